@@ -1,0 +1,79 @@
+# Every target sets up what it needs; `make` alone lists them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+BENCH ?=
+ARGS ?=
+
+.PHONY: help setup dev test check fmt bench bench-time chaos docs ci clean lock test-pg15 mutation
+
+help: ## Show this list
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.dev ## Create .venv with the service and all development tools
+
+$(VENV)/bin/python:
+	@$(PYTHON) scripts/make_venv.py $(VENV)
+
+# The service alone: what `make dev` needs, so that it starts soon.
+$(VENV)/.server: $(VENV)/bin/python requirements.lock pyproject.toml
+	@echo "installing betimes[server] into $(VENV) …"
+	@$(PIP) install --no-deps --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.server requirements-dev.lock
+	@echo "installing the development tools into $(VENV) …"
+	@$(PIP) install --no-deps --require-hashes -r requirements-dev.lock
+	@touch $@
+
+dev: $(VENV)/.server ## Run the whole service here, on an embedded PostgreSQL, with demo jobs
+	@$(BIN)/betimes dev $(ARGS)
+
+test: $(VENV)/.dev ## Run the tests (real PostgreSQL included; starts its own)
+	@$(BIN)/python -m pytest -n 2 -q -m "not chaos and not bench" $(ARGS)
+
+test-pg15: $(VENV)/.dev ## Run the store tests on Debian's PostgreSQL 15 as well
+	@BETIMES_TEST_PG_BIN=/usr/lib/postgresql/15/bin $(BIN)/python -m pytest -n 2 -q -m "db and not chaos and not bench" $(ARGS)
+
+check: $(VENV)/.dev ## Static checks: format, lint, types, rooms, spelling, lock files
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/codespell src tests docs bench scripts *.md
+	@$(BIN)/python scripts/check_tree.py
+
+fmt: $(VENV)/.dev ## Format the code and apply safe fixes
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.dev ## Measure (one part: make bench BENCH=name)
+	@$(BIN)/python -m bench $(BENCH) $(ARGS)
+
+bench-time: $(VENV)/.dev ## Measure the time mathematics beside croniter, cronsim and APScheduler
+	@$(BIN)/python -m bench time $(ARGS)
+
+chaos: $(VENV)/.dev ## Kill, freeze and cut real processes, then check that nothing was lost
+	@$(BIN)/python -m pytest -q -m chaos $(ARGS)
+
+mutation: $(VENV)/.dev ## Mutation testing of the pure rooms (long)
+	@$(BIN)/mutmut run $(ARGS)
+
+docs: $(VENV)/.dev ## Build the documentation into site/, warnings as errors
+	@$(BIN)/mkdocs build --strict --quiet
+
+ci: check test docs ## What CI runs
+
+lock: $(VENV)/.dev ## Recompile both lock files from pyproject.toml
+	@UV_PYTHON_DOWNLOADS=never $(BIN)/uv pip compile -q --universal --generate-hashes --no-header --no-annotate \
+	  --python-version 3.11 --extra server --group build pyproject.toml -o requirements.lock
+	@UV_PYTHON_DOWNLOADS=never $(BIN)/uv pip compile -q --universal --generate-hashes --no-header --no-annotate \
+	  --python-version 3.11 --all-extras --group build --group dev --group docs pyproject.toml -o requirements-dev.lock
+
+clean: ## Remove everything the targets made, except databases
+	@rm -rf $(VENV) build dist site mutants .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage*
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The public REST interface: routes by noun over ops."""

@@ -1,0 +1,1 @@
+"""Owners of shards: plan fires into runs, publish due runs as parcels."""

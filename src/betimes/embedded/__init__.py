@@ -1,0 +1,1 @@
+"""The embedded PostgreSQL: finding its binaries, starting, watching and stopping it."""

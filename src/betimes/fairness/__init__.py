@@ -1,0 +1,1 @@
+"""Who next: weighted picks, quota arithmetic and token buckets over plain values."""

@@ -1,0 +1,1 @@
+"""Repair and housekeeping: reap, prune, roll partitions."""

@@ -1,0 +1,1 @@
+"""When: pure functions from a specification, zone rules and an instant to fire times."""

@@ -1,0 +1,1 @@
+"""Outgoing HTTP: building, guarding, sending and classifying a request."""

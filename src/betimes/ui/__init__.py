@@ -1,0 +1,1 @@
+"""The web console: static pages over the public API."""

@@ -1,0 +1,1 @@
+"""JSON shapes of the public API, shared by api and sdk; no behaviour."""

@@ -1,0 +1,1 @@
+"""Workers: lease parcels, execute runs, report outcomes."""

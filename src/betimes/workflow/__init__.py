@@ -1,0 +1,1 @@
+"""What next: pure functions over the graph of a workflow run."""
