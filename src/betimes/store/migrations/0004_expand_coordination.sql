@@ -92,7 +92,7 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE parent
         -- Room for the one update in a run's life on the same page. Insert-driven vacuums are put off:
         -- today's partition is vacuumed for its updates, and yesterday's once.
-        WHEN 'runs' THEN 'fillfactor = 50, autovacuum_vacuum_scale_factor = 0.2, autovacuum_vacuum_cost_delay = 0'
+        WHEN 'runs' THEN 'fillfactor = 40, autovacuum_vacuum_scale_factor = 0.2, autovacuum_vacuum_cost_delay = 0'
         ELSE 'fillfactor = 90'
     END
 $$;
