@@ -1,1 +1,36 @@
-"""Spans, counters and the table of events; logs are one handler of those events."""
+"""Events first; logs, metrics and traces are what handlers make of them.
+
+A span measures something that lasts: one door, one span. An event states something that happened.
+Every span has the measurement `seconds` and, as metadata, an `outcome`: ok, error or cancelled.
+A test compares this table with the names used in the code; a star stands for the rest of a name.
+
+| event              | kind  | level    | measurements        | metadata                          |
+|--------------------|-------|----------|---------------------|-----------------------------------|
+| `outage.began`     | event | error    |                     | duty, and what the duty adds      |
+| `outage.lasts`     | event | debug    | failures            | duty, and what the duty adds      |
+| `outage.ended`     | event | info     | failures, seconds   | duty, and what the duty adds      |
+| `library.log`      | event | its own  |                     | logger, message                   |
+
+A span that ends in an error is logged as an error; everything else about it is debug talk.
+Metrics are listed in `betimes.telemetry.catalogue`.
+"""
+
+from betimes.telemetry.core import Span, Telemetry
+from betimes.telemetry.events import Event, Handler, Level
+from betimes.telemetry.instruments import Counter, Gauge, Histogram, Reading
+from betimes.telemetry.memory import Recorder
+from betimes.telemetry.outage import Outage
+
+__all__ = [
+    "Counter",
+    "Event",
+    "Gauge",
+    "Handler",
+    "Histogram",
+    "Level",
+    "Outage",
+    "Reading",
+    "Recorder",
+    "Span",
+    "Telemetry",
+]
