@@ -6,6 +6,11 @@ A test compares this table with the names used in the code; a star stands for th
 
 | event              | kind  | level    | measurements        | metadata                          |
 |--------------------|-------|----------|---------------------|-----------------------------------|
+| `node.stopping`    | event | info     |                     | node, reason                      |
+| `node.unhealthy`   | event | error    |                     | node, role                        |
+| `node.healthy`     | event | info     |                     | node                              |
+| `role.run`         | span  | debug    |                     | role, start                       |
+| `role.overrun`     | event | warning  |                     | role                              |
 | `outage.began`     | event | error    |                     | duty, and what the duty adds      |
 | `outage.lasts`     | event | debug    | failures            | duty, and what the duty adds      |
 | `outage.ended`     | event | info     | failures, seconds   | duty, and what the duty adds      |
