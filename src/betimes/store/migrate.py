@@ -1,0 +1,183 @@
+"""Numbered migrations, applied once each, under a lock, with a checksum.
+
+A file is named `NNNN_expand_what.sql` or `NNNN_contract_what.sql`. An expanding migration leaves
+the previous release working; a contracting one removes what no running release uses any more. Each
+runs in one transaction, unless its first line is `-- transaction: no` (concurrent index builds).
+"""
+
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+
+from betimes.config.settings import DatabaseSettings
+from betimes.domain.clock import Clock
+from betimes.domain.errors import Bug, Conflict, Unavailable
+from betimes.store.faults import translated
+from betimes.store.pool import Address, Session, close, connect
+from betimes.store.queries import load
+
+SQL = load("migrations")
+LOCK_KEY = 0x6265_7469_6D65_7301  # "betimes" and a one
+LOCK_POLL_SECONDS = 0.2
+LOCK_PATIENCE_SECONDS = 60.0
+# A migration waits for no lock longer than this: whoever queues behind it would wait as well.
+LOCK_TIMEOUT_MS = 2_000
+
+_NAME = re.compile(r"(\d{4})_(expand|contract)_\w+\.sql")
+_NO_TRANSACTION = "-- transaction: no"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step from one schema to the next."""
+
+    number: int
+    name: str
+    kind: str
+    text: str
+
+    @property
+    def checksum(self) -> str:
+        """Of the text as it is; a changed file is a changed history."""
+        return sha256(self.text.encode()).hexdigest()
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether it can be undone as a whole."""
+        return not self.text.startswith(_NO_TRANSACTION)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A step the database remembers."""
+
+    number: int
+    name: str
+    kind: str
+    checksum: str
+
+
+def known() -> tuple[Migration, ...]:
+    """Every migration of this release, in order and without gaps."""
+    folder = files("betimes.store") / "migrations"
+    found: list[Migration] = []
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        match = _NAME.fullmatch(file.name)
+        if not match:
+            raise Bug(f"expected NNNN_expand_what.sql or NNNN_contract_what.sql, got {file.name}")
+        text = file.read_text(encoding="utf-8")
+        found.append(Migration(int(match[1]), file.name.removesuffix(".sql"), match[2], text))
+    if [step.number for step in found] != list(range(1, len(found) + 1)):
+        raise Bug("the numbers of the migrations have a gap or a double")
+    return tuple(found)
+
+
+def pending_of(steps: Sequence[Migration], applied: Sequence[Applied]) -> tuple[Migration, ...]:
+    """What is still to do; refuses a history that is not ours."""
+    by_number = {step.number: step for step in steps}
+    for past in applied:
+        ours = by_number.get(past.number)
+        if ours and ours.checksum != past.checksum:
+            raise Conflict(
+                f"migration {past.name} was changed after it was applied to this database",
+                code="migration_changed",
+            )
+    done = {past.number for past in applied}
+    return tuple(step for step in steps if step.number not in done)
+
+
+def complaints_of(steps: Sequence[Migration], applied: Sequence[Applied]) -> list[str]:
+    """Why this release must not serve on this database; empty means it may.
+
+    A database that is ahead is fine as long as it was only expanded: that is a rolling upgrade.
+    """
+    complaints = []
+    if pending := pending_of(steps, applied):
+        complaints.append(
+            f"the database lacks {len(pending)} migration(s), first {pending[0].name}; "
+            "run `betimes server migrate`"
+        )
+    ours = {step.number for step in steps}
+    complaints += [
+        f"the database is newer: {past.name} removed what this release needs; upgrade betimes"
+        for past in applied
+        if past.number not in ours and past.kind == "contract"
+    ]
+    return complaints
+
+
+async def migrate(
+    dsn: str,
+    settings: DatabaseSettings,
+    *,
+    shards: int,
+    clock: Clock,
+    progress: Callable[[str], None] = lambda _: None,
+    steps: Sequence[Migration] | None = None,
+) -> list[str]:
+    """Bring the database to this release; returns the names of what was applied.
+
+    Needs a direct connection: the lock belongs to the session.
+    """
+    steps = known() if steps is None else steps
+    async with _session(dsn, settings) as connection:
+        await _lock(connection, clock)
+        await connection.execute(SQL["create_schema"].text)
+        await connection.execute(SQL["create_migrations"].text)
+        pending = pending_of(steps, await _applied(connection))
+        for step in pending:
+            progress(step.name)
+            await _apply(connection, step)
+        if steps:
+            await connection.execute(SQL["initialise_cluster"].text, shards)
+            await connection.execute(SQL["initialise_shards"].text)
+        return [step.name for step in pending]
+
+
+async def complaints(dsn: str, settings: DatabaseSettings) -> list[str]:
+    """Why this release must not serve on the database as it is now."""
+    async with _session(dsn, settings) as connection:
+        return complaints_of(known(), await _applied(connection))
+
+
+@asynccontextmanager
+async def _session(dsn: str, settings: DatabaseSettings) -> AsyncIterator[Session]:
+    with translated():
+        connection = await connect(Address.of(dsn, pgbouncer=settings.pgbouncer), settings)
+        try:
+            yield connection
+        finally:
+            await close(connection)
+
+
+async def _lock(connection: Session, clock: Clock) -> None:
+    deadline = clock.monotonic() + LOCK_PATIENCE_SECONDS
+    while not await connection.fetchval(SQL["try_lock"].text, LOCK_KEY):
+        if clock.monotonic() > deadline:
+            raise Unavailable(
+                f"another process is migrating this database, waited {LOCK_PATIENCE_SECONDS:.0f} s"
+            )
+        await clock.sleep(LOCK_POLL_SECONDS)
+
+
+async def _applied(connection: Session) -> list[Applied]:
+    if not await connection.fetchval(SQL["has_migrations"].text):
+        return []
+    rows = await connection.fetch(SQL["list_migrations"].text)
+    return [Applied(row["number"], row["name"], row["kind"], row["checksum"]) for row in rows]
+
+
+async def _apply(connection: Session, step: Migration) -> None:
+    record = (step.number, step.name, step.kind, step.checksum)
+    if not step.in_transaction:
+        # Must be written so that it can be repeated: a crash may leave it half done.
+        await connection.execute(step.text)
+        await connection.execute(SQL["record_migration"].text, *record)
+        return
+    async with connection.transaction():
+        await connection.execute(SQL["bound_locks"].text, str(LOCK_TIMEOUT_MS))
+        await connection.execute(step.text)
+        await connection.execute(SQL["record_migration"].text, *record)

@@ -1,0 +1,62 @@
+-- Two roles, neither owner nor superuser: the API sees one tenant at a time, the system sees all.
+-- The login role of the service is made a member of both; `SET LOCAL ROLE` chooses per transaction.
+
+DO $$
+DECLARE
+    role text;
+BEGIN
+    FOREACH role IN ARRAY ARRAY['betimes_api', 'betimes_system'] LOOP
+        BEGIN
+            EXECUTE format('CREATE ROLE %I NOLOGIN', role);
+        EXCEPTION WHEN duplicate_object OR unique_violation THEN
+            NULL;  -- another database of this server has made it
+        END;
+        EXECUTE format('GRANT %I TO CURRENT_USER', role);
+    END LOOP;
+END
+$$;
+
+GRANT USAGE ON SCHEMA betimes TO betimes_api, betimes_system;
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA betimes TO betimes_system;
+REVOKE UPDATE, DELETE ON betimes.audit FROM betimes_system;
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON
+    betimes.jobs, betimes.job_revisions, betimes.runs, betimes.parcels, betimes.dead_letters, betimes.decisions,
+    betimes.idempotency, betimes.dedupe, betimes.blobs, betimes.queues, betimes.limits, betimes.endpoints,
+    betimes.workflows, betimes.workflow_runs, betimes.workflow_nodes, betimes.deliveries, betimes.workers,
+    betimes.api_keys
+    TO betimes_api;
+GRANT SELECT, INSERT ON betimes.attempts, betimes.outbox, betimes.audit TO betimes_api;
+GRANT SELECT, UPDATE ON betimes.tenants TO betimes_api;
+GRANT SELECT, INSERT, UPDATE ON betimes.breakers TO betimes_api;
+GRANT SELECT ON betimes.shards, betimes.cluster, betimes.nodes TO betimes_api;
+
+-- The setting of a finished transaction is an empty string, not null: hence nullif.
+CREATE FUNCTION betimes.current_tenant() RETURNS uuid
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT nullif(current_setting('betimes.tenant', true), '')::uuid
+$$;
+
+DO $$
+DECLARE
+    tenant_table text;
+    tenant_key   text;
+BEGIN
+    FOR tenant_table IN
+        SELECT c.relname FROM pg_class c
+         WHERE c.relnamespace = 'betimes'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+           AND (c.relname = 'tenants' OR EXISTS (
+                SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'tenant_id'))
+         ORDER BY 1
+    LOOP
+        tenant_key := CASE tenant_table WHEN 'tenants' THEN 'id' ELSE 'tenant_id' END;
+        EXECUTE format('ALTER TABLE betimes.%I ENABLE ROW LEVEL SECURITY', tenant_table);
+        EXECUTE format('ALTER TABLE betimes.%I FORCE ROW LEVEL SECURITY', tenant_table);
+        EXECUTE format('CREATE POLICY own_tenant ON betimes.%I TO betimes_api '
+                       'USING (%I = betimes.current_tenant()) WITH CHECK (%I = betimes.current_tenant())',
+                       tenant_table, tenant_key, tenant_key);
+        EXECUTE format('CREATE POLICY whole_system ON betimes.%I TO betimes_system USING (true) WITH CHECK (true)',
+                       tenant_table);
+    END LOOP;
+END
+$$;

@@ -1,0 +1,160 @@
+"""Connections: one pool per class of work, so that no class can starve another.
+
+Lease renewal and completion have connections of their own; a flood of requests or a long plan
+cannot take them. No connection carries session state: with a pooler in transaction mode in front,
+the next transaction may meet another server process.
+"""
+
+import asyncio
+import socket
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, TypeAlias
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import asyncpg
+
+from betimes.config.settings import DatabaseSettings
+
+# Quoted because the driver's classes are generic only in its type stubs.
+Connection: TypeAlias = (
+    "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
+)
+Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
+
+TRANSACTION_TIMEOUT_SINCE = 170_000
+CLOSE_PATIENCE_SECONDS = 2.0
+# A peer that vanished without a word is noticed within about ten seconds.
+KEEPALIVE_IDLE_SECONDS, KEEPALIVE_INTERVAL_SECONDS, KEEPALIVE_COUNT = 5, 2, 3
+USER_TIMEOUT_MS = 10_000
+
+
+class Lane(StrEnum):
+    """The classes of work, most urgent first."""
+
+    LEASE = "lease"
+    COMPLETE = "complete"
+    ENGINE = "engine"
+    API = "api"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the database is, and whether a pooler stands in front of it."""
+
+    dsn: str
+    pooled: bool
+
+    @classmethod
+    def of(cls, dsn: str, *, pgbouncer: bool = False) -> "Address":
+        """Read the `pgbouncer=true` switch out of a DSN; the driver does not know it."""
+        parts = urlsplit(dsn)
+        pairs = parse_qsl(parts.query, keep_blank_values=True)
+        rest = [(key, value) for key, value in pairs if key != "pgbouncer"]
+        said = any(
+            key == "pgbouncer" and value.lower() in {"true", "1", "yes", "on"}
+            for key, value in pairs
+        )
+        if len(rest) == len(pairs):
+            return cls(dsn, pooled=pgbouncer)
+        return cls(urlunsplit(parts._replace(query=urlencode(rest))), pooled=pgbouncer or said)
+
+
+def session_settings(settings: DatabaseSettings, server_version: int) -> dict[str, str]:
+    """The bounds every transaction lives in, in the server's own words."""
+
+    def milliseconds(patience: timedelta) -> str:
+        return str(int(patience.total_seconds() * 1000))
+
+    bounds = {
+        "statement_timeout": milliseconds(settings.statement_timeout),
+        "lock_timeout": milliseconds(settings.lock_timeout),
+        # Where the server knows no transaction_timeout, this one still ends a frozen client.
+        "idle_in_transaction_session_timeout": milliseconds(settings.transaction_timeout),
+    }
+    if server_version >= TRANSACTION_TIMEOUT_SINCE:
+        bounds["transaction_timeout"] = milliseconds(settings.transaction_timeout)
+    return bounds
+
+
+async def server_version(address: Address, settings: DatabaseSettings) -> int:
+    """The server's version as a number, 180004 for 18.4: the first proof that it is there."""
+    connection = await connect(address, settings)
+    try:
+        async with connection.transaction():
+            return int(await connection.fetchval("SHOW server_version_num"))
+    finally:
+        await close(connection)
+
+
+async def connect(address: Address, settings: DatabaseSettings) -> Session:
+    """A single connection outside the pools, for listening, migrating and probing."""
+    patience = settings.connect_timeout.total_seconds()
+    connection = await asyncpg.connect(
+        address.dsn, timeout=patience, statement_cache_size=0 if address.pooled else 100
+    )
+    await _prepare_socket(connection)
+    return connection
+
+
+async def close(connection: Session) -> None:
+    """Close politely, then for good."""
+    try:
+        await connection.close(timeout=CLOSE_PATIENCE_SECONDS)
+    except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+        connection.terminate()
+
+
+async def open_pool(
+    address: Address, settings: DatabaseSettings, *, size: int, lane: Lane, server_version: int
+) -> Pool:
+    """A pool for one class of work, with its first connection made."""
+    patience = settings.connect_timeout.total_seconds()
+    options: dict[str, Any] = {
+        "min_size": 1,
+        "max_size": size,
+        "timeout": patience,
+        "command_timeout": settings.statement_timeout.total_seconds() + patience,
+        "init": _prepare_socket,
+        "reset": _keep,
+        "max_inactive_connection_lifetime": 60.0,
+    }
+    if address.pooled:
+        options["statement_cache_size"] = 0
+    else:
+        names = {"application_name": f"betimes-{lane}", "jit": "off"}
+        options["server_settings"] = names | session_settings(settings, server_version)
+    async with asyncio.timeout(patience * 2):
+        return await asyncpg.create_pool(address.dsn, **options)
+
+
+async def _prepare_socket(connection: Connection) -> None:
+    # The driver offers no keep-alive settings; the kernel's default is two hours.
+    transport = getattr(connection, "_transport", None)
+    raw = transport.get_extra_info("socket") if transport else None
+    if raw is None or raw.family == socket.AF_UNIX:
+        return
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (
+        ("TCP_KEEPIDLE", KEEPALIVE_IDLE_SECONDS),
+        ("TCP_KEEPINTVL", KEEPALIVE_INTERVAL_SECONDS),
+        ("TCP_KEEPCNT", KEEPALIVE_COUNT),
+        ("TCP_USER_TIMEOUT", USER_TIMEOUT_MS),
+    ):
+        if hasattr(socket, name):
+            raw.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+async def _keep(_: Connection) -> None:
+    """Leave a returned connection as it is: we set nothing, so there is nothing to reset."""
+
+
+async def close_pool(pool: Pool) -> None:
+    """Close politely, then for good: a frozen server must not hold up the end."""
+    try:
+        async with asyncio.timeout(CLOSE_PATIENCE_SECONDS):
+            await pool.close()
+    except TimeoutError:
+        pool.terminate()

@@ -1,0 +1,24 @@
+-- Days of the tables that grow by time.
+
+-- name: ensure_partition :one
+-- Make the partition of one day, moving what waited for it in the default partition.
+-- Returns: made bool
+SELECT betimes.ensure_partition(:parent::text, :day::date) AS made;
+
+-- name: drop_partition :one
+-- Drop the partition of one day with everything in it.
+-- Returns: dropped bool
+SELECT betimes.drop_partition(:parent::text, :day::date) AS dropped;
+
+-- name: list_partitions :many
+-- The days that have a partition, by table; the default partitions are not listed.
+-- Returns: parent text, day date, bytes int8
+SELECT parent.relname::text AS parent,
+       to_date(right(child.relname, 8), 'YYYYMMDD') AS day,
+       pg_total_relation_size(child.oid) AS bytes
+  FROM pg_inherits
+  JOIN pg_class AS parent ON parent.oid = pg_inherits.inhparent
+  JOIN pg_class AS child ON child.oid = pg_inherits.inhrelid
+ WHERE parent.relnamespace = 'betimes'::regnamespace AND parent.relkind = 'p'
+   AND child.relname ~ '_[0-9]{8}$'
+ ORDER BY 1, 2;
