@@ -65,6 +65,8 @@ def examine(
     gathered = Gathered()
     if chosen := _file(file, environ):
         gather_file(chosen, keys, gathered)
+    if environ.get("NO_COLOR"):  # https://no-color.org: set and not empty, whatever its value
+        gathered.values["log.colour"] = Given("false", "variable NO_COLOR")
     gather_environment(environ, keys, gathered)
     gather_flags(flags, keys, gathered)
     values = _read(gathered, keys, _data_home(environ))

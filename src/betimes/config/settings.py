@@ -127,6 +127,9 @@ class ServerSettings:
         timedelta,
         Rule("How long running work may go on after the first SIGTERM.", least=0 * SECOND),
     ] = 25 * SECOND
+    presence_every: Annotated[
+        timedelta, Rule("How often a node says that it is alive.", least=100 * MILLISECOND)
+    ] = 5 * SECOND
     restart_delay: Annotated[
         timedelta,
         Rule(
@@ -286,6 +289,9 @@ class LogSettings:
             choices=("auto", "console", "json"),
         ),
     ] = "auto"
+    colour: Annotated[
+        bool, Rule("Colours on a terminal. The variable NO_COLOR turns them off as well.")
+    ] = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

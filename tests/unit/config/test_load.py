@@ -197,6 +197,12 @@ def test_a_home_is_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load(environ={"BETIMES_EMBEDDED_DATA": "~/x"}).embedded.data == Path("/somewhere/x")
 
 
+def test_no_color_is_heard() -> None:
+    assert look("", {"NO_COLOR": ""}).settings.log.colour
+    assert not look("[log]\ncolour = true", {"NO_COLOR": "1"}).settings.log.colour
+    assert look("", {"NO_COLOR": "1", "BETIMES_LOG_COLOUR": "on"}).settings.log.colour
+
+
 def test_every_variable_name_is_flat_and_unique() -> None:
     names = [key.environment_name for key in keys_of(Settings).values()]
     assert len(set(names)) == len(names)

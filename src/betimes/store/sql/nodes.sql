@@ -1,30 +1,34 @@
--- Processes that serve, and when they were last seen.
+-- The processes of the service, as they report themselves.
 
 -- name: beat_node :one
--- Say that this node is alive; the answer tells it the database clock.
+-- Say that a node is alive, and learn the database clock by the way.
 -- Index: nodes_pkey
 -- Returns: now timestamptz
-INSERT INTO betimes.nodes (id, name, version, tzdata, roles, started_at, heartbeat_at, skew_ms, draining)
-VALUES (:id::uuid, :name::text, :version::text, :tzdata::text, :roles::text[],
-        coalesce(:now::timestamptz, statement_timestamp()), coalesce(:now::timestamptz, statement_timestamp()),
-        :skew_ms::double precision, :draining::boolean)
+INSERT INTO betimes.nodes (
+    id, name, version, tzdata, roles, started_at, heartbeat_at, skew_ms, draining
+)
+VALUES (
+    :id, :name, :version, :tzdata, :roles,
+    coalesce(:now::timestamptz, now()), coalesce(:now::timestamptz, now()), :skew_ms, :draining
+)
 ON CONFLICT (id) DO UPDATE
-   SET heartbeat_at = excluded.heartbeat_at, skew_ms = excluded.skew_ms, draining = excluded.draining,
-       roles = excluded.roles
-RETURNING heartbeat_at AS now;
+   SET heartbeat_at = excluded.heartbeat_at, skew_ms = excluded.skew_ms,
+       draining = excluded.draining
+RETURNING coalesce(:now::timestamptz, clock_timestamp()) AS now;
 
--- name: read_nodes :many
--- Nodes seen within the given time, by role.
--- Returns: id uuid, name text, draining bool, skew_ms float8, heartbeat_at timestamptz
-SELECT id, name, draining, skew_ms, heartbeat_at FROM betimes.nodes
- WHERE :role::text = ANY (roles)
-   AND heartbeat_at > coalesce(:now::timestamptz, statement_timestamp()) - :within::interval
- ORDER BY id;
+-- name: list_nodes :many
+-- Every node heard of since an instant, oldest first.
+-- Returns: id uuid, name text, version text, roles text[], started_at timestamptz, heartbeat_at timestamptz, skew_ms float8, draining bool
+SELECT id, name, version, roles, started_at, heartbeat_at, skew_ms, draining
+  FROM betimes.nodes
+ WHERE heartbeat_at > :since
+ ORDER BY started_at, id
+ LIMIT :rows_max;
 
--- name: remove_node :exec
--- Forget a node that said goodbye.
+-- name: leave_node :exec
+-- Forget a node that says goodbye.
 -- Index: nodes_pkey
-DELETE FROM betimes.nodes WHERE id = :id::uuid;
+DELETE FROM betimes.nodes WHERE id = :id;
 
 -- name: prune_nodes :many
 -- Forget nodes that were not seen for long.
