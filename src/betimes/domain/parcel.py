@@ -20,6 +20,9 @@ BOOST_PER_PRIORITY = timedelta(seconds=10)
 """How much earlier one step of priority makes a run act; low priority ages past it."""
 
 
+NEVER_LEASED = Fence(0)
+
+
 @unique
 class Lane(IntEnum):
     """Why a parcel waits; the numbers are stored."""
@@ -41,7 +44,7 @@ class Parcel:
     visible_at: datetime
     runs: tuple[RunId, ...]
     lane: Lane = Lane.ON_TIME
-    fence: Fence = Fence(0)
+    fence: Fence = NEVER_LEASED
     deliveries: int = 0
 
     @property

@@ -22,7 +22,7 @@ class RunSpec:
     handler: str | None
     payload: bytes | None
     target: Mapping[str, Any] = field(default_factory=dict)
-    retry: RetryPolicy = RetryPolicy()
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
     timeout: timedelta | None = None
     start_deadline: timedelta | None = None
     fixed_delay: timedelta | None = None
