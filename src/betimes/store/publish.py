@@ -6,9 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from betimes.domain.errors import FencedOut
-from betimes.domain.ids import NodeId, RunId, ShardId, TenantId, floor_of
-from betimes.domain.parcel import Parcel
+from betimes.domain.ids import NodeId, ShardId, floor_of
+from betimes.domain.parcel import Parcel, Waiting
 from betimes.store.database import Database
 from betimes.store.pool import Connection, Lane
 from betimes.store.queries import load
@@ -16,17 +15,6 @@ from betimes.store.shards import Claim
 
 SQL = load("parcels")
 SHARDS = load("shards")
-
-
-@dataclass(frozen=True, slots=True)
-class NearDue:
-    """A run that needs its parcel soon."""
-
-    id: RunId
-    tenant: TenantId
-    due_at: datetime
-    priority: int
-    queue: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +35,7 @@ class Publishing:
 
     async def near_due(
         self, shard: ShardId, *, low: UUID, until_ms: int, most: int
-    ) -> list[NearDue]:
+    ) -> list[Waiting]:
         """Runs without a parcel from `low` up to and including a millisecond, by dueness."""
         rows = await self.database.many(
             SQL["read_near_due"],
@@ -58,7 +46,7 @@ class Publishing:
             most=most,
         )
         return [
-            NearDue(row["id"], row["tenant_id"], row["due_at"], row["priority"], row["queue"])
+            Waiting(row["id"], row["tenant_id"], row["due_at"], row["priority"], row["queue"])
             for row in rows
         ]
 
@@ -121,8 +109,3 @@ async def insert_parcels(connection: Connection, shard: ShardId, parcels: Sequen
         query.text,
         *query.arguments(parcel_columns(parcels) | {"shard": shard}),
     )
-
-
-def fenced(shard: ShardId) -> FencedOut:
-    """The error of a holder that is none any more."""
-    return FencedOut(f"shard {shard} has another owner")
