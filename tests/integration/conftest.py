@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from betimes.embedded import Binaries, find_binaries
-from embedded_kit import Place
+from embedded_kit import Place, until
 
 
 @pytest.fixture(scope="session")
@@ -25,4 +25,10 @@ def place(binaries: Binaries) -> Iterator[Place]:
     root = Path(tempfile.mkdtemp(prefix="betimes-test-"))
     root.chmod(0o711)
     yield Place(root, binaries)
-    shutil.rmtree(root)
+    until(lambda: removed(root), what="the last process to leave the directory")
+
+
+def removed(root: Path) -> bool:
+    """Servers whose owner was killed may still be closing their files."""
+    shutil.rmtree(root, ignore_errors=True)
+    return not root.exists()
