@@ -130,8 +130,8 @@ async def test_who_attached_leaves_without_stopping_it(place: Place) -> None:
         assert place.query(server.dsn(), "select 1") == "1"
 
 
-async def test_two_who_start_together_share_one_server(place: Place) -> None:
-    one, two = place.server(), place.server()
+async def test_two_who_start_together_share_one_server(empty_place: Place) -> None:
+    one, two = empty_place.server(), empty_place.server()
     async with asyncio.TaskGroup() as group:
         group.create_task(one.start())
         group.create_task(two.start())
@@ -142,31 +142,29 @@ async def test_two_who_start_together_share_one_server(place: Place) -> None:
         await asyncio.gather(one.stop(), two.stop())
 
 
-async def test_an_interrupted_initdb_leaves_nothing_that_matters(place: Place) -> None:
+async def test_an_interrupted_initdb_leaves_nothing_that_matters(empty_place: Place) -> None:
     """Killed amid initdb, the directory is as good as empty, and the next start cleans it up."""
-    owner = Owner(place)
-    until(lambda: any(place.data.glob("init-*/account/pg/base")), what="initdb to be at work")
+    owner = Owner(empty_place)
+    until(lambda: any(empty_place.data.glob("init-*/account/pg/base")), what="initdb to be at work")
     owner.kill()
-    assert not place.cluster.exists()
-    async with place.server() as server:
-        assert place.query(server.dsn(), "select 1") == "1"
-    until(lambda: not any(place.data.glob("init-*")), what="the sweep", seconds=5)
+    assert not empty_place.cluster.exists()
+    async with empty_place.server() as server:
+        assert empty_place.query(server.dsn(), "select 1") == "1"
+    until(lambda: not any(empty_place.data.glob("init-*")), what="the sweep", seconds=5)
 
 
-async def test_a_cancelled_start_leaves_nothing_running(place: Place) -> None:
-    server = place.server()
+async def test_a_cancelled_start_leaves_nothing_running(empty_place: Place) -> None:
+    server = empty_place.server()
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(server.start(), timeout=0.3)
     assert server.pid is None
-    assert leftovers_of(place.cluster) == []
-    async with place.server() as again:
+    assert leftovers_of(empty_place.cluster) == []
+    async with empty_place.server() as again:
         assert not again.attached
 
 
 async def test_recovery_is_waited_for_as_long_as_it_shows_progress(place: Place) -> None:
     """Three times the patience passes, with words in the log; that is no reason to give up."""
-    async with place.server():
-        pass
     slow = a_slow_postgres(
         place, 'for i in 1 2 3 4 5 6; do sleep 0.5; echo "redo in progress"; done'
     )
@@ -175,8 +173,6 @@ async def test_recovery_is_waited_for_as_long_as_it_shows_progress(place: Place)
 
 
 async def test_a_start_that_falls_silent_fails_and_is_cleared_away(place: Place) -> None:
-    async with place.server():
-        pass
     silent = a_slow_postgres(place, "echo $$; exec sleep 3600")
     with pytest.raises(Unavailable, match="fell silent") as refusal:
         await silent.server(patience=0.5).start()

