@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from betimes.domain.errors import Refused
-from betimes.embedded import Binaries
+from betimes.embedded import Binaries, default_data
 from betimes.embedded.process import is_postmaster, signal_postmaster
 from embedded_kit import AS_ROOT, Place, alive
 
@@ -154,6 +154,32 @@ async def test_as_root_binaries_under_a_closed_home_are_copied_with_their_librar
     assert home.stat().st_mode & 0o7777 == 0o700
     async with hidden.server() as server:
         assert hidden.query(server.dsn(), "select 1") == "1"
+
+
+@only_as_root
+async def test_as_root_a_strict_umask_does_not_lock_the_account_out(empty_place: Place) -> None:
+    """What we make ourselves is passable, with parents, whatever the caller's umask."""
+    before = os.umask(0o077)
+    try:
+        async with empty_place.server(data=empty_place.root / "a" / "b" / "data") as server:
+            assert empty_place.query(server.dsn(), "select 1") == "1"
+    finally:
+        os.umask(before)
+
+
+@only_as_root
+def test_as_root_the_default_directory_is_one_that_the_account_can_reach(
+    empty_place: Place,
+) -> None:
+    closed, other = empty_place.root / "closed", empty_place.root / "other"
+    closed.mkdir(mode=0o700)
+    assert default_data(closed / "share" / "betimes", for_root=other) == other
+    assert default_data(empty_place.root / "share" / "betimes", for_root=other) != other
+
+
+@not_as_root
+def test_an_ordinary_user_gets_the_directory_it_prefers(empty_place: Place) -> None:
+    assert default_data(empty_place.root / "share") == empty_place.root / "share"
 
 
 @only_as_root

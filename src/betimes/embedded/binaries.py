@@ -80,7 +80,8 @@ def executable_for(binaries: Binaries, account: Account, private: Path) -> Binar
             f"is root, may not execute {binaries.tool('postgres')}.",
             code="postgres_not_executable",
         )
-    private.mkdir(mode=0o755, exist_ok=True)
+    private.mkdir(exist_ok=True)
+    private.chmod(0o755)
     home = private / f"{package.name}-{binaries.version}"
     copied = replace(
         binaries, directory=home / package.name / binaries.directory.parent.name / "bin"
