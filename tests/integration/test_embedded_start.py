@@ -4,6 +4,7 @@ import shutil
 import socket
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from betimes.domain.errors import BadSetting, Conflict, Refused, Unavailable
@@ -86,6 +87,21 @@ async def test_tcp_only_when_asked_and_the_address_is_right(place: Place) -> Non
         asked = "select inet_server_port(), current_setting('listen_addresses')"
         assert place.query(server.dsn(tcp=True), asked) == f"{port}|127.0.0.1"
         assert place.query(server.dsn(), "show port") == str(port)
+
+
+async def test_the_address_is_understood_by_the_driver_of_the_store(place: Place) -> None:
+    port = a_free_port()
+    async with place.server(listen="127.0.0.1", port=port) as server:
+        for address in (server.dsn(), server.dsn(tcp=True)):
+            connection = await asyncpg.connect(address)
+            assert await connection.fetchval("select current_database()") == "betimes"
+            await connection.close()
+
+
+async def test_who_attaches_cannot_have_another_port(place: Place) -> None:
+    async with place.server():
+        with pytest.raises(Conflict, match="on its Unix socket only"):
+            await place.server(listen="127.0.0.1", port=a_free_port()).start()
 
 
 def test_other_machines_are_not_served(place: Place) -> None:

@@ -94,8 +94,8 @@ class Layout:
 
         """
         try:
-            return int((self.cluster / "PG_VERSION").read_text())
-        except FileNotFoundError:
+            return int((self.cluster / "PG_VERSION").read_text().partition(".")[0])
+        except (FileNotFoundError, ValueError):
             if self.cluster.is_dir() and any(self.cluster.iterdir()):
                 raise Conflict(
                     f"{self.cluster} is neither empty nor a PostgreSQL cluster; it was left as "
