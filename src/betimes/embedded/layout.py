@@ -39,6 +39,11 @@ class Layout:
         return self.data / "pg"
 
     @property
+    def upgraded(self) -> Path:
+        """An upgraded cluster on its way to becoming `pg/`."""
+        return self.data / "pg.new"
+
+    @property
     def password(self) -> Path:
         """The file with the superuser's password."""
         return self.data / "secrets" / "postgres.password"
@@ -80,6 +85,12 @@ class Layout:
                 f"as uid {os.geteuid()}. Run it as the owner, or choose another directory.",
                 code="data_not_ours",
             )
+
+    def finish_upgrade(self) -> None:
+        """Complete an exchange of clusters that was interrupted between its two renames."""
+        if self.upgraded.exists() and not self.cluster.exists():
+            self.upgraded.rename(self.cluster)
+            sync_directory(self.data)
 
     def sweep(self) -> None:
         """Remove what an interrupted initialisation left behind."""
