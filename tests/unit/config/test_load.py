@@ -121,12 +121,15 @@ def test_every_type_is_read_from_text_and_from_toml() -> None:
             "[log]\nlevel = 'loud'",
             "log.level: expected one of debug, info, warning, error, got 'loud' (b.toml:2).",
         ),
-        ("[log]\nlevle = 'info'", "log.levle: b.toml:2 names no setting; did you mean log.level?"),
+        ("[log]\nlevul = 'info'", "log.levul: b.toml:2 names no setting; did you mean log.level?"),
         (
             "[janitor]\nheartbeat_every = 5",
             "janitor.heartbeat_every: b.toml:2 names no setting; did you mean worker.heartbeat_every?",
         ),
-        ("[databse]\ndsn = ''", "databse: b.toml:1 is no table of ours; did you mean database?"),
+        (
+            "[dattabase]\ndsn = ''",
+            "dattabase: b.toml:1 is no table of ours; did you mean database?",
+        ),
         ("log = 3", "log: expected a table [log], got 3 (b.toml:1)."),
         ("[log", "b.toml: expected TOML, got a mistake"),
         (
