@@ -1,8 +1,16 @@
 """Profiles and fixtures shared by every kind of test."""
 
 import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from betimes.config.settings import DatabaseSettings
+from betimes.store.database import Database
+from betimes.testing import ManualClock
+from betimes.testing.postgres import PostgresKit, postgres_kit
 
 settings.register_profile("dev", max_examples=50, deadline=None)
 settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True, print_blob=True)
@@ -11,3 +19,49 @@ settings.register_profile(
 )
 _default = "ci" if os.environ.get("CI") else "dev"  # noqa: TID251 -- the tests' own switch
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", _default))  # noqa: TID251
+
+
+def half() -> float:
+    """A die that always shows the middle."""
+    return 0.5
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresKit]:
+    """One real server per test process, `BETIMES_TEST_PG_BIN` chooses which PostgreSQL."""
+    chosen = os.environ.get("BETIMES_TEST_PG_BIN")  # noqa: TID251 -- the tests' own switch
+    data = tmp_path_factory.mktemp("postgres")
+    # The server may run under another account, which has to get through to its own folder.
+    for folder in (data, data.parent, data.parent.parent):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    with postgres_kit(data / "server", binaries=Path(chosen) if chosen else None) as server:
+        yield server
+
+
+@pytest.fixture
+async def dsn(postgres: PostgresKit) -> AsyncIterator[str]:
+    """A fresh database with the newest schema."""
+    name = await postgres.create()
+    yield postgres.dsn(name)
+    await postgres.drop(name)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """Time that stands still."""
+    return ManualClock()
+
+
+@pytest.fixture
+async def database(dsn: str, clock: ManualClock) -> AsyncIterator[Database]:
+    """An open store on a fresh database, ruled by the test's clock."""
+    opened = await Database.open(DatabaseSettings(), dsn=dsn, clock=clock, roll=half)
+    yield opened
+    await opened.close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whoever asks for a database, directly or not, is a `db` test."""
+    for item in items:
+        if "postgres" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.db)

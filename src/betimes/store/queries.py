@@ -6,6 +6,7 @@ Each statement begins with a header:
     -- One sentence that says what it does.
     -- Index: shards_pkey              (optional: what EXPLAIN must show; several with commas)
     -- Guard: epoch and owner          (optional: what a stale holder meets)
+    -- Scatter: why                    (optional: touches several shards, and may)
     -- Returns: shard int2, epoch int8 (what comes back; checked against the database by a test)
 
 `:name` is a parameter; the driver's `$1` is made here, in the order of first appearance.
@@ -21,7 +22,7 @@ from typing import Any, LiteralString
 from betimes.domain.errors import Bug
 
 KINDS = ("one", "maybe", "many", "exec")
-NOTES = ("Index", "Guard", "Returns")
+NOTES = ("Index", "Guard", "Scatter", "Returns")
 
 _HEADER = re.compile(r"^-- name: (\w+) :(\w+)$", re.MULTILINE)
 _NOTE = re.compile(rf"^-- ({'|'.join(NOTES)}): (.+)$")
@@ -40,6 +41,7 @@ class Query:
     parameters: tuple[str, ...]
     indexes: tuple[str, ...]
     guard: str
+    scatter: str
     returns: tuple[tuple[str, str], ...]
 
     def arguments(self, given: Mapping[str, Any]) -> list[Any]:
@@ -84,6 +86,7 @@ def _query(name: str, kind: str, body: str, *, file: str) -> Query:
         parameters=parameters,
         indexes=tuple(_parts(notes.get("Index", ""))),
         guard=notes.get("Guard", ""),
+        scatter=notes.get("Scatter", ""),
         returns=returns,
     )
 

@@ -29,3 +29,10 @@ SELECT id, name, version, roles, started_at, heartbeat_at, skew_ms, draining
 -- Forget a node that says goodbye.
 -- Index: nodes_pkey
 DELETE FROM betimes.nodes WHERE id = :id;
+
+-- name: prune_nodes :many
+-- Forget nodes that were not seen for long.
+-- Returns: id uuid
+DELETE FROM betimes.nodes
+ WHERE heartbeat_at < coalesce(:now::timestamptz, statement_timestamp()) - :after::interval
+RETURNING id;
