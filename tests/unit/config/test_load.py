@@ -33,7 +33,8 @@ def test_without_any_source_the_defaults_hold_and_are_sound() -> None:
     settings = load(environ={"XDG_DATA_HOME": "/data"})
     assert settings.database == Settings().database
     assert settings.coordinator.horizon == timedelta(minutes=5)
-    assert settings.embedded.data == Path("/data/betimes")
+    assert settings.embedded.home == Path("/data")
+    assert load(environ={"XDG_DATA_HOME": "data"}).embedded.home.is_absolute()
 
 
 def test_flags_overrule_the_environment_which_overrules_the_file() -> None:
@@ -196,7 +197,7 @@ def test_the_pooler_switch_in_the_address_is_a_setting() -> None:
 
 def test_a_home_is_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/somewhere")
-    assert load(environ={}).embedded.data == Path("/somewhere/.local/share/betimes")
+    assert load(environ={}).embedded.home == Path("/somewhere/.local/share")
     assert load(environ={"BETIMES_EMBEDDED_DATA": "~/x"}).embedded.data == Path("/somewhere/x")
 
 
