@@ -8,7 +8,7 @@ from betimes.app.dice import Dice
 from betimes.config import Settings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Refused, Unavailable
-from betimes.embedded import EmbeddedPostgres, find_binaries
+from betimes.embedded import EmbeddedPostgres, default_data, find_binaries
 from betimes.rhythm import Stopping, first_of
 from betimes.store import durability
 from betimes.store import migrate as migrations
@@ -35,7 +35,7 @@ async def located(settings: Settings, *, clock: Clock, dice: Dice) -> AsyncItera
         return
     wanted = settings.embedded
     postgres = EmbeddedPostgres(
-        data=wanted.data,
+        data=wanted.data or default_data(wanted.home / "betimes"),
         clock=clock,
         password_factory=dice.secret,
         binaries=find_binaries(wanted.binaries),

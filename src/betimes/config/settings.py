@@ -86,9 +86,16 @@ class EmbeddedSettings:
     """The PostgreSQL that Betimes starts itself when no DSN is given."""
 
     data: Annotated[
+        Path | None,
+        Rule(
+            "Where its data lives. Without one, `betimes` in `home`; for root `/var/lib/betimes` "
+            "where the account of PostgreSQL cannot reach `home`."
+        ),
+    ] = None
+    home: Annotated[
         Path,
-        Rule("Where its data lives. With XDG_DATA_HOME set, the default is `betimes` in there."),
-    ] = Path("~/.local/share/betimes")
+        Rule("The data home of the user. The variable XDG_DATA_HOME sets it as well."),
+    ] = Path("~/.local/share")
     listen: Annotated[
         str | None,
         Rule("Address for TCP connections. Without one, a unix socket in `data` is all there is."),
