@@ -6,6 +6,7 @@ Each statement begins with a header:
     -- One sentence that says what it does.
     -- Index: shards_pkey              (optional: what EXPLAIN must show; several with commas)
     -- Guard: epoch and owner          (optional: what a stale holder meets)
+    -- Scatter: why it must ask every shard (only for a statement on sharded tables without a shard)
     -- Returns: shard int2, epoch int8 (what comes back; checked against the database by a test)
 
 `:name` is a parameter; the driver's `$1` is made here, in the order of first appearance.
@@ -21,10 +22,10 @@ from typing import Any, LiteralString
 from betimes.domain.errors import Bug
 
 KINDS = ("one", "maybe", "many", "exec")
-NOTES = ("Index", "Guard", "Returns")
+NOTES = ("Index", "Guard", "Scatter", "Returns")
 
 _HEADER = re.compile(r"^-- name: (\w+) :(\w+)$", re.MULTILINE)
-_NOTE = re.compile(rf"^-- ({'|'.join(NOTES)}): (.+)$")
+_NOTE = re.compile(r"^-- ([A-Z]\w*): (.+)$")
 _COMMENT = re.compile(r"--.*$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z0-9_]*)\b")  # :name, but never ::cast
 
@@ -40,6 +41,7 @@ class Query:
     parameters: tuple[str, ...]
     indexes: tuple[str, ...]
     guard: str
+    scatter: str
     returns: tuple[tuple[str, str], ...]
 
     def arguments(self, given: Mapping[str, Any]) -> list[Any]:
@@ -68,6 +70,8 @@ def _query(name: str, kind: str, body: str, *, file: str) -> Query:
     if kind not in KINDS:
         raise Bug(f"{file}: {name} is :{kind}, expected one of {', '.join(KINDS)}")
     sentence, notes = _header(body)
+    if unknown := notes.keys() - set(NOTES):
+        raise Bug(f"{file}: {name} has a note {min(unknown)}, expected {', '.join(NOTES)}")
     if not sentence:
         raise Bug(f"{file}: {name} has no sentence that says what it does")
     text, parameters = _number(_COMMENT.sub("", body).strip().rstrip(";"))
@@ -84,6 +88,7 @@ def _query(name: str, kind: str, body: str, *, file: str) -> Query:
         parameters=parameters,
         indexes=tuple(_parts(notes.get("Index", ""))),
         guard=notes.get("Guard", ""),
+        scatter=notes.get("Scatter", ""),
         returns=returns,
     )
 
