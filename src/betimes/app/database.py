@@ -80,10 +80,14 @@ async def safety_complaints(database: Database) -> list[str]:
     return ([too_old] if too_old else []) + await durability.complaints(database)
 
 
-async def require_fit(settings: Settings, place: Place, database: Database) -> list[str]:
-    """Refuse a database we must not serve on; returns what `--unsafe` let pass."""
+async def require_schema(settings: Settings, place: Place) -> None:
+    """Refuse a database whose schema is not ours; asked before the pools, which need its roles."""
     if problems := await version_complaints(settings, place):
         raise Refused(_sentences(problems))
+
+
+async def require_safety(settings: Settings, database: Database) -> list[str]:
+    """Refuse a database that may lose work; returns what `--unsafe` let pass."""
     doubts = await safety_complaints(database)
     if doubts and not settings.server.unsafe:
         raise Refused(_sentences([*doubts, "to serve on it nevertheless, say --unsafe"]))

@@ -28,7 +28,7 @@ from betimes.domain.errors import Unavailable
 from betimes.domain.ids import NodeId, ShardId
 from betimes.rhythm import DatabaseTime, Stopping, beat
 from betimes.store.shards import Shards, ShardSeen
-from betimes.telemetry import Telemetry
+from betimes.telemetry import Outage, Telemetry
 
 TRUST_MARGIN = 0.2
 """Share of the lease that is never trusted: room for a slow clock and a slow network."""
@@ -61,6 +61,7 @@ class Elector:
         self._leader = telemetry.gauge("betimes_shard_leader")
         self._fence = telemetry.gauge("betimes_shard_fence")
         self._lost = telemetry.counter("betimes_lease_lost_total")
+        self._outage = Outage(duty="coordinator.elector", telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
         """Balance until asked to stop, then give everything back at once."""
@@ -69,8 +70,9 @@ class Elector:
             async for _ in beat(self._clock, every=every, stopping=stopping):
                 try:
                     await self.tick()
+                    self._outage.ended()
                 except Unavailable as error:
-                    self._telemetry.event("elector.away", level="warning", error=error)
+                    self._outage.failed(error)
         finally:
             await self.hand_over()
 
@@ -78,6 +80,7 @@ class Elector:
         """One pass: drop what we may not trust, see everybody, take and give a few."""
         self._drop_untrusted()
         with self._telemetry.span("elector.tick") as span:
+            span.expect_errors()
             seen = await self._shards.read(now=self._clock.stated())
             self._drop_taken(seen)
             moves = balance(
@@ -100,7 +103,7 @@ class Elector:
         try:
             await self._release(held)
         except Unavailable as error:
-            self._telemetry.event("elector.not_released", level="warning", error=error)
+            self._outage.failed(error)  # the leases run out by themselves
 
     async def _acquire(self, shard: ShardId) -> None:
         asked_at = self._clock.monotonic()
