@@ -12,9 +12,12 @@ from betimes.schedule.rrule_syntax import Rule
 from betimes.schedule.series import Dropped
 from betimes.schedule.zone import Zone
 
+QUARTER = 900
+"""Seconds: hours are passed over by quarters, so that no half-hour shift is missed."""
+
 UNITS = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
-STEPS_MAX = 100_000
-"""Periods looked at in one search: more than a day has of any that repeats daily."""
+STEPS_MAX = 20_000
+"""Periods looked at in one search, after whole days, hours and minutes were passed over."""
 
 
 class RuleRate:
@@ -44,7 +47,8 @@ class RuleRate:
         """The least one later than `after`."""
         second = max(after // SECOND, self._start - 1, EARLIEST)
         index = max((second - self._base) // self._step, 0)
-        for _ in range(STEPS_MAX):
+        steps = STEPS_MAX if self._has_positions() else 0
+        for _ in range(steps):
             begin = self._base + index * self._step
             if begin > self._last:
                 return None
@@ -53,6 +57,11 @@ class RuleRate:
                     return instant * SECOND
             index = max(index + 1, (self._resume(begin) - self._base) // self._step)
         return None
+
+    def _has_positions(self) -> bool:
+        """Whether a period can be long enough for any of the wanted positions."""
+        positions = self._rule.by_position
+        return not positions or any(abs(p) <= len(self._in_period) for p in positions)
 
     def _kept(self, begin: int) -> list[int]:
         """The instants of one period that pass all filters and positions."""
@@ -89,7 +98,13 @@ class RuleRate:
             return begin + max(ahead - 3 * 3600, 0)
         rule = self._rule
         if rule.by_hour and second // 3600 not in rule.by_hour:
-            return begin + self._step if self._step >= 3600 else begin + 600 - second % 600  # noqa: PLR2004 -- an hour; ten minutes at a time, so that no half-hour shift is passed over
+            return begin + QUARTER - second % QUARTER
+        if (
+            rule.frequency == "SECONDLY"
+            and rule.by_minute
+            and second // 60 % 60 not in rule.by_minute
+        ):
+            return begin + 60 - second % 60
         return begin
 
     def between(self, after: int, until: int, limit: int) -> list[int]:
