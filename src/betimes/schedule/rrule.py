@@ -210,6 +210,8 @@ class RuleClock:
     def count(self, after: int, until: int) -> int:
         """How many lie in (after, until]."""
         after, until = max(after, self._start - 1), min(until, self._last)
+        if until <= after:
+            return 0
         if self._rule.by_position:
             return len(self.between(after, until, 1 << 30))
         return self._count_until(until, after) - self._count_until(after, after)
