@@ -224,7 +224,7 @@ async def _commit(connection: Connection, transaction: asyncpg.transaction.Trans
         except asyncpg.PostgresError:
             raise  # an answer: the server has ended the transaction
         except BaseException:
-            connection.terminate()
+            _drop(connection)
             raise
 
 
@@ -234,4 +234,9 @@ async def _roll_back(connection: Connection, transaction: asyncpg.transaction.Tr
             await transaction.rollback()
     except (asyncpg.PostgresError, *LOST):
         # Gone, frozen or confused: the server undoes what it no longer hears from.
+        _drop(connection)
+
+
+def _drop(connection: Connection) -> None:
+    with suppress(asyncpg.InterfaceError):  # a pool that was closed has dropped it already
         connection.terminate()
