@@ -51,6 +51,10 @@ class PostgresKit:
         """Remove a database with everybody who is still in it."""
         await self._as_admin(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
+    async def migrate(self, dsn: str) -> None:
+        """Bring a database to the newest schema."""
+        await migrate(dsn, DatabaseSettings(), shards=SHARDS, clock=RealClock())
+
     async def _as_admin(self, statement: str) -> None:
         connection = await asyncpg.connect(self.dsn("postgres"))
         try:
@@ -81,7 +85,7 @@ def postgres_kit(data: Path, *, binaries: Path | None = None) -> Iterator[Postgr
 
 async def _make_template(server: PostgresKit) -> None:
     await server._as_admin(f"CREATE DATABASE {TEMPLATE} TEMPLATE template0")  # noqa: SLF001 -- same module
-    await migrate(server.dsn(TEMPLATE), DatabaseSettings(), shards=SHARDS, clock=RealClock())
+    await server.migrate(server.dsn(TEMPLATE))
 
 
 def socket_of(dsn: str) -> Path:
