@@ -1,7 +1,6 @@
 """Profiles and fixtures shared by every kind of test."""
 
 import os
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -32,14 +31,12 @@ def half() -> float:
 def postgres() -> Iterator[PostgresKit]:
     """One real server per test process, `BETIMES_TEST_PG_BIN` chooses which PostgreSQL."""
     chosen = os.environ.get("BETIMES_TEST_PG_BIN")  # noqa: TID251 -- the tests' own switch
-    # Not pytest's own directory, which root closes to the account that the server runs under.
-    data = Path(tempfile.mkdtemp(prefix="betimes-test-"))
-    data.chmod(0o711)
-    try:
-        with postgres_kit(data / "server", binaries=Path(chosen) if chosen else None) as server:
+    # Not pytest's own folder: root closes that one to the account PostgreSQL runs under.
+    with tempfile.TemporaryDirectory(prefix="betimes-test-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o711)
+        binaries = Path(chosen) if chosen else None
+        with postgres_kit(Path(folder) / "server", binaries=binaries) as server:
             yield server
-    finally:
-        shutil.rmtree(data)
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -90,3 +92,28 @@ def alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+class Owner:
+    """Another process, in its own group, that starts the server of a place and then only waits."""
+
+    def __init__(self, place: Place, *flags: str) -> None:
+        script = Path(__file__).with_name("embedded_owner.py")
+        self.process = subprocess.Popen(
+            [sys.executable, script, place.data, place.binaries.directory, *flags],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            process_group=0,
+        )
+
+    def said(self) -> tuple[str, int]:
+        """Its word, `ready` or `attached`, and the postmaster's pid."""
+        assert self.process.stdout is not None
+        word, pid = self.process.stdout.readline().split()
+        return word, int(pid)
+
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """Kill it and everything in its process group."""
+        os.killpg(self.process.pid, number)
+        self.process.communicate(timeout=PATIENCE_SECONDS)

@@ -86,9 +86,16 @@ class EmbeddedSettings:
     """The PostgreSQL that Betimes starts itself when no DSN is given."""
 
     data: Annotated[
+        Path | None,
+        Rule(
+            "Where its data lives. Without one, `betimes` in `home`; for root `/var/lib/betimes` "
+            "where the account of PostgreSQL cannot reach `home`."
+        ),
+    ] = None
+    home: Annotated[
         Path,
-        Rule("Where its data lives. With XDG_DATA_HOME set, the default is `betimes` in there."),
-    ] = Path("~/.local/share/betimes")
+        Rule("The data home of the user. The variable XDG_DATA_HOME sets it as well."),
+    ] = Path("~/.local/share")
     listen: Annotated[
         str | None,
         Rule("Address for TCP connections. Without one, a unix socket in `data` is all there is."),
@@ -127,6 +134,9 @@ class ServerSettings:
         timedelta,
         Rule("How long running work may go on after the first SIGTERM.", least=0 * SECOND),
     ] = 25 * SECOND
+    presence_every: Annotated[
+        timedelta, Rule("How often a node says that it is alive.", least=100 * MILLISECOND)
+    ] = 5 * SECOND
     restart_delay: Annotated[
         timedelta,
         Rule(
@@ -286,6 +296,9 @@ class LogSettings:
             choices=("auto", "console", "json"),
         ),
     ] = "auto"
+    colour: Annotated[
+        bool, Rule("Colours on a terminal. The variable NO_COLOR turns them off as well.")
+    ] = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 PROC = Path("/proc")
 # No process can have this pid: Linux ends at 2**22, the others far below.
 NOBODY = 2**31 - 2
-LINES_WHEN_LISTENING = 5
+LINES_WHEN_LISTENING = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,9 @@ class PidFile:
     """What postmaster.pid says; everything but the pid appears when the server listens."""
 
     pid: int
-    port: int | None
-    socket_directory: Path | None
+    port: int | None = None
+    socket_directory: Path | None = None
+    listen: str = ""
 
     @classmethod
     def read(cls, cluster: Path) -> "PidFile | None":
@@ -32,8 +33,8 @@ class PidFile:
             lines = (cluster / "postmaster.pid").read_text().splitlines()
             pid = int(lines[0])
             if len(lines) < LINES_WHEN_LISTENING:
-                return cls(pid, None, None)
-            return cls(pid, int(lines[3]), Path(lines[4]) if lines[4] else None)
+                return cls(pid)
+            return cls(pid, int(lines[3]), Path(lines[4]) if lines[4] else None, lines[5])
         except (FileNotFoundError, IndexError, ValueError):
             return None
 

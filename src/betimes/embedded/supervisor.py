@@ -199,6 +199,7 @@ class EmbeddedPostgres:
         cluster = self._layout.cluster
         grace = self._new_patience(ORPHAN_GRACE_SECONDS)
         fast = self._new_patience()
+        last = self._new_patience(3 * self._patience)
         while (words := process.postmaster_of(cluster)) or process.leftovers_of(cluster):
             if grace.exhausted():
                 number = signal.SIGQUIT if fast.exhausted() else signal.SIGINT
@@ -207,6 +208,8 @@ class EmbeddedPostgres:
                 else:
                     process.quit_leftovers(cluster)
                 grace = self._new_patience(ORPHAN_GRACE_SECONDS)
+            if last.exhausted():
+                raise Unavailable(f"A PostgreSQL whose owner is gone does not leave {cluster}.")
             await self._clock.sleep(POLL_SECONDS)
 
     async def _launch(self, prepared: Prepared) -> None:
@@ -223,7 +226,7 @@ class EmbeddedPostgres:
                     + self._layout.log_tail(before)
                 )
             await self._clock.sleep(POLL_SECONDS)
-        self._words = process.PidFile(kept.pid, port, prepared.sockets)
+        self._words = process.PidFile(kept.pid, port, prepared.sockets, self._wishes.listen)
 
     def _hold(self, prepared: Prepared) -> Kept:
         """Launch in a thread; what is launched is ours to stop even when the start is cancelled."""
@@ -243,10 +246,11 @@ class EmbeddedPostgres:
         answer = await probe(words.socket_directory, words.port, user=SUPERUSER)
         if answer is not Answer.ACCEPTING:
             return False
-        if self._wishes.listen and words.port != self._wishes.port:
+        if self._wishes.listen and (not words.listen or words.port != self._wishes.port):
+            heard = f"TCP port {words.port}" if words.listen else "its Unix socket only"
             raise Conflict(
-                f"PostgreSQL already runs in {self._layout.data} on port {words.port}, owned by "
-                f"{holder_of(self._layout.lock)}; it cannot also have port {self._wishes.port}."
+                f"expected PostgreSQL on TCP port {self._wishes.port}, but it already runs in "
+                f"{self._layout.data}, owned by {holder_of(self._layout.lock)}, on {heard}."
             )
         self._words = words
         return True

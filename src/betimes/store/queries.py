@@ -6,7 +6,7 @@ Each statement begins with a header:
     -- One sentence that says what it does.
     -- Index: shards_pkey              (optional: what EXPLAIN must show; several with commas)
     -- Guard: epoch and owner          (optional: what a stale holder meets)
-    -- Scatter: why it must ask every shard (only for a statement on sharded tables without a shard)
+    -- Scatter: why                    (optional: touches several shards, and may)
     -- Returns: shard int2, epoch int8 (what comes back; checked against the database by a test)
 
 `:name` is a parameter; the driver's `$1` is made here, in the order of first appearance.

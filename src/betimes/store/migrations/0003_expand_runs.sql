@@ -14,6 +14,8 @@ CREATE TABLE betimes.runs (
     first_started_at timestamptz,
     started_at       timestamptz,
     finished_at      timestamptz,
+    -- Somebody asked for the end while a worker held the run; told to it with the next heartbeat.
+    cancel_at        timestamptz,
     revision         integer,
     fence            integer NOT NULL DEFAULT 0,
     shard            smallint NOT NULL,
@@ -77,7 +79,7 @@ CREATE TABLE betimes.parcels (
     fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
     autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000
 );
-CREATE INDEX parcels_ready_idx ON betimes.parcels (shard, queue, tenant_id, rank) INCLUDE (visible_at)
+CREATE INDEX parcels_ready_idx ON betimes.parcels (shard, queue, tenant_id, rank) INCLUDE (visible_at, deliveries)
     WHERE worker_id IS NULL;
 CREATE INDEX parcels_leased_idx ON betimes.parcels (shard, lease_until) WHERE worker_id IS NOT NULL;
 CREATE INDEX parcels_worker_idx ON betimes.parcels (worker_id) WHERE worker_id IS NOT NULL;

@@ -1,0 +1,58 @@
+"""Telling the other nodes that this one is alive, and measuring its clock against the database's.
+
+Purely informative: no decision depends on these rows, leases live elsewhere.
+"""
+
+from datetime import timedelta
+
+from betimes.app.node import Node
+from betimes.rhythm import Stopping, beat
+from betimes.store import nodes
+
+ALIVE_BEATS = 3
+JITTER = 0.1
+
+
+class Presence:
+    """A role that every node plays."""
+
+    def __init__(self, *, node: Node) -> None:
+        self._node = node
+        self._every = node.settings.server.presence_every
+        self._skew_ms: float | None = None
+        self._known: int | None = None
+        self._skew = node.telemetry.gauge("betimes_clock_skew_seconds")
+
+    async def run(self, stopping: Stopping) -> None:
+        """Report until asked to stop, then report the draining."""
+        roll = self._node.dice.roll
+        async for _ in beat(
+            self._node.clock, every=self._every, jitter=JITTER, roll=roll, stopping=stopping
+        ):
+            await self.tick()
+        await self.tick(draining=True)
+
+    async def tick(self, *, draining: bool = False) -> int:
+        """Write our row, read everybody's; returns how many nodes are alive."""
+        node = self._node
+        with node.telemetry.span("presence.tick") as span:
+            span.expect_errors()  # the supervisor tells them, once
+            asked_at = node.clock.now()
+            told = await nodes.beat(
+                node.database,
+                node.card,
+                skew_ms=self._skew_ms,
+                draining=draining,
+                now=node.clock.stated(),
+            )
+            # The answer was made somewhere between asking and hearing; the middle halves the error.
+            middle = asked_at + (node.clock.now() - asked_at) / 2
+            self._skew_ms = (middle - told) / timedelta(milliseconds=1)
+            self._skew.set(self._skew_ms / 1000)
+            alive = await nodes.seen_since(node.database, told - ALIVE_BEATS * self._every)
+            span.add(nodes=len(alive))
+        if self._known != len(alive):
+            self._known = len(alive)
+            names = [seen.name for seen in alive]
+            node.telemetry.event("presence.changed", nodes=names, database_time=told)
+        return len(alive)

@@ -1,0 +1,24 @@
+"""Which roles this build knows, and how each is made. New services are entered here."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from betimes.app.node import Node
+from betimes.app.roles import Role, RoleEntry
+
+Factory = Callable[[Node], Role]
+
+FACTORIES: Mapping[str, Factory] = MappingProxyType({})
+
+
+def known_entries(node: Node) -> list[RoleEntry]:
+    """The wanted roles that exist; those that do not are reported, never played for show."""
+    wanted = node.settings.server.roles
+    for name in wanted:
+        if name not in FACTORIES:
+            node.telemetry.event("role.missing", level="warning", role=name)
+    return [_entry(name, FACTORIES[name], node) for name in wanted if name in FACTORIES]
+
+
+def _entry(name: str, factory: Factory, node: Node) -> RoleEntry:
+    return RoleEntry(name, lambda: factory(node))

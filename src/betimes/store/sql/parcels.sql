@@ -1,0 +1,183 @@
+-- The durable queue: handfuls of runs that wait, are leased, or wait for their retry.
+
+-- name: read_near_due :many
+-- Runs of one shard that still need a parcel, in the order of their dueness.
+-- Index: runs_pkey
+-- Returns: id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text
+SELECT id, tenant_id, due_at, priority, queue FROM betimes.runs
+ WHERE shard = :shard::smallint AND id >= :low::uuid AND id < :high::uuid AND state = 0
+ ORDER BY id LIMIT :most::integer;
+
+-- name: insert_single_parcels :exec
+-- Put runs into the queue one by one, each with a time and a fence of its own.
+INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_ids)
+SELECT :shard::smallint, one.id, one.tenant_id, one.queue, one.priority, one.lane, one.rank, one.visible_at, one.fence,
+       ARRAY[one.run_id]
+  FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
+              :ranks::timestamptz[], :visible::timestamptz[], :fences::integer[], :runs::uuid[])
+       AS one (id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_id);
+
+-- name: find_waiting :many
+-- Which queues of which tenants have something visible, with the best rank of each, shard by shard.
+-- Scatter: skips along an index, one probe per (shard, queue, tenant)
+-- Index: parcels_ready_idx
+-- Returns: shard int2, queue text, tenant_id uuid, rank timestamptz
+WITH RECURSIVE walk AS (
+    (SELECT shard, queue, tenant_id FROM betimes.parcels WHERE worker_id IS NULL
+      ORDER BY shard, queue, tenant_id LIMIT 1)
+    UNION ALL
+    SELECT step.shard, step.queue, step.tenant_id
+      FROM walk CROSS JOIN LATERAL (
+        SELECT shard, queue, tenant_id FROM betimes.parcels
+         WHERE worker_id IS NULL AND (shard, queue, tenant_id) > (walk.shard, walk.queue, walk.tenant_id)
+         ORDER BY shard, queue, tenant_id LIMIT 1) AS step
+)
+SELECT walk.shard, walk.queue, walk.tenant_id, best.rank
+  FROM walk CROSS JOIN LATERAL (
+    SELECT rank FROM betimes.parcels
+     WHERE parcels.shard = walk.shard AND parcels.queue = walk.queue AND parcels.tenant_id = walk.tenant_id
+       AND worker_id IS NULL AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
+       AND (deliveries >= :suspect_after::integer) = :suspects::boolean
+     ORDER BY rank LIMIT 1) AS best
+ WHERE :queues::text[] IS NULL OR walk.queue = ANY (:queues::text[])
+ LIMIT :most::integer;
+
+-- name: lease_parcels :many
+-- Lease what fits into the free slots, best rank first; a parcel that is larger is split.
+-- Index: parcels_ready_idx
+-- Guard: SKIP LOCKED keeps workers apart; the fence that rises here guards every later write
+-- Returns: id uuid, tenant_id uuid, queue text, priority int2, lane int2, visible_at timestamptz, fence int4, deliveries int4, run_ids _uuid, lease_until timestamptz
+WITH picked AS MATERIALIZED (
+    SELECT id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids
+      FROM betimes.parcels
+     WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid AND worker_id IS NULL
+       AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
+       AND (deliveries >= :suspect_after::integer) = :suspects::boolean
+     ORDER BY rank
+     LIMIT :parcels_max::integer
+       FOR UPDATE SKIP LOCKED
+), sized AS (
+    SELECT picked.*, sum(cardinality(run_ids)) OVER (ORDER BY rank, id) - cardinality(run_ids) AS before FROM picked
+), taken AS (
+    SELECT sized.*, least(cardinality(run_ids), :slots::integer - before)::integer AS keep
+      FROM sized WHERE before < :slots::integer
+), rest AS (
+    INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids)
+    SELECT :shard::smallint, gen_random_uuid(), tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries,
+           run_ids[keep + 1:]
+      FROM taken WHERE keep < cardinality(run_ids)
+)
+UPDATE betimes.parcels
+   SET worker_id = :worker::uuid, fence = parcels.fence + 1, deliveries = parcels.deliveries + 1,
+       lease_until = coalesce(:now::timestamptz, statement_timestamp()) + :ttl::interval,
+       run_ids = parcels.run_ids[1:taken.keep]
+  FROM taken
+ WHERE parcels.shard = :shard::smallint AND parcels.id = taken.id
+RETURNING parcels.id, parcels.tenant_id, parcels.queue, parcels.priority, parcels.lane, parcels.visible_at, parcels.fence,
+          parcels.deliveries, parcels.run_ids, parcels.lease_until;
+
+-- name: read_wanted_runs :many
+-- The runs of leased parcels that are still wanted; final and deleted ones drop out.
+-- Index: runs_pkey
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, due_at timestamptz, fire_at timestamptz, first_started_at timestamptz, cancel_at timestamptz, attempt int2, priority int2, trigger int2, queue text, handler text, payload bytea, options text
+SELECT id, tenant_id, job_id, revision, due_at, fire_at, first_started_at, cancel_at, attempt, priority, trigger, queue,
+       handler, payload, options::text AS options
+  FROM betimes.runs
+ WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4;
+
+-- name: renew_parcels :many
+-- Prolong every lease of a worker with one call.
+-- Scatter: a worker holds parcels of many shards
+-- Index: parcels_worker_idx
+-- Guard: worker; the fences that come back tell which leases were lost
+-- Returns: shard int2, id uuid, fence int4, now timestamptz
+UPDATE betimes.parcels
+   SET lease_until = coalesce(:now::timestamptz, statement_timestamp()) + :ttl::interval
+ WHERE worker_id = :worker::uuid
+RETURNING shard, id, fence, coalesce(:now::timestamptz, statement_timestamp()) AS now;
+
+-- name: return_parcels :many
+-- Give parcels back unfinished; the delivery does not count.
+-- Index: parcels_pkey
+-- Guard: worker and fence
+-- Returns: id uuid
+UPDATE betimes.parcels
+   SET worker_id = NULL, lease_until = NULL, deliveries = parcels.deliveries - 1
+  FROM unnest(:ids::uuid[], :fences::integer[]) AS held (id, fence)
+ WHERE parcels.shard = :shard::smallint AND parcels.id = held.id AND parcels.fence = held.fence
+   AND parcels.worker_id = :worker::uuid
+RETURNING parcels.id;
+
+-- name: find_expired :many
+-- Parcels of one shard whose lease ran out, oldest first, locked.
+-- Index: parcels_leased_idx
+-- Guard: SKIP LOCKED: whoever finishes right now has won
+-- Returns: id uuid, tenant_id uuid, worker_id uuid, queue text, priority int2, lane int2, rank timestamptz, visible_at timestamptz, fence int4, deliveries int4, run_ids _uuid, lease_until timestamptz
+WITH expired AS MATERIALIZED (
+    SELECT id, tenant_id, worker_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids, lease_until
+      FROM betimes.parcels
+     WHERE shard = :shard::smallint AND worker_id IS NOT NULL
+       AND lease_until < coalesce(:now::timestamptz, statement_timestamp())
+     ORDER BY lease_until LIMIT :most::integer
+       FOR UPDATE SKIP LOCKED
+)
+SELECT * FROM expired;
+
+-- name: free_parcels :exec
+-- Make abandoned parcels visible again; what they cost so far stays written.
+-- Index: parcels_pkey
+UPDATE betimes.parcels SET worker_id = NULL, lease_until = NULL
+ WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]);
+
+-- name: delete_parcels :exec
+-- Take parcels out of the queue that the caller has locked in this transaction.
+-- Index: parcels_pkey
+DELETE FROM betimes.parcels WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]);
+
+-- name: read_parcelled :many
+-- Which of these runs some parcel of the shard holds.
+-- Returns: run_id uuid, parcel_id uuid, worker_id uuid, fence int4, lease_until timestamptz, visible_at timestamptz
+SELECT held.run_id, parcels.id AS parcel_id, parcels.worker_id, parcels.fence, parcels.lease_until, parcels.visible_at
+  FROM betimes.parcels CROSS JOIN LATERAL unnest(parcels.run_ids) AS held (run_id)
+ WHERE parcels.shard = :shard::smallint AND parcels.run_ids && :runs::uuid[] AND held.run_id = ANY (:runs::uuid[]);
+
+-- name: publish_parcels :many
+-- Put the parcels of runs that are nearly due into the queue and move the cursor, all or nothing.
+-- Index: shards_pkey
+-- Guard: owner and epoch of the shard, and a cursor that is not yet there: a repeat inserts nothing
+-- Returns: id uuid
+WITH moved AS (
+    UPDATE betimes.shards SET published_through = :through::timestamptz
+     WHERE shard = :shard::smallint AND owner = :node::uuid AND epoch = :epoch::bigint
+       AND (published_through IS NULL OR published_through < :through::timestamptz)
+    RETURNING shard
+), contents AS (
+    SELECT number, array_agg(run_id ORDER BY position) AS run_ids
+      FROM unnest(:numbers::integer[], :runs::uuid[]) WITH ORDINALITY AS run (number, run_id, position)
+     GROUP BY number
+)
+INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, rank, visible_at, run_ids)
+SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.rank, parcel.visible_at,
+       contents.run_ids
+  FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :ranks::timestamptz[],
+              :visible::timestamptz[])
+       WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, rank, visible_at, number)
+  JOIN contents ON contents.number = parcel.number
+ WHERE EXISTS (SELECT FROM moved)
+RETURNING id;
+
+-- name: insert_parcels :exec
+-- Put parcels into the queue in the transaction that inserted their runs.
+-- Guard: the caller's transaction; it inserts a run and its parcel together or not at all
+WITH contents AS (
+    SELECT number, array_agg(run_id ORDER BY position) AS run_ids
+      FROM unnest(:numbers::integer[], :runs::uuid[]) WITH ORDINALITY AS run (number, run_id, position)
+     GROUP BY number
+)
+INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids)
+SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.lane, parcel.rank,
+       parcel.visible_at, parcel.fence, parcel.deliveries, contents.run_ids
+  FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
+              :ranks::timestamptz[], :visible::timestamptz[], :fences::integer[], :deliveries::integer[])
+       WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, number)
+  JOIN contents ON contents.number = parcel.number;

@@ -1,0 +1,79 @@
+-- From definitions to runs: the planner's statements, all under the shard's epoch.
+
+-- name: find_shards_to_plan :many
+-- Which of these shards have a job whose next fire is near.
+-- Scatter: one probe of an index per shard
+-- Returns: shard int2
+SELECT wanted.shard FROM unnest(:shards::smallint[]) AS wanted (shard)
+ WHERE EXISTS (SELECT FROM betimes.jobs
+                WHERE jobs.shard = wanted.shard AND jobs.next_fire_at < :before::timestamptz);
+
+-- name: read_due_jobs :many
+-- Jobs of one shard in the order of their next fire, page by page.
+-- Index: jobs_next_fire_idx
+-- Returns: id uuid, tenant_id uuid, revision int4, next_fire_at timestamptz, fires int8, queue text, priority int2, handler text, schedule text, options text
+SELECT id, tenant_id, revision, next_fire_at, fires, queue, priority, handler,
+       schedule::text AS schedule, options::text AS options
+  FROM betimes.jobs
+ WHERE shard = :shard::smallint AND next_fire_at IS NOT NULL AND next_fire_at < :before::timestamptz
+   AND (next_fire_at, id) > (:after_at::timestamptz, :after_id::uuid)
+ ORDER BY next_fire_at, id
+ LIMIT :most::integer;
+
+-- name: advance_jobs :many
+-- Move jobs to their next fire, or to their end; only those nobody edited or advanced meanwhile.
+-- Index: jobs_pkey
+-- Guard: revision and the fire we computed from
+-- Returns: id uuid
+UPDATE betimes.jobs
+   SET next_fire_at = step.next_fire_at, fires = jobs.fires + step.fired, tzdata = :tzdata::text,
+       state = CASE WHEN step.completed THEN 3 ELSE jobs.state END
+  FROM unnest(:ids::uuid[], :revisions::integer[], :expected::timestamptz[],
+              :next_fires::timestamptz[], :fired::bigint[], :completed::boolean[])
+       AS step (id, revision, expected, next_fire_at, fired, completed)
+ WHERE jobs.shard = :shard::smallint AND jobs.id = step.id AND jobs.revision = step.revision
+   AND jobs.next_fire_at = step.expected AND jobs.state = 0
+RETURNING jobs.id;
+
+-- name: insert_planned_runs :many
+-- Insert occurrences of jobs; one that exists already stays as it is.
+-- Guard: the primary key is a function of (job, fire time)
+-- Returns: id uuid
+INSERT INTO betimes.runs (shard, id, tenant_id, job_id, due_at, fire_at, revision, state, trigger, priority, queue, handler)
+SELECT :shard::smallint, planned.id, planned.tenant_id, planned.job_id, planned.due_at, planned.fire_at,
+       planned.revision, planned.state, :trigger::smallint, planned.priority, planned.queue, planned.handler
+  FROM unnest(:ids::uuid[], :tenants::uuid[], :jobs::uuid[], :dues::timestamptz[], :fires::timestamptz[],
+              :revisions::integer[], :states::smallint[], :priorities::smallint[], :queues::text[], :handlers::text[])
+       AS planned (id, tenant_id, job_id, due_at, fire_at, revision, state, priority, queue, handler)
+ON CONFLICT (shard, id) DO NOTHING
+RETURNING id;
+
+-- name: insert_decisions :exec
+-- Record fires that did not become runs; the first reason stands.
+INSERT INTO betimes.decisions (shard, job_id, fire_at, until_at, fires, tenant_id, decided_at, revision, code, detail)
+SELECT :shard::smallint, dropped.job_id, dropped.fire_at, dropped.until_at, dropped.fires, dropped.tenant_id,
+       coalesce(:now::timestamptz, statement_timestamp()), dropped.revision, dropped.code, dropped.detail::jsonb
+  FROM unnest(:jobs::uuid[], :fires_at::timestamptz[], :until::timestamptz[], :counts::bigint[], :tenants::uuid[],
+              :revisions::integer[], :codes::text[], :details::text[])
+       AS dropped (job_id, fire_at, until_at, fires, tenant_id, revision, code, detail)
+ON CONFLICT DO NOTHING;
+
+-- name: read_stale_jobs :many
+-- Jobs of one shard whose next fire was computed with another release of the zone rules.
+-- Returns: id uuid, revision int4, next_fire_at timestamptz, schedule text
+SELECT id, revision, next_fire_at, schedule::text AS schedule FROM betimes.jobs
+ WHERE shard = :shard::smallint AND id > :after::uuid AND next_fire_at IS NOT NULL AND tzdata <> :tzdata::text
+ ORDER BY id LIMIT :most::integer;
+
+-- name: refresh_jobs :many
+-- Replace next fires after the zone rules changed; an edit or an advance meanwhile wins.
+-- Index: jobs_pkey
+-- Guard: revision and the fire it replaces
+-- Returns: id uuid
+UPDATE betimes.jobs
+   SET next_fire_at = step.next_fire_at, tzdata = :tzdata::text
+  FROM unnest(:ids::uuid[], :revisions::integer[], :expected::timestamptz[], :next_fires::timestamptz[])
+       AS step (id, revision, expected, next_fire_at)
+ WHERE jobs.shard = :shard::smallint AND jobs.id = step.id AND jobs.revision = step.revision
+   AND jobs.next_fire_at = step.expected
+RETURNING jobs.id;

@@ -1,0 +1,42 @@
+-- Executions: read one, read many, insert ad-hoc ones.
+
+-- name: read_specs :many
+-- What to do for runs of jobs: the definition as it was at their revision.
+-- Index: jobs_pkey
+-- Returns: id uuid, revision int4, handler text, target text, payload bytea, options text, schedule text
+SELECT jobs.id, jobs.revision, jobs.handler, jobs.target::text AS target, jobs.payload,
+       jobs.options::text AS options, jobs.schedule::text AS schedule
+  FROM betimes.jobs
+  JOIN unnest(:ids::uuid[], :revisions::integer[]) AS wanted (id, revision)
+    ON wanted.id = jobs.id AND wanted.revision = jobs.revision
+ WHERE jobs.shard = :shard::smallint;
+
+-- name: read_old_specs :many
+-- The same for revisions that were replaced meanwhile.
+-- Index: job_revisions_pkey
+-- Returns: id uuid, revision int4, definition text, payload bytea
+SELECT job_revisions.job_id AS id, job_revisions.revision, job_revisions.definition::text AS definition,
+       job_revisions.payload
+  FROM betimes.job_revisions
+  JOIN unnest(:ids::uuid[], :revisions::integer[]) AS wanted (id, revision)
+    ON wanted.id = job_revisions.job_id AND wanted.revision = job_revisions.revision
+ WHERE job_revisions.shard = :shard::smallint;
+
+-- name: read_run :maybe
+-- One run as it is stored.
+-- Index: runs_pkey
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text
+SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
+       created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, payload, options::text AS options,
+       result, error::text AS error
+  FROM betimes.runs WHERE shard = :shard::smallint AND id = :id::uuid;
+
+-- name: find_unparcelled :many
+-- Runs that should be in a parcel by now and are in none: the sweeper's find, which must stay empty.
+-- Index: runs_pkey
+-- Returns: id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text, fence int4, state int2
+SELECT id, tenant_id, due_at, priority, queue, fence, state
+  FROM betimes.runs
+ WHERE shard = :shard::smallint AND id >= :low::uuid AND id < :high::uuid AND state < 4
+   AND id <> ALL (ARRAY(SELECT unnest(run_ids) FROM betimes.parcels WHERE parcels.shard = :shard::smallint))
+ ORDER BY id LIMIT :most::integer;

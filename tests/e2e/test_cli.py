@@ -1,0 +1,188 @@
+"""Real processes: they start on nothing, drain on the first SIGTERM and leave at the second."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from betimes.embedded import find_binaries
+from embedded_kit import Place
+
+pytestmark = pytest.mark.db
+PATIENCE_SECONDS = 30.0
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A folder that every account may enter, since PostgreSQL does not run as root."""
+    folder = Path(tempfile.mkdtemp(prefix="betimes-e2e-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+class Process:
+    """A running `betimes`, read line by line."""
+
+    def __init__(self, home: Path, *arguments: str) -> None:
+        self.said: list[str] = []
+        self.popen = subprocess.Popen(
+            command(*arguments), cwd=home, env=environment(home), text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def until(self, marker: str) -> str:
+        """Read until a line contains the marker; its end without one is a failure."""
+        assert self.popen.stdout is not None
+        for line in self.popen.stdout:
+            self.said.append(line)
+            if marker in line:
+                return line
+        pytest.fail(f"{marker!r} was never said:\n{''.join(self.said)}")
+
+    def end(self) -> int:
+        """Read what is left and wait."""
+        rest, _ = self.popen.communicate(timeout=PATIENCE_SECONDS)
+        self.said.append(rest)
+        return self.popen.returncode
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "betimes", *arguments]
+
+
+def environment(home: Path) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    return {**kept, "HOME": str(home), "XDG_DATA_HOME": str(home / "share")}
+
+
+@contextmanager
+def running(home: Path, *arguments: str) -> Iterator[Process]:
+    process = Process(home, *arguments)
+    try:
+        yield process
+    finally:
+        if process.popen.poll() is None:
+            process.popen.kill()
+            process.end()
+        assert process.popen.stdout is not None
+        process.popen.stdout.close()
+
+
+def betimes(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments), cwd=home, env=environment(home), text=True, capture_output=True,
+        timeout=PATIENCE_SECONDS, check=False,
+    )  # fmt: skip
+
+
+def postmaster_of(home: Path) -> int:
+    (file,) = (home / "share").rglob("postmaster.pid")
+    return int(file.read_text(encoding="utf-8").split()[0])
+
+
+def is_alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def children_of(pid: int) -> list[int]:
+    listed = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False
+    )
+    return [int(word) for word in listed.stdout.split()]
+
+
+def test_dev_starts_on_nothing_and_drains_on_sigterm(home: Path) -> None:
+    with running(home, "dev") as dev:
+        dev.until("presence.changed")
+        postmaster = postmaster_of(home)
+        dev.popen.send_signal(signal.SIGTERM)
+        assert dev.end() == 0, dev.said
+    assert '"ending":"drained"' in "".join(dev.said)
+    assert not is_alive(postmaster)
+
+
+def test_ctrl_c_is_as_good_as_sigterm(home: Path) -> None:
+    with running(home, "dev") as dev:
+        dev.until("presence.changed")
+        dev.popen.send_signal(signal.SIGINT)
+        assert dev.end() == 0, dev.said
+
+
+def test_the_second_sigterm_ends_at_once(home: Path) -> None:
+    """With a frozen database the drain would take its whole timeout."""
+    with running(home, "dev", "--drain-timeout", "10m") as dev:
+        dev.until("presence.changed")
+        frozen = children_of(postmaster_of(home))
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            dev.popen.send_signal(signal.SIGTERM)
+            dev.until("node.stopping")
+            assert dev.popen.poll() is None
+            asked_at = time.monotonic()
+            dev.popen.send_signal(signal.SIGTERM)
+            assert dev.end() == 143, dev.said
+            assert time.monotonic() - asked_at < 10
+        finally:
+            for pid in frozen:
+                if is_alive(pid):
+                    os.kill(pid, signal.SIGCONT)
+
+
+def test_a_server_asks_for_migrations_instead_of_making_them(home: Path) -> None:
+    refused = betimes(home, "server", "start")
+    assert refused.returncode == 1
+    assert "`betimes server migrate`" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+    applied = betimes(home, "server", "migrate")
+    assert (applied.returncode, applied.stdout.split()[0]) == (0, "0001_expand_tenancy")
+    again = betimes(home, "server", "migrate")
+    assert (again.returncode, again.stdout) == (0, "")
+    assert "up to date" in again.stderr
+
+    with running(home, "server", "--roles", "janitor,worker") as server:
+        server.until("presence.changed")
+        server.popen.send_signal(signal.SIGTERM)
+        assert server.end() == 0, server.said
+
+
+def test_a_database_that_comes_back_is_used_again(home: Path) -> None:
+    with running(home, "dev", "--set", "server.presence_every=200ms") as dev:
+        dev.until("presence.changed")
+        os.kill(postmaster_of(home), signal.SIGKILL)
+        dev.until("outage.began")
+        dev.until("presence.changed")
+        dev.popen.send_signal(signal.SIGTERM)
+        assert dev.end() == 0, dev.said
+
+
+async def test_a_database_that_may_lose_work_is_refused_unless_wanted(home: Path) -> None:
+    async with Place(home, find_binaries()).server(unsafe_no_fsync=True) as postgres:
+        dsn = postgres.dsn()
+        assert (
+            await asyncio.to_thread(betimes, home, "server", "migrate", "--dsn", dsn)
+        ).returncode == 0
+        refused = await asyncio.to_thread(betimes, home, "server", "--dsn", dsn)
+        assert refused.returncode == 1
+        assert "Expected fsync to be on, got 'off'" in refused.stderr
+        assert "--unsafe" in refused.stderr
+        await asyncio.to_thread(serve_and_stop, home, "server", "--dsn", dsn, "--unsafe")
+
+
+def serve_and_stop(home: Path, *arguments: str) -> None:
+    with running(home, *arguments) as server:
+        server.until("presence.changed")
+        server.popen.send_signal(signal.SIGTERM)
+        assert server.end() == 0, server.said
+        assert any("unsafe: expected fsync" in line for line in server.said)
