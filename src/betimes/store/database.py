@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Self, TypeVar
 from uuid import UUID
 
@@ -11,7 +11,7 @@ import asyncpg
 from betimes.config.settings import DatabaseSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Contended, Overloaded, Unavailable, UnknownOutcome
-from betimes.store.faults import translated
+from betimes.store.faults import LOST, translated
 from betimes.store.pool import (
     SYSTEM_ROLE,
     Address,
@@ -195,7 +195,10 @@ class Database:
             try:
                 yield connection
             finally:
-                await self._pools[lane].release(connection)
+                # Must not hide how the block ended: a cancelled one would be repeated. A
+                # connection that cannot be given back has been dropped by the driver.
+                with suppress(*LOST):
+                    await self._pools[lane].release(connection)
 
     async def _acquire(self, lane: Lane) -> PooledConnection:
         pool = self._pools[lane]
@@ -221,7 +224,7 @@ async def _commit(connection: Connection, transaction: asyncpg.transaction.Trans
         except asyncpg.PostgresError:
             raise  # an answer: the server has ended the transaction
         except BaseException:
-            connection.terminate()
+            _drop(connection)
             raise
 
 
@@ -229,6 +232,11 @@ async def _roll_back(connection: Connection, transaction: asyncpg.transaction.Tr
     try:
         async with asyncio.timeout(ROLLBACK_PATIENCE_SECONDS):
             await transaction.rollback()
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+    except (asyncpg.PostgresError, *LOST):
         # Gone, frozen or confused: the server undoes what it no longer hears from.
+        _drop(connection)
+
+
+def _drop(connection: Connection) -> None:
+    with suppress(asyncpg.InterfaceError):  # a pool that was closed has dropped it already
         connection.terminate()

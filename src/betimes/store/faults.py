@@ -109,6 +109,8 @@ SENTENCES: dict[type[SchedulerError], str] = {
 LOST = (
     OSError,
     asyncpg.InterfaceError,
+    # Its state machine is confused, for example by a server that says goodbye to an idle session.
+    asyncpg.InternalClientError,
     asyncpg.PostgresConnectionError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
@@ -130,7 +132,7 @@ def translate(fault: BaseException, *, committing: bool = False) -> SchedulerErr
         return _error(UnknownOutcome, fault)
     if isinstance(fault, asyncpg.PostgresError):
         return _error(kind_of(fault.sqlstate or "XX000"), fault)
-    return _error(Unavailable if isinstance(fault, LOST) else Bug, fault)
+    return _error(Unavailable, fault)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from betimes.config.settings import DatabaseSettings
 from betimes.domain.clock import Clock
 from betimes.rhythm import first_of
 from betimes.store.database import Roll
+from betimes.store.faults import LOST
 from betimes.store.pool import Address, Session, close, connect
 
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.1, 5.0
@@ -53,7 +54,7 @@ class Listener:
         while True:
             try:
                 await self._listen()
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as fault:
+            except (asyncpg.PostgresError, *LOST) as fault:
                 failures = 0 if self.listening.is_set() else failures + 1
                 self.listening.clear()
                 self._on_lost(fault)

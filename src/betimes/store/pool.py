@@ -117,7 +117,7 @@ async def close(connection: Session) -> None:
     """Close politely, then for good."""
     try:
         await connection.close(timeout=CLOSE_PATIENCE_SECONDS)
-    except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError):
         connection.terminate()
 
 

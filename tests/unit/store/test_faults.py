@@ -99,6 +99,7 @@ def test_a_pooler_that_was_not_declared_is_named_with_its_switch() -> None:
         asyncpg.ConnectionDoesNotExistError("gone"),
         asyncpg.AdminShutdownError("gone"),
         asyncpg.InterfaceError("connection is closed"),
+        asyncpg.InternalClientError("another operation is in progress"),
     ],
 )
 def test_a_connection_lost_while_committing_is_an_unknown_outcome(fault: Exception) -> None:

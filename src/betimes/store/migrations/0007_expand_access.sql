@@ -7,12 +7,14 @@ DECLARE
     role text;
 BEGIN
     FOREACH role IN ARRAY ARRAY['betimes_api', 'betimes_system'] LOOP
-        BEGIN
-            EXECUTE format('CREATE ROLE %I NOLOGIN', role);
-        EXCEPTION WHEN duplicate_object OR unique_violation THEN
-            NULL;  -- another database of this server has made it
-        END;
-        -- Where the login may not grant roles, an administrator has made it a member beforehand.
+        -- Where the login may neither make nor grant roles, an administrator has done both beforehand.
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = role) THEN
+            BEGIN
+                EXECUTE format('CREATE ROLE %I NOLOGIN', role);
+            EXCEPTION WHEN duplicate_object OR unique_violation THEN
+                NULL;  -- another database of this server has just made it
+            END;
+        END IF;
         IF NOT pg_has_role(CURRENT_USER, role, 'MEMBER') THEN
             EXECUTE format('GRANT %I TO CURRENT_USER', role);
         END IF;
