@@ -1,10 +1,11 @@
 """Parcels: handfuls of runs of one (shard, queue, tenant) that are leased together."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum, unique
 
-from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId
+from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, to_ms
 
 RUNS_MAX = 256
 """Most runs in one parcel."""
@@ -14,6 +15,9 @@ SUSPECT_AFTER = 2
 
 SPLIT_INTO = 16
 """Pieces of an abandoned suspect: 256 runs stand alone after two splits."""
+
+QUANTUM_MS = 10
+"""Runs due within the same hundredth of a second may share a parcel, visible when all are due."""
 
 PRIORITY_LOWEST, PRIORITY_DEFAULT, PRIORITY_HIGHEST = 0, 5, 9
 BOOST_PER_PRIORITY = timedelta(seconds=10)
@@ -30,6 +34,17 @@ class Lane(IntEnum):
     ON_TIME = 0
     RETRY = 1
     CATCH_UP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A run that needs a parcel."""
+
+    id: RunId
+    tenant: TenantId
+    due_at: datetime
+    priority: int
+    queue: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,3 +71,35 @@ class Parcel:
 def rank_of(visible_at: datetime, priority: int) -> datetime:
     """A high priority acts as if visible earlier, so low priority ages and cannot starve."""
     return visible_at - priority * BOOST_PER_PRIORITY
+
+
+def pack(shard: ShardId, waiting: Iterable[Waiting], *, lane: Lane = Lane.ON_TIME) -> list[Parcel]:
+    """Put runs into as few parcels as may be.
+
+    Runs share a parcel when tenant, queue, priority and nearly the due time are the same; none
+    becomes visible before it is due. A parcel is named after its first run, so packing the same
+    runs again gives the same parcels.
+    """
+    groups: dict[tuple[TenantId, str, int, int], list[Waiting]] = {}
+    for run in waiting:
+        key = (run.tenant, run.queue, run.priority, to_ms(run.due_at) // QUANTUM_MS)
+        groups.setdefault(key, []).append(run)
+    return [
+        _parcel(shard, runs[start : start + RUNS_MAX], lane)
+        for runs in groups.values()
+        for start in range(0, len(runs), RUNS_MAX)
+    ]
+
+
+def _parcel(shard: ShardId, runs: list[Waiting], lane: Lane) -> Parcel:
+    first = runs[0]
+    return Parcel(
+        shard=shard,
+        id=ParcelId(first.id),
+        tenant=first.tenant,
+        queue=first.queue,
+        priority=first.priority,
+        visible_at=max(run.due_at for run in runs),
+        runs=tuple(run.id for run in runs),
+        lane=lane,
+    )

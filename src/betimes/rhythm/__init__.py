@@ -6,8 +6,9 @@ is about telling, not about waiting.
 
 from betimes.rhythm.backoff import full_jitter
 from betimes.rhythm.beat import Beat, beat
+from betimes.rhythm.database_time import DatabaseTime
 from betimes.rhythm.race import first_of
 from betimes.rhythm.stopping import Stopping
 from betimes.rhythm.within import within
 
-__all__ = ["Beat", "Stopping", "beat", "first_of", "full_jitter", "within"]
+__all__ = ["Beat", "DatabaseTime", "Stopping", "beat", "first_of", "full_jitter", "within"]

@@ -17,6 +17,11 @@ A test compares this table with the names used in the code; a star stands for th
 | `presence.tick`    | span  | debug    | nodes               |                                   |
 | `presence.changed` | event | info     |                     | nodes, database_time              |
 | `presence.lost`    | event | warning  |                     |                                   |
+| `elector.tick`     | span  | debug    | held                |                                   |
+| `publisher.tick`   | span  | debug    | runs, waiting       |                                   |
+| `planner.tick`     | span  | debug    | jobs, runs          |                                   |
+| `shard.acquired`   | event | debug    |                     | shard, epoch                      |
+| `shard.lost`       | event | warning  |                     | shard, why                        |
 | `outage.began`     | event | error    |                     | duty, and what the duty adds      |
 | `outage.lasts`     | event | debug    | failures            | duty, and what the duty adds      |
 | `outage.ended`     | event | info     | failures, seconds   | duty, and what the duty adds      |

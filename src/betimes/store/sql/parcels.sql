@@ -8,12 +8,6 @@ SELECT id, tenant_id, due_at, priority, queue FROM betimes.runs
  WHERE shard = :shard::smallint AND id >= :low::uuid AND id < :high::uuid AND state = 0
  ORDER BY id LIMIT :most::integer;
 
--- name: insert_parcel :exec
--- Put one parcel into the queue.
-INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids)
-VALUES (:shard::smallint, :id::uuid, :tenant::uuid, :queue::text, :priority::smallint, :lane::smallint,
-        :rank::timestamptz, :visible_at::timestamptz, :fence::integer, :deliveries::integer, :runs::uuid[]);
-
 -- name: insert_single_parcels :exec
 -- Put runs into the queue one by one, each with a time and a fence of its own.
 INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_ids)
@@ -146,3 +140,44 @@ DELETE FROM betimes.parcels WHERE shard = :shard::smallint AND id = ANY (:ids::u
 SELECT held.run_id, parcels.id AS parcel_id, parcels.worker_id, parcels.fence, parcels.lease_until, parcels.visible_at
   FROM betimes.parcels CROSS JOIN LATERAL unnest(parcels.run_ids) AS held (run_id)
  WHERE parcels.shard = :shard::smallint AND parcels.run_ids && :runs::uuid[] AND held.run_id = ANY (:runs::uuid[]);
+
+-- name: publish_parcels :many
+-- Put the parcels of runs that are nearly due into the queue and move the cursor, all or nothing.
+-- Index: shards_pkey
+-- Guard: owner and epoch of the shard, and a cursor that is not yet there: a repeat inserts nothing
+-- Returns: id uuid
+WITH moved AS (
+    UPDATE betimes.shards SET published_through = :through::timestamptz
+     WHERE shard = :shard::smallint AND owner = :node::uuid AND epoch = :epoch::bigint
+       AND (published_through IS NULL OR published_through < :through::timestamptz)
+    RETURNING shard
+), contents AS (
+    SELECT number, array_agg(run_id ORDER BY position) AS run_ids
+      FROM unnest(:numbers::integer[], :runs::uuid[]) WITH ORDINALITY AS run (number, run_id, position)
+     GROUP BY number
+)
+INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, rank, visible_at, run_ids)
+SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.rank, parcel.visible_at,
+       contents.run_ids
+  FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :ranks::timestamptz[],
+              :visible::timestamptz[])
+       WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, rank, visible_at, number)
+  JOIN contents ON contents.number = parcel.number
+ WHERE EXISTS (SELECT FROM moved)
+RETURNING id;
+
+-- name: insert_parcels :exec
+-- Put parcels into the queue in the transaction that inserted their runs.
+-- Guard: the caller's transaction; it inserts a run and its parcel together or not at all
+WITH contents AS (
+    SELECT number, array_agg(run_id ORDER BY position) AS run_ids
+      FROM unnest(:numbers::integer[], :runs::uuid[]) WITH ORDINALITY AS run (number, run_id, position)
+     GROUP BY number
+)
+INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids)
+SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.lane, parcel.rank,
+       parcel.visible_at, parcel.fence, parcel.deliveries, contents.run_ids
+  FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
+              :ranks::timestamptz[], :visible::timestamptz[], :fences::integer[], :deliveries::integer[])
+       WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, number)
+  JOIN contents ON contents.number = parcel.number;

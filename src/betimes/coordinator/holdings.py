@@ -1,0 +1,87 @@
+"""The shards this node holds right now, as far as it may still believe so.
+
+One object shared by the elector, the planner and the publisher of a node, all on one event loop.
+The database decides who owns; here is only what we may trust and how far we have come.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from betimes.coordinator.term import LeaseTerm
+from betimes.domain.ids import ShardId, floor_of, to_ms
+from betimes.store.shards import Claim, Grant
+
+
+@dataclass(slots=True)
+class Held:
+    """One shard we hold.
+
+    Every run due up to `published_through_ms` has its parcel, in the database. Every run due up to
+    `loaded_through_ms` has been read; what of it is not published yet lies in the wheel.
+    """
+
+    claim: Claim
+    term: LeaseTerm
+    published_through_ms: int
+    loaded_through_ms: int
+    next_low: UUID
+    tzdata: str | None
+    swept_through: datetime | None
+    planned_at: float
+    published_at: float
+
+    @classmethod
+    def of(cls, grant: Grant, term: LeaseTerm, *, now: float) -> "Held":
+        """A shard that was just granted, standing where its last owner stopped."""
+        # A shard that was never published begins at the beginning: nothing may be overlooked.
+        through = -1 if grant.published_through is None else to_ms(grant.published_through)
+        return cls(
+            claim=Claim(grant.shard, grant.epoch),
+            term=term,
+            published_through_ms=through,
+            loaded_through_ms=through,
+            next_low=floor_of(through + 1),
+            tzdata=grant.tzdata,
+            swept_through=grant.swept_through,
+            planned_at=now,
+            published_at=now,
+        )
+
+    def rewind(self) -> None:
+        """Forget what was read and not published; it will be read again."""
+        self.loaded_through_ms = self.published_through_ms
+        self.next_low = floor_of(self.published_through_ms + 1)
+
+
+class Holdings:
+    """All shards of this node, by number."""
+
+    def __init__(self) -> None:
+        self._held: dict[ShardId, Held] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[Held]:
+        return iter(list(self._held.values()))
+
+    def __contains__(self, shard: ShardId) -> bool:
+        return shard in self._held
+
+    def get(self, shard: ShardId) -> Held | None:
+        """The shard, if we hold it."""
+        return self._held.get(shard)
+
+    def add(self, held: Held) -> None:
+        """We were granted a shard."""
+        self._held[held.claim.shard] = held
+
+    def lose(self, shard: ShardId) -> Held | None:
+        """We hold it no longer."""
+        return self._held.pop(shard, None)
+
+    def trusted(self, now: float) -> list[Held]:
+        """Those worth writing for at this monotonic time."""
+        return [held for held in self._held.values() if held.term.is_trusted(now)]

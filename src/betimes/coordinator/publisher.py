@@ -1,0 +1,237 @@
+"""Runs that are nearly due become parcels.
+
+What is authoritative: `published_through` of a shard. It moves in the transaction that inserts the
+parcels, under the epoch, so after any crash the next owner knows exactly what is left to do.
+
+    read ──▶ wheel ──▶ due - lead ──▶ one transaction: parcels + cursor ──▶ hint
+
+Reading ahead is safe for `margin - transaction bound`: a run inserted without a parcel by a
+transaction that began at T is due later than T + margin and visible by T + bound, so what a read at
+R has not seen is due after R + (margin - bound). Publishing ahead is bounded by `lead`.
+
+What may go wrong: a transaction fails or its reply is lost. Then the shard is rewound to the cursor
+and read again; the statement inserts nothing when the cursor has already moved.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from betimes.config.settings import CoordinatorSettings
+from betimes.coordinator.elector import TRUST_MARGIN
+from betimes.coordinator.holdings import Held, Holdings
+from betimes.coordinator.wheel import Wheel
+from betimes.domain.clock import Clock
+from betimes.domain.errors import Unavailable
+from betimes.domain.ids import ShardId, TenantId, floor_of, time_ms_of, to_ms
+from betimes.domain.parcel import Parcel, Waiting, pack
+from betimes.rhythm import DatabaseTime, Stopping, beat
+from betimes.store.publish import Batch, Publishing
+from betimes.store.shards import Shards
+from betimes.telemetry import Outage, Telemetry
+
+PAGE = 2_000
+RUNS_PER_TRANSACTION = 20_000
+LOAD_SLACK_MS = 500
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Hint = Callable[[ShardId, str, TenantId, datetime], None]
+"""Tell workers that (shard, queue, tenant) has something visible at an instant."""
+
+
+class Publisher:
+    """Publishes every shard this node holds, and renews their leases by doing so."""
+
+    def __init__(
+        self,
+        *,
+        publishing: Publishing,
+        shards: Shards,
+        holdings: Holdings,
+        time: DatabaseTime,
+        clock: Clock,
+        telemetry: Telemetry,
+        settings: CoordinatorSettings,
+        transaction_timeout: timedelta,
+        hint: Hint = lambda *_: None,
+    ) -> None:
+        self._publishing = publishing
+        self._shards = shards
+        self._holdings = holdings
+        self._time = time
+        self._clock = clock
+        self._telemetry = telemetry
+        self._settings = settings
+        self._hint = hint
+        self._wheel: Wheel[Waiting] = Wheel()
+        self._lead_ms = _milliseconds(settings.lead)
+        self._ahead_ms = _milliseconds(settings.margin - transaction_timeout)
+        self._renewed_at = float("-inf")
+        self._lag = telemetry.histogram("betimes_schedule_lag_seconds")
+        self._lost = telemetry.counter("betimes_lease_lost_total")
+        self._outage = Outage(duty="coordinator.publisher", telemetry=telemetry)
+
+    async def run(self, stopping: Stopping) -> None:
+        """Publish until asked to stop; while the database is away, keep trying."""
+        every = self._settings.publish_every
+        async for _ in beat(self._clock, every=every, stopping=stopping):
+            try:
+                await self.tick()
+                self._outage.ended()
+            except Unavailable as error:
+                self._outage.failed(error)
+
+    async def tick(self) -> int:
+        """One pass over every shard we may trust; returns how many runs were published."""
+        if not self._time.known:
+            return 0
+        with self._telemetry.span("publisher.tick") as span:
+            span.expect_errors()
+            held = self._holdings.trusted(self._clock.monotonic())
+            for one in held:
+                await self._load(one)
+            published = await self._publish()
+            self._note_idle(held)
+            await self._renew()
+            span.add(runs=published, waiting=len(self._wheel))
+        return published
+
+    async def _load(self, held: Held) -> None:
+        """Read what is due soon into the wheel, a page at a time, as far as is safe."""
+        now_ms = to_ms(self._time.now())
+        until_ms = now_ms + self._ahead_ms
+        enough_ms = min(until_ms, now_ms + self._lead_ms + LOAD_SLACK_MS)
+        shard = held.claim.shard
+        while (
+            held.loaded_through_ms < enough_ms
+            and self._wheel.count(shard) < self._settings.wheel_max
+        ):
+            page = await self._page(held, until_ms)
+            if shard not in self._holdings:
+                return
+            for run in page:
+                self._wheel.put(shard, time_ms_of(run.id), run)
+
+    async def _page(self, held: Held, until_ms: int) -> list[Waiting]:
+        """The next rows; a millisecond is read whole, because the cursor counts in them."""
+        shard, most = held.claim.shard, PAGE
+        while True:
+            rows = await self._publishing.near_due(
+                shard, low=held.next_low, until_ms=until_ms, most=most
+            )
+            if len(rows) < most:
+                held.loaded_through_ms, held.next_low = until_ms, floor_of(until_ms + 1)
+                return rows
+            last_ms = time_ms_of(rows[-1].id)
+            if time_ms_of(rows[0].id) < last_ms:
+                held.loaded_through_ms, held.next_low = last_ms - 1, floor_of(last_ms)
+                return [run for run in rows if time_ms_of(run.id) < last_ms]
+            most *= 2  # one millisecond fills the page: read it with a larger one
+
+    async def _publish(self) -> int:
+        """Empty the wheel up to `lead` from now, in transactions of bounded size."""
+        bound_ms = to_ms(self._time.now()) + self._lead_ms
+        ripe: dict[int, list[Waiting]] = {}
+        for shard, run in self._wheel.take(bound_ms):
+            ripe.setdefault(shard, []).append(run)
+        batches: list[Batch] = []
+        published = size = 0
+        for shard, runs in ripe.items():
+            held = self._holdings.get(ShardId(shard))
+            if held is None:
+                continue  # lost meanwhile; its next owner reads them again
+            through_ms = min(bound_ms, held.loaded_through_ms)
+            batches.append(Batch(held.claim, _instant(through_ms), pack(held.claim.shard, runs)))
+            size += len(runs)
+            if size >= RUNS_PER_TRANSACTION:
+                published += await self._commit(batches)
+                batches, size = [], 0
+        return published + await self._commit(batches)
+
+    async def _commit(self, batches: list[Batch]) -> int:
+        """Write one transaction; whatever goes wrong, the cursor in the database is the truth."""
+        if not batches:
+            return 0
+        try:
+            lost = await self._publishing.publish(batches)
+        except BaseException:
+            for batch in batches:
+                self._rewind(batch.claim.shard)
+            raise
+        for shard in lost:
+            self._lose(shard)
+        done = [batch for batch in batches if batch.claim.shard not in lost]
+        for batch in done:
+            held = self._holdings.get(batch.claim.shard)
+            if held is not None:
+                held.published_through_ms = to_ms(batch.through)
+        parcels = [parcel for batch in done for parcel in batch.parcels]
+        self._tell(parcels)
+        return sum(len(parcel.runs) for parcel in parcels)
+
+    def _tell(self, parcels: list[Parcel]) -> None:
+        now = self._time.now()
+        for parcel in parcels:
+            self._hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+            self._lag.observe(max(0.0, (now - parcel.visible_at).total_seconds()))
+
+    def _note_idle(self, held: list[Held]) -> None:
+        """Remember that we have passed; where nothing waits, the cursor may follow the clock."""
+        bound_ms = to_ms(self._time.now()) + self._lead_ms
+        passed_at = self._clock.monotonic()
+        next_due = self._wheel.next_due()
+        # Anything still in the wheel that is due by now came in during this pass: leave it.
+        safe_ms = bound_ms if next_due is None else min(bound_ms, next_due - 1)
+        for one in held:
+            one.published_at = passed_at
+            through_ms = min(safe_ms, one.loaded_through_ms)
+            one.published_through_ms = max(one.published_through_ms, through_ms)
+
+    async def _renew(self) -> None:
+        """Prolong the leases of shards that make progress; the others are left to run out."""
+        asked_at = self._clock.monotonic()
+        if asked_at - self._renewed_at < self._settings.renew_every.total_seconds():
+            return
+        ttl = self._settings.lease_ttl
+        held = [
+            one
+            for one in self._holdings.trusted(asked_at)
+            if asked_at - min(one.planned_at, one.published_at) < ttl.total_seconds()
+        ]
+        if not held:
+            return
+        still, now = await self._shards.renew(
+            [(one.claim, _instant(one.published_through_ms)) for one in held],
+            ttl=ttl,
+            now=self._clock.stated(),
+        )
+        self._renewed_at = asked_at
+        if now is not None:
+            self._time.observe(now)
+        seconds = ttl.total_seconds()
+        for one in held:
+            if one.claim.shard in still:
+                one.term = one.term.renewed(
+                    asked_at=asked_at, ttl=seconds, margin=seconds * TRUST_MARGIN
+                )
+            else:
+                self._lose(one.claim.shard)
+
+    def _rewind(self, shard: ShardId) -> None:
+        self._wheel.drop(shard)
+        held = self._holdings.get(shard)
+        if held is not None:
+            held.rewind()
+
+    def _lose(self, shard: ShardId) -> None:
+        self._wheel.drop(shard)
+        if self._holdings.lose(shard) is not None:
+            self._lost.add(kind="shard")
+            self._telemetry.event("shard.lost", level="warning", shard=shard, why="fenced out")
+
+
+def _instant(milliseconds: int) -> datetime:
+    return EPOCH + timedelta(milliseconds=milliseconds)
+
+
+def _milliseconds(duration: timedelta) -> int:
+    return duration // timedelta(milliseconds=1)

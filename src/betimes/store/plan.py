@@ -1,0 +1,236 @@
+"""Fires become runs: the planner's reads, and its one fenced transaction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from betimes.domain.errors import FencedOut
+from betimes.domain.ids import JobId, NodeId, RunId, ShardId, TenantId
+from betimes.domain.parcel import Parcel, Waiting, pack
+from betimes.domain.states import RunState, Trigger
+from betimes.store.database import Database
+from betimes.store.pool import Connection, Lane
+from betimes.store.publish import insert_parcels
+from betimes.store.queries import Query, load
+from betimes.store.shards import Claim
+
+SQL = load("plan")
+SHARDS = load("shards")
+
+
+@dataclass(frozen=True, slots=True)
+class DueJob:
+    """A job whose next fire is near, with what planning needs to know."""
+
+    id: JobId
+    tenant: TenantId
+    revision: int
+    next_fire_at: datetime
+    fires: int
+    queue: str
+    priority: int
+    handler: str | None
+    schedule: str
+    options: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """One occurrence that shall become a run."""
+
+    id: RunId
+    fire_at: datetime
+    due_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedFires:
+    """Fires that shall not become runs, and why; a range when there are many."""
+
+    fire_at: datetime
+    code: str
+    until_at: datetime | None = None
+    fires: int = 1
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far one job goes in one pass."""
+
+    job: DueJob
+    next_fire_at: datetime | None
+    runs: Sequence[PlannedRun]
+    dropped: Sequence[DroppedFires] = ()
+    completed: bool = False
+
+
+@dataclass(slots=True)
+class Planned:
+    """What a transaction has done."""
+
+    jobs: int = 0
+    runs: int = 0
+    parcels: list[Parcel] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """The planner's side of the store."""
+
+    database: Database
+    node: NodeId
+    margin: timedelta
+
+    async def shards_to_plan(self, shards: Sequence[ShardId], *, before: datetime) -> list[ShardId]:
+        """Which of these shards have a job whose next fire comes before an instant."""
+        rows = await self.database.many(
+            SQL["find_shards_to_plan"], lane=Lane.ENGINE, shards=list(shards), before=before
+        )
+        return [ShardId(row["shard"]) for row in rows]
+
+    async def due_jobs(
+        self, shard: ShardId, *, before: datetime, after: tuple[datetime, UUID], most: int
+    ) -> list[DueJob]:
+        """The next page of jobs in the order of their next fire."""
+        rows = await self.database.many(
+            SQL["read_due_jobs"],
+            lane=Lane.ENGINE,
+            shard=shard,
+            before=before,
+            after_at=after[0],
+            after_id=after[1],
+            most=most,
+        )
+        return [DueJob(*row.values()) for row in rows]
+
+    async def set_aside(
+        self, shard: ShardId, broken: Sequence[tuple[DueJob, str]], *, now: datetime | None
+    ) -> int:
+        """Pause jobs whose schedule cannot be read, with the reason; returns how many."""
+        rows = await self.database.many(
+            SQL["auto_pause_jobs"],
+            lane=Lane.ENGINE,
+            shard=shard,
+            ids=[job.id for job, _ in broken],
+            revisions=[job.revision for job, _ in broken],
+            whys=[why for _, why in broken],
+            now=now,
+        )
+        return len(rows)
+
+    async def commit(
+        self, claim: Claim, steps: Sequence[Step], *, tzdata: str, now: datetime | None
+    ) -> Planned:
+        """Advance the jobs and insert their runs in one transaction under our epoch.
+
+        Jobs that were edited or advanced meanwhile are left alone, with their runs. Safe to
+        repeat: what has advanced does not advance again.
+
+        Raises:
+            FencedOut: the shard has another owner.
+
+        """
+
+        async def work(connection: Connection) -> Planned:
+            held = await connection.fetchrow(
+                SHARDS["hold_shard"].text,
+                *SHARDS["hold_shard"].arguments(
+                    {"shard": claim.shard, "node": self.node, "epoch": claim.epoch, "now": now}
+                ),
+            )
+            if held is None:
+                raise FencedOut(f"shard {claim.shard} has another owner")
+            advanced = await self._advance(connection, claim.shard, steps, tzdata=tzdata)
+            moved = [step for step in steps if step.job.id in advanced]
+            await self._record_dropped(connection, claim.shard, moved, now=now)
+            return await self._insert(
+                connection, claim.shard, moved, soon=held["now"] + self.margin
+            )
+
+        return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
+
+    async def _advance(
+        self, connection: Connection, shard: ShardId, steps: Sequence[Step], *, tzdata: str
+    ) -> set[UUID]:
+        rows = await _fetch(
+            connection,
+            SQL["advance_jobs"],
+            shard=shard,
+            tzdata=tzdata,
+            ids=[step.job.id for step in steps],
+            revisions=[step.job.revision for step in steps],
+            expected=[step.job.next_fire_at for step in steps],
+            next_fires=[step.next_fire_at for step in steps],
+            fired=[len(step.runs) for step in steps],
+            completed=[step.completed for step in steps],
+        )
+        return {row["id"] for row in rows}
+
+    async def _insert(
+        self, connection: Connection, shard: ShardId, steps: Sequence[Step], *, soon: datetime
+    ) -> Planned:
+        pairs = [(step.job, run) for step in steps for run in step.runs]
+        planned = Planned(jobs=len(steps))
+        if not pairs:
+            return planned
+        rows = await _fetch(
+            connection,
+            SQL["insert_planned_runs"],
+            shard=shard,
+            trigger=Trigger.SCHEDULE,
+            ids=[run.id for _, run in pairs],
+            tenants=[job.tenant for job, _ in pairs],
+            jobs=[job.id for job, _ in pairs],
+            dues=[run.due_at for _, run in pairs],
+            fires=[run.fire_at for _, run in pairs],
+            revisions=[job.revision for job, _ in pairs],
+            states=[
+                RunState.QUEUED if run.due_at <= soon else RunState.SCHEDULED for _, run in pairs
+            ],
+            priorities=[job.priority for job, _ in pairs],
+            queues=[job.queue for job, _ in pairs],
+            handlers=[job.handler for job, _ in pairs],
+        )
+        inserted = {row["id"] for row in rows}
+        near = [(job, run) for job, run in pairs if run.due_at <= soon and run.id in inserted]
+        planned.runs = len(inserted)
+        planned.parcels = pack(shard, [_waiting(job, run) for job, run in near])
+        await insert_parcels(connection, shard, planned.parcels)
+        return planned
+
+    async def _record_dropped(
+        self,
+        connection: Connection,
+        shard: ShardId,
+        steps: Sequence[Step],
+        *,
+        now: datetime | None,
+    ) -> None:
+        pairs = [(step.job, dropped) for step in steps for dropped in step.dropped]
+        if not pairs:
+            return
+        query = SQL["insert_decisions"]
+        given: dict[str, Any] = {
+            "shard": shard,
+            "now": now,
+            "jobs": [job.id for job, _ in pairs],
+            "fires_at": [dropped.fire_at for _, dropped in pairs],
+            "until": [dropped.until_at for _, dropped in pairs],
+            "counts": [dropped.fires for _, dropped in pairs],
+            "tenants": [job.tenant for job, _ in pairs],
+            "revisions": [job.revision for job, _ in pairs],
+            "codes": [dropped.code for _, dropped in pairs],
+            "details": [dropped.detail for _, dropped in pairs],
+        }
+        await connection.execute(query.text, *query.arguments(given))
+
+
+def _waiting(job: DueJob, run: PlannedRun) -> Waiting:
+    return Waiting(run.id, job.tenant, run.due_at, job.priority, job.queue)
+
+
+async def _fetch(connection: Connection, query: Query, **given: Any) -> list[Any]:
+    return await connection.fetch(query.text, *query.arguments(given))

@@ -1,0 +1,144 @@
+"""Shard leases: who owns which slice, under which epoch, up to where its work is done."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from betimes.domain.ids import Epoch, NodeId, ShardId
+from betimes.store.database import Database
+from betimes.store.pool import Lane
+from betimes.store.queries import load
+
+SQL = load("shards")
+
+
+@dataclass(frozen=True, slots=True)
+class ShardSeen:
+    """A shard as everybody sees it; `expired` is true as well when nobody owns it."""
+
+    shard: ShardId
+    owner: NodeId | None
+    epoch: Epoch
+    expired: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """A shard that was just given to us, and where its previous owner stopped."""
+
+    shard: ShardId
+    epoch: Epoch
+    published_through: datetime | None
+    swept_through: datetime | None
+    tzdata: str | None
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a holder repeats with every write."""
+
+    shard: ShardId
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """The table of shards, as seen by one node."""
+
+    database: Database
+    node: NodeId
+
+    async def count(self) -> int:
+        """How many shards this cell was made with."""
+        rows = await self.database.many(SQL["count_shards"], lane=Lane.ENGINE)
+        return int(rows[0]["shards"])
+
+    async def read(self, *, now: datetime | None) -> tuple[list[ShardSeen], datetime]:
+        """Every shard, and the database's time."""
+        rows = await self.database.many(SQL["read_shards"], lane=Lane.LEASE, now=now)
+        seen = [
+            ShardSeen(
+                ShardId(row["shard"]),
+                None if row["owner"] is None else NodeId(row["owner"]),
+                Epoch(row["epoch"]),
+                row["expired"],
+            )
+            for row in rows
+        ]
+        return seen, rows[0]["now"]
+
+    async def acquire(
+        self, shard: ShardId, *, ttl: timedelta, now: datetime | None
+    ) -> Grant | None:
+        """Take a free or expired shard; None when somebody was faster."""
+        row = await self.database.maybe(
+            SQL["acquire_shard"], lane=Lane.LEASE, shard=shard, node=self.node, ttl=ttl, now=now
+        )
+        if row is None:
+            return None
+        return Grant(
+            shard=shard,
+            epoch=Epoch(row["epoch"]),
+            published_through=row["published_through"],
+            swept_through=row["swept_through"],
+            tzdata=row["tzdata"],
+            now=row["now"],
+        )
+
+    async def renew(
+        self,
+        held: Iterable[tuple[Claim, datetime | None]],
+        *,
+        ttl: timedelta,
+        now: datetime | None,
+    ) -> tuple[set[ShardId], datetime | None]:
+        """Prolong what we hold and move idle cursors; returns what is still ours, and the time."""
+        pairs = list(held)
+        rows = await self.database.many(
+            SQL["renew_shards"],
+            lane=Lane.LEASE,
+            shards=[claim.shard for claim, _ in pairs],
+            epochs=[claim.epoch for claim, _ in pairs],
+            published=[through for _, through in pairs],
+            node=self.node,
+            ttl=ttl,
+            now=now,
+        )
+        return {ShardId(row["shard"]) for row in rows}, rows[0]["now"] if rows else None
+
+    async def release(self, claims: Iterable[Claim]) -> set[ShardId]:
+        """Give shards back at once."""
+        listed = list(claims)
+        rows = await self.database.many(
+            SQL["release_shards"],
+            lane=Lane.LEASE,
+            shards=[claim.shard for claim in listed],
+            epochs=[claim.epoch for claim in listed],
+            node=self.node,
+        )
+        return {ShardId(row["shard"]) for row in rows}
+
+    async def record_tzdata(self, claim: Claim, tzdata: str) -> bool:
+        """Remember with which zone rules the shard's fires were computed; False if fenced out."""
+        row = await self.database.maybe(
+            SQL["record_tzdata"],
+            lane=Lane.ENGINE,
+            shard=claim.shard,
+            epoch=claim.epoch,
+            node=self.node,
+            tzdata=tzdata,
+        )
+        return row is not None
+
+    async def move_swept(self, claim: Claim, through: datetime) -> bool:
+        """Say how far the sweeper has looked; False if fenced out."""
+        row = await self.database.maybe(
+            SQL["move_swept"],
+            lane=Lane.ENGINE,
+            shard=claim.shard,
+            epoch=claim.epoch,
+            node=self.node,
+            through=through,
+        )
+        return row is not None
