@@ -1,8 +1,8 @@
 """What tests of the verbs share: a desk, hints that are kept, plain timetables."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -12,6 +12,7 @@ import asyncpg
 from betimes.domain.ids import JobId, RunId, ShardId, TenantId, shard_of
 from betimes.domain.job import Definition
 from betimes.ops.desk import Desk
+from betimes.schedule import parse
 from betimes.store.database import Database
 from betimes.store.pool import Lane
 from betimes.testing import ManualClock
@@ -22,47 +23,6 @@ SHARDS = 4
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
-
-
-@dataclass(frozen=True, slots=True)
-class PlainFire:
-    nominal: datetime
-    effective: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class EveryTimetable:
-    """Fires at whole multiples of a period since 1970, or once; enough to test verbs with."""
-
-    every: timedelta | None
-    at: datetime | None = None
-    delay: timedelta = timedelta(0)
-
-    def fires(
-        self, after: datetime, until: datetime | None = None, limit: int | None = None
-    ) -> Iterator[PlainFire]:
-        instants = self._instants(after)
-        for number, instant in enumerate(instants):
-            if (until is not None and instant > until) or number == limit:
-                return
-            yield PlainFire(instant, instant + self.delay)
-
-    def _instants(self, after: datetime) -> Iterator[datetime]:
-        if self.at is not None:
-            yield from [self.at] if self.at > after else []
-        if self.every is not None:
-            epoch = datetime(1970, 1, 1, tzinfo=UTC)
-            first = (after - epoch) // self.every + 1
-            yield from (epoch + number * self.every for number in count(first))
-
-
-def read_plain(schedule: Mapping[str, Any], _: UUID) -> EveryTimetable:
-    every, at = schedule.get("every_seconds"), schedule.get("at")
-    return EveryTimetable(
-        None if every is None else timedelta(seconds=every),
-        None if at is None else datetime.fromisoformat(at),
-        timedelta(seconds=schedule.get("delay_seconds", 0)),
-    )
 
 
 @dataclass(slots=True)
@@ -96,27 +56,24 @@ def make_desk(database: Database, clock: ManualClock, **changes: Any) -> Desk:
             "hints": KeptHints(),
             "entropy": CountingEntropy(),
             "shards": SHARDS,
-            "read_schedule": read_plain,
             "tzdata": "2026a",
             **changes,
         }
     )
 
 
-def every(seconds: float, **changes: Any) -> Definition:
-    return Definition(
-        **{
-            "schedule": {"type": "interval", "every_seconds": seconds},
-            "handler": "noop",
-            **changes,
-        }
-    )
+def every(
+    seconds: float, *, schedule: Mapping[str, Any] | None = None, **changes: Any
+) -> Definition:
+    """Fires at whole multiples of a period since 1970."""
+    members = {"type": "interval", "every": f"PT{seconds}S", "anchor": "1970-01-01T00:00:00Z"}
+    read = parse({**members, "timezone": "UTC", **(schedule or {})})
+    return Definition(**{"schedule": read.to_dict(), "handler": "noop", **changes})
 
 
 def once(at: datetime, **changes: Any) -> Definition:
-    return Definition(
-        **{"schedule": {"type": "once", "at": at.isoformat()}, "handler": "noop", **changes}
-    )
+    read = parse({"type": "once", "at": at.isoformat(), "timezone": "UTC"})
+    return Definition(**{"schedule": read.to_dict(), "handler": "noop", **changes})
 
 
 async def fetch(database: Database, statement: str, *arguments: object) -> list[asyncpg.Record]:

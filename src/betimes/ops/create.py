@@ -21,7 +21,8 @@ from betimes.ops.checks import (
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.outlook import Outlook, look_ahead, require_a_future, runs_of
 from betimes.ops.parcelling import parcel_runs
-from betimes.ops.timetable import Timetable
+from betimes.ops.timetable import read_timetable
+from betimes.schedule import Schedule
 from betimes.store.jobs import insert_jobs, read_job
 from betimes.store.occurrences import insert_planned
 from betimes.store.pool import Connection
@@ -101,7 +102,7 @@ class Creation:
             for one in new
         ]
         self._tails = desk.entropy(len(new) * TAIL_BYTES)
-        self._timetables: list[Timetable] = []
+        self._timetables: list[Schedule] = []
         self.jobs: list[Job] = []
 
     async def place(self, connection: Connection) -> list[Parcel]:
@@ -150,7 +151,7 @@ class Creation:
         ]
         inserted = await insert_planned(connection, jobs[0].shard, runs, trigger=Trigger.SCHEDULE)
         return await parcel_runs(
-            connection, self._desk, jobs[0].shard, [run for run in runs if run.id in inserted]
+            connection, jobs[0].shard, [run for run in runs if run.id in inserted]
         )
 
     async def _recognise(self, connection: Connection, job: Job) -> None:
@@ -169,7 +170,7 @@ class Creation:
             tail = self._tails[place * TAIL_BYTES : (place + 1) * TAIL_BYTES]
             job = JobId(next(random_ids(to_ms(now), shard, tail)))
             with _pointing(place, alone=len(self._new) == 1):
-                self._timetables.append(self._desk.read_schedule(one.definition.schedule, job))
+                self._timetables.append(read_timetable(one.definition.schedule, job))
             self.jobs.append(_job(one, job, self._tenant, now, tzdata=self._desk.tzdata))
 
     def _outlooks(self, now: datetime, near: datetime) -> list[Outlook]:

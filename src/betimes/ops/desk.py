@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from betimes.domain.clock import Clock
 from betimes.domain.ids import ParcelId, ShardId, TenantId, compose, to_ms
-from betimes.ops.timetable import ReadSchedule
 from betimes.store.ask import one
 from betimes.store.database import Database
 from betimes.store.hints import Hinter
@@ -33,7 +32,6 @@ class Desk:
     hints: Hinter
     entropy: Callable[[int], bytes]
     shards: int
-    read_schedule: ReadSchedule
     tzdata: str
     margin: timedelta = MARGIN
     turns: Iterator[int] = field(default_factory=count)

@@ -16,7 +16,7 @@ from betimes.domain.run import NewRun
 from betimes.domain.states import RunState, Trigger
 from betimes.ops.checks import BATCH_RUNS_MAX, check_payload, check_run, encode_options
 from betimes.ops.desk import TAIL_BYTES, Desk
-from betimes.ops.parcelling import pack
+from betimes.ops.parcelling import pack_groups
 from betimes.store.adhoc import Batch, Shape, existing, insert_parcels, insert_runs
 from betimes.store.pool import Connection
 
@@ -151,4 +151,4 @@ class Order:
             shape = shapes[place]
             if shape.state is RunState.QUEUED:
                 groups.setdefault((shape.queue, shape.priority, shape.due_at), []).append(run)
-        return pack(self._desk, self._shard, self._tenant, groups)
+        return pack_groups(self._shard, self._tenant, groups)

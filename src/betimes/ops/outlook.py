@@ -3,14 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import islice
 
 from betimes.domain.errors import BadSchedule, NeverFires
 from betimes.domain.ids import JobId, RunId, TenantId, occurrence, to_ms, to_us
 from betimes.domain.job import Definition
 from betimes.domain.states import JobState, RunState
-from betimes.ops.timetable import Fire, Timetable
-from betimes.store.occurrences import PlannedRun
+from betimes.schedule import Fire, Schedule
+from betimes.store.occurrences import Occurrence
 
 NEAR_FIRES_MAX = 100
 """Most fires that a verb plans itself; the planner takes the rest, which is then near as well."""
@@ -26,34 +25,28 @@ class Outlook:
 
 
 def look_ahead(
-    timetable: Timetable, definition: Definition, *, after: datetime, near: datetime, fired: int = 0
+    timetable: Schedule, definition: Definition, *, after: datetime, near: datetime
 ) -> Outlook:
-    """Fires after `after`: those up to `near` are planned now, the next one is the planner's.
-
-    `fired` is how many there were before, for a schedule that allows only so many.
-    """
-    most = allowed(definition, fired)
-    upcoming = islice(timetable.fires(after), most)
+    """Fires after `after`: those up to `near` are planned now, the next one is the planner's."""
+    if timetable.is_fixed_delay:
+        return _look_ahead_of_delay(timetable, after, near)
     taken: list[Fire] = []
-    for fire in upcoming:
+    for fire in timetable.fires(after):
         if fire.nominal > near or len(taken) == NEAR_FIRES_MAX:
             return Outlook(near=tuple(taken), next_fire_at=fire.nominal, state=JobState.ACTIVE)
         taken.append(fire)
-        if definition.has_fixed_delay:
-            # The next fire is known when this one's run has ended; then the worker writes it.
-            return Outlook(near=tuple(taken), next_fire_at=None, state=JobState.ACTIVE)
-    ends = not definition.is_manual
-    return Outlook(
-        near=tuple(taken),
-        next_fire_at=None,
-        state=JobState.COMPLETED if ends else JobState.ACTIVE,
-    )
+    state = JobState.ACTIVE if definition.is_manual else JobState.COMPLETED
+    return Outlook(near=tuple(taken), next_fire_at=None, state=state)
 
 
-def allowed(definition: Definition, fired: int) -> int | None:
-    """How many more fires the schedule allows; None for no end."""
-    most = definition.schedule.get("max_fires")
-    return None if most is None else max(0, int(most) - fired)
+def _look_ahead_of_delay(timetable: Schedule, after: datetime, near: datetime) -> Outlook:
+    """One fire, as if a run had ended just now; what follows is written when its run has ended."""
+    fire = timetable.next(after, last_end=after)
+    if fire is None:
+        return Outlook(near=(), next_fire_at=None, state=JobState.COMPLETED)
+    if fire.nominal > near:
+        return Outlook(near=(), next_fire_at=fire.nominal, state=JobState.ACTIVE)
+    return Outlook(near=(fire,), next_fire_at=None, state=JobState.ACTIVE)
 
 
 def require_a_future(outlook: Outlook, definition: Definition) -> None:
@@ -77,10 +70,10 @@ def runs_of(
     tenant: TenantId,
     revision: int,
     near: datetime,
-) -> list[PlannedRun]:
+) -> list[Occurrence]:
     """The runs these fires become, with the ids the planner would give them."""
     return [
-        PlannedRun(
+        Occurrence(
             id=run_id(job, fire),
             tenant=tenant,
             job=job,

@@ -1,34 +1,22 @@
-"""What the verbs need to know about a schedule, and nothing else."""
+"""Stored schedules, read back for one job."""
 
-from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
-from typing import Any, Protocol
-from uuid import UUID
+from collections.abc import Mapping
+from typing import Any
 
-
-class Fire(Protocol):
-    """One occurrence: its nominal time, and when it is really due (jitter, spread)."""
-
-    @property
-    def nominal(self) -> datetime:
-        """The fire time; together with the job it is the identity of the run."""
-        ...
-
-    @property
-    def effective(self) -> datetime:
-        """When the run is due."""
-        ...
+from betimes.domain.errors import Refused
+from betimes.domain.ids import JobId
+from betimes.schedule import Schedule
 
 
-class Timetable(Protocol):
-    """A schedule that was read: a pure function from an instant to the fires after it."""
+def read_timetable(schedule: Mapping[str, Any], job: JobId) -> Schedule:
+    """The schedule of a job; its id is the seed of jitter and hashed fields, as in the planner.
 
-    def fires(
-        self, after: datetime, until: datetime | None = None, limit: int | None = None
-    ) -> Iterator[Fire]:
-        """Fires strictly after `after`, not after `until`, in the order of their nominal times."""
-        ...
+    Raises:
+        BadSchedule: with a pointer into the definition.
 
-
-ReadSchedule = Callable[[Mapping[str, Any], UUID], Timetable]
-"""From a stored schedule and the id of its job to a timetable; raises `BadSchedule`."""
+    """
+    try:
+        return Schedule.from_dict(schedule, seed=str(job))
+    except Refused as refused:
+        refused.pointer = f"/schedule{refused.pointer}"
+        raise

@@ -14,7 +14,7 @@ SQL = load("plan")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedRun:
+class Occurrence:
     """An occurrence on its way into the store."""
 
     id: RunId
@@ -44,7 +44,7 @@ class Dropped:
 
 
 async def insert_planned(
-    connection: Connection, shard: ShardId, runs: Sequence[PlannedRun], *, trigger: Trigger
+    connection: Connection, shard: ShardId, runs: Sequence[Occurrence], *, trigger: Trigger
 ) -> set[RunId]:
     """Insert occurrences; those that existed already are missing from the answer."""
     if not runs:

@@ -131,7 +131,7 @@ async def test_a_lost_reply_of_the_commit_inserts_nothing_twice(
         await real(self)
         if next(lost):
             clock.advance(1)
-            raise ConnectionResetError
+            raise asyncpg.ConnectionDoesNotExistError
 
     with (
         patch.object(asyncpg.transaction.Transaction, "commit", commit_and_lose_the_reply),
