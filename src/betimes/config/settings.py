@@ -194,6 +194,9 @@ class CoordinatorSettings:
     balance_every: Annotated[
         timedelta, Rule("Period of sharing the shards out anew.", least=100 * MILLISECOND)
     ] = 500 * MILLISECOND
+    sweep_every: Annotated[
+        timedelta, Rule("Period of looking for due runs that no parcel holds.", least=SECOND)
+    ] = MINUTE
     acquire_max: Annotated[
         int,
         Rule(
@@ -247,9 +250,6 @@ class JanitorSettings:
     reap_every: Annotated[
         timedelta, Rule("Period of taking back expired leases.", least=50 * MILLISECOND)
     ] = SECOND
-    sweep_every: Annotated[
-        timedelta, Rule("Period of looking for runs that nobody published.", least=SECOND)
-    ] = 15 * SECOND
     prune_every: Annotated[timedelta, Rule("Period of deleting what has aged.", least=SECOND)] = (
         5 * MINUTE
     )
