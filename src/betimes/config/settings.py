@@ -269,6 +269,9 @@ class JanitorSettings:
     retain_dead_letters_days: Annotated[
         int, Rule("Days a dead letter is kept.", least=1, most=36_500)
     ] = 90
+    retain_outbox_days: Annotated[
+        int, Rule("Days an event is kept for those who ask later.", least=1, most=36_500)
+    ] = 7
     retain_idempotency_days: Annotated[
         int, Rule("Days an idempotency key is remembered.", least=1, most=366)
     ] = 2

@@ -11,7 +11,7 @@ RUNS_MAX = 256
 """Most runs in one parcel."""
 
 SUSPECT_AFTER = 2
-"""Handed out this often in vain, a parcel is a suspect: only a worker that holds nothing leases it."""
+"""Handed out this often in vain, it is a suspect: only a worker that holds nothing leases it."""
 
 SPLIT_INTO = 16
 """Pieces of an abandoned parcel: of 256 runs each stands alone after two splits."""

@@ -23,6 +23,9 @@ A test compares this table with the names used in the code; a star stands for th
 | `sweeper.tick`     | span  | debug    | found               |                                   |
 | `run.unpublished`  | event | error    |                     | shard, runs                       |
 | `reaper.tick`      | span  | debug    | parcels             |                                   |
+| `partitions.tick`  | span  | debug    | made, dropped       |                                   |
+| `pruner.tick`      | span  | debug    | rows                |                                   |
+| `snapshot.old`     | event | warning  | seconds             |                                   |
 | `lease.expired`    | event | warning  |                     | workers, runs                     |
 | `shard.acquired`   | event | debug    |                     | shard, epoch                      |
 | `shard.lost`       | event | warning  |                     | shard, why                        |
