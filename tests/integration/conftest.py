@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from betimes.embedded import Binaries, find_binaries
-from embedded_kit import Place, until
+from embedded_kit import Place, quick_disk, until
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +54,7 @@ async def started_and_stopped(place: Place) -> None:
 @contextmanager
 def a_directory() -> Iterator[Path]:
     """Open to every account, and removed when the last server has left it."""
-    root = Path(tempfile.mkdtemp(prefix="betimes-test-"))
+    root = Path(tempfile.mkdtemp(prefix="betimes-test-", dir=quick_disk()))
     root.chmod(0o711)
     yield root
     until(lambda: removed(root), what="the last process to leave the directory")

@@ -156,7 +156,7 @@ async def test_an_interrupted_initdb_leaves_nothing_that_matters(empty_place: Pl
 async def test_a_cancelled_start_leaves_nothing_running(empty_place: Place) -> None:
     server = empty_place.server()
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(server.start(), timeout=0.3)
+        await asyncio.wait_for(server.start(), timeout=0.05)
     assert server.pid is None
     assert leftovers_of(empty_place.cluster) == []
     async with empty_place.server() as again:
@@ -164,18 +164,18 @@ async def test_a_cancelled_start_leaves_nothing_running(empty_place: Place) -> N
 
 
 async def test_recovery_is_waited_for_as_long_as_it_shows_progress(place: Place) -> None:
-    """Three times the patience passes, with words in the log; that is no reason to give up."""
+    """Twice the patience passes, with words in the log; that is no reason to give up."""
     slow = a_slow_postgres(
-        place, 'for i in 1 2 3 4 5 6; do sleep 0.5; echo "redo in progress"; done'
+        place, 'for i in 1 2 3 4 5 6 7 8; do sleep 0.4; echo "redo in progress"; done'
     )
-    async with slow.server(patience=1.0) as server:
+    async with slow.server(patience=1.6) as server:
         assert place.query(server.dsn(), "select 1") == "1"
 
 
 async def test_a_start_that_falls_silent_fails_and_is_cleared_away(place: Place) -> None:
     silent = a_slow_postgres(place, "echo $$; exec sleep 3600")
     with pytest.raises(Unavailable, match="fell silent") as refusal:
-        await silent.server(patience=0.5).start()
+        await silent.server(patience=2.0).start()
     assert not alive(int(str(refusal.value).split()[-1]))
 
 

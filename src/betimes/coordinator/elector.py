@@ -64,24 +64,21 @@ class Elector:
         self._outage = Outage(duty="coordinator.elector", telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
-        """Balance until asked to stop, then give everything back at once."""
-        every = self._settings.balance_every
-        try:
-            async for _ in beat(self._clock, every=every, stopping=stopping):
-                try:
-                    await self.tick()
-                    self._outage.ended()
-                except Unavailable as error:
-                    self._outage.failed(error)
-        finally:
-            await self.hand_over()
+        """Balance until asked to stop."""
+        async for _ in beat(self._clock, every=self._settings.balance_every, stopping=stopping):
+            try:
+                await self.tick()
+                self._outage.ended()
+            except Unavailable as error:
+                self._outage.failed(error)
 
     async def tick(self) -> Moves:
         """One pass: drop what we may not trust, see everybody, take and give a few."""
         self._drop_untrusted()
         with self._telemetry.span("elector.tick") as span:
             span.expect_errors()
-            seen = await self._shards.read(now=self._clock.stated())
+            seen, now = await self._shards.read(now=self._clock.stated())
+            self._time.observe(now)
             self._drop_taken(seen)
             moves = balance(
                 self._shards.node,

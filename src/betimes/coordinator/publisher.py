@@ -99,9 +99,10 @@ class Publisher:
         """Read what is due soon into the wheel, a page at a time, as far as is safe."""
         now_ms = to_ms(self._time.now())
         until_ms = now_ms + self._ahead_ms
+        enough_ms = min(until_ms, now_ms + self._lead_ms + LOAD_SLACK_MS)
         shard = held.claim.shard
         while (
-            held.loaded_through_ms < now_ms + self._lead_ms + LOAD_SLACK_MS
+            held.loaded_through_ms < enough_ms
             and self._wheel.count(shard) < self._settings.wheel_max
         ):
             page = await self._page(held, until_ms)

@@ -37,7 +37,6 @@ class Prepared:
 
     command: list[str]
     account: Account
-    sockets: Path
 
 
 def prepare(layout: Layout, wishes: Wishes) -> Prepared:
@@ -64,7 +63,7 @@ def prepare(layout: Layout, wishes: Wishes) -> Prepared:
     _ensure_cluster(layout, wishes, Initialiser(layout=layout, binaries=binaries, account=account))
     _write_settings(layout, wishes, account)
     sockets = socket_directory(layout.data, account, wishes.runtime)
-    return Prepared(_command(layout, wishes, binaries, sockets), account, sockets)
+    return Prepared(_command(layout, wishes, binaries, sockets), account)
 
 
 def _disown_stranger(layout: Layout, account: Account) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 PROC = Path("/proc")
 # No process can have this pid: Linux ends at 2**22, the others far below.
 NOBODY = 2**31 - 2
-LINES_WHEN_LISTENING = 6
+LINES_WHEN_LISTENING, STATUS_LINE = 6, 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class PidFile:
     port: int | None = None
     socket_directory: Path | None = None
     listen: str = ""
+    ready: bool = False
 
     @classmethod
     def read(cls, cluster: Path) -> "PidFile | None":
@@ -34,7 +35,9 @@ class PidFile:
             pid = int(lines[0])
             if len(lines) < LINES_WHEN_LISTENING:
                 return cls(pid)
-            return cls(pid, int(lines[3]), Path(lines[4]) if lines[4] else None, lines[5])
+            sockets = Path(lines[4]) if lines[4] else None
+            ready = [line.strip() for line in lines[STATUS_LINE:]] == ["ready"]
+            return cls(pid, int(lines[3]), sockets, lines[5], ready)
         except (FileNotFoundError, IndexError, ValueError):
             return None
 
@@ -92,6 +95,18 @@ def leftovers_of(cluster: Path) -> list[int]:
         for entry in PROC.iterdir()
         if entry.name.isdigit() and _works_in(entry, cluster)
     ]
+
+
+def work_of(cluster: Path) -> int:
+    """Processor time that the living server processes have used, in ticks; 0 without /proc."""
+    ticks = 0
+    for pid in leftovers_of(cluster):
+        try:
+            fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks
 
 
 def quit_leftovers(cluster: Path) -> None:
