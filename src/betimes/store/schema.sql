@@ -1,4 +1,7 @@
 -- The schema as the migrations make it. Written by `make schema`; a test keeps it equal.
+-- Long because it is the whole of it, for reading and searching.
+
+CREATE SCHEMA betimes;
 
 CREATE FUNCTION betimes.current_tenant() RETURNS uuid
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -487,6 +490,7 @@ CREATE TABLE betimes.runs (
     first_started_at timestamp with time zone,
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
+    cancel_at timestamp with time zone,
     revision integer,
     fence integer DEFAULT 0 NOT NULL,
     shard smallint NOT NULL,
@@ -521,6 +525,7 @@ CREATE TABLE betimes.runs_default (
     first_started_at timestamp with time zone,
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
+    cancel_at timestamp with time zone,
     revision integer,
     fence integer DEFAULT 0 CONSTRAINT runs_fence_not_null NOT NULL,
     shard smallint CONSTRAINT runs_shard_not_null NOT NULL,
@@ -784,7 +789,7 @@ CREATE INDEX outbox_default_tenant_id_id_idx ON betimes.outbox_default USING btr
 
 CREATE INDEX parcels_leased_idx ON betimes.parcels USING btree (shard, lease_until) WHERE (worker_id IS NOT NULL);
 
-CREATE INDEX parcels_ready_idx ON betimes.parcels USING btree (shard, queue, tenant_id, rank) INCLUDE (visible_at) WHERE (worker_id IS NULL);
+CREATE INDEX parcels_ready_idx ON betimes.parcels USING btree (shard, queue, tenant_id, rank) INCLUDE (visible_at, deliveries) WHERE (worker_id IS NULL);
 
 CREATE INDEX parcels_worker_idx ON betimes.parcels USING btree (worker_id) WHERE (worker_id IS NOT NULL);
 
