@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BENCH ?=
 ARGS ?=
 
-.PHONY: help setup dev test check fmt bench bench-time chaos docs ci clean lock test-pg15 mutation
+.PHONY: help setup dev test check fmt bench bench-time chaos docs ci clean lock schema test-pg15 mutation
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ check: $(VENV)/.dev ## Static checks: format, lint, types, rooms, spelling, lock
 fmt: $(VENV)/.dev ## Format the code and apply safe fixes
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+schema: $(VENV)/.dev ## Write src/betimes/store/schema.sql from the migrations
+	@$(BIN)/python scripts/dump_schema.py
 
 bench: $(VENV)/.dev ## Measure (one part: make bench BENCH=name)
 	@$(BIN)/python -m bench $(BENCH) $(ARGS)

@@ -1,6 +1,7 @@
 """Profiles and fixtures shared by every kind of test."""
 
 import os
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -27,15 +28,15 @@ def half() -> float:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresKit]:
+def postgres() -> Iterator[PostgresKit]:
     """One real server per test process, `BETIMES_TEST_PG_BIN` chooses which PostgreSQL."""
     chosen = os.environ.get("BETIMES_TEST_PG_BIN")  # noqa: TID251 -- the tests' own switch
-    data = tmp_path_factory.mktemp("postgres")
-    # The server may run under another account, which has to get through to its own folder.
-    for folder in (data, data.parent, data.parent.parent):
-        folder.chmod(folder.stat().st_mode | 0o011)
-    with postgres_kit(data / "server", binaries=Path(chosen) if chosen else None) as server:
-        yield server
+    # Not pytest's own folder: root closes that one to the account PostgreSQL runs under.
+    with tempfile.TemporaryDirectory(prefix="betimes-test-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o711)
+        binaries = Path(chosen) if chosen else None
+        with postgres_kit(Path(folder) / "server", binaries=binaries) as server:
+            yield server
 
 
 @pytest.fixture

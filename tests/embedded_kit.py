@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +16,8 @@ from typing import Any
 from betimes.embedded import Binaries, EmbeddedPostgres
 
 PATIENCE_SECONDS = 30.0
+MEMORY_DISK = Path("/dev/shm")  # noqa: S108 -- only a place to look for room
+ROOM_BYTES = 2 * 2**30
 AS_ROOT = os.geteuid() == 0
 
 
@@ -75,6 +79,15 @@ class Place:
         return finished.stdout.strip()
 
 
+def quick_disk() -> str | None:
+    """A file system in memory when there is one with room: clusters are made there in no time."""
+    if not MEMORY_DISK.is_dir() or not os.access(MEMORY_DISK, os.W_OK):
+        return None
+    facts = os.statvfs(MEMORY_DISK)
+    has_room = facts.f_bavail * facts.f_frsize >= ROOM_BYTES
+    return str(MEMORY_DISK) if has_room and not facts.f_flag & os.ST_NOEXEC else None
+
+
 def until(happened: Callable[[], bool], *, what: str, seconds: float = PATIENCE_SECONDS) -> None:
     """Poll until it happened; fail the test with its name when it does not."""
     deadline = time.monotonic() + seconds  # noqa: TID251
@@ -90,3 +103,28 @@ def alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+class Owner:
+    """Another process, in its own group, that starts the server of a place and then only waits."""
+
+    def __init__(self, place: Place, *flags: str) -> None:
+        script = Path(__file__).with_name("embedded_owner.py")
+        self.process = subprocess.Popen(
+            [sys.executable, script, place.data, place.binaries.directory, *flags],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            process_group=0,
+        )
+
+    def said(self) -> tuple[str, int]:
+        """Its word, `ready` or `attached`, and the postmaster's pid."""
+        assert self.process.stdout is not None
+        word, pid = self.process.stdout.readline().split()
+        return word, int(pid)
+
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """Kill it and everything in its process group."""
+        os.killpg(self.process.pid, number)
+        self.process.communicate(timeout=PATIENCE_SECONDS)

@@ -1,5 +1,6 @@
 """Real processes: they start on nothing, drain on the first SIGTERM and leave at the second."""
 
+import asyncio
 import os
 import shutil
 import signal
@@ -12,6 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from betimes.embedded import find_binaries
+from embedded_kit import Place
 
 pytestmark = pytest.mark.db
 PATIENCE_SECONDS = 30.0
@@ -161,3 +165,24 @@ def test_a_database_that_comes_back_is_used_again(home: Path) -> None:
         dev.until("presence.changed")
         dev.popen.send_signal(signal.SIGTERM)
         assert dev.end() == 0, dev.said
+
+
+async def test_a_database_that_may_lose_work_is_refused_unless_wanted(home: Path) -> None:
+    async with Place(home, find_binaries()).server(unsafe_no_fsync=True) as postgres:
+        dsn = postgres.dsn()
+        assert (
+            await asyncio.to_thread(betimes, home, "server", "migrate", "--dsn", dsn)
+        ).returncode == 0
+        refused = await asyncio.to_thread(betimes, home, "server", "--dsn", dsn)
+        assert refused.returncode == 1
+        assert "Expected fsync to be on, got 'off'" in refused.stderr
+        assert "--unsafe" in refused.stderr
+        await asyncio.to_thread(serve_and_stop, home, "server", "--dsn", dsn, "--unsafe")
+
+
+def serve_and_stop(home: Path, *arguments: str) -> None:
+    with running(home, *arguments) as server:
+        server.until("presence.changed")
+        server.popen.send_signal(signal.SIGTERM)
+        assert server.end() == 0, server.said
+        assert any("unsafe: expected fsync" in line for line in server.said)

@@ -4,6 +4,7 @@ import shutil
 import socket
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from betimes.domain.errors import BadSetting, Conflict, Refused, Unavailable
@@ -12,10 +13,10 @@ from embedded_kit import Place
 pytestmark = pytest.mark.db
 
 
-async def test_an_empty_directory_becomes_a_server_with_our_database(place: Place) -> None:
+async def test_an_empty_directory_becomes_a_server_with_our_database(empty_place: Place) -> None:
     """The first start makes the cluster, durable and tuned; the address works as it stands."""
-    async with place.server(unsafe_no_fsync=False) as server:
-        shown = place.query(
+    async with empty_place.server(unsafe_no_fsync=False) as server:
+        shown = empty_place.query(
             server.dsn(),
             "select current_database(), current_setting('fsync'), "
             "current_setting('full_page_writes'), current_setting('synchronous_commit'), "
@@ -24,7 +25,9 @@ async def test_an_empty_directory_becomes_a_server_with_our_database(place: Plac
         )
         assert shown == "betimes|on|on|on|on|UTC|UTF8|pglz"
         assert not server.attached
-    assert "database system is shut down" in server.log_path.read_text(encoding="utf-8")
+    log = server.log_path.read_text(encoding="utf-8")
+    assert "database system is shut down" in log
+    assert "system is starting up" not in log  # our own questions leave no trace
 
 
 async def test_starting_twice_is_starting_once(place: Place) -> None:
@@ -88,17 +91,32 @@ async def test_tcp_only_when_asked_and_the_address_is_right(place: Place) -> Non
         assert place.query(server.dsn(), "show port") == str(port)
 
 
+async def test_the_address_is_understood_by_the_driver_of_the_store(place: Place) -> None:
+    port = a_free_port()
+    async with place.server(listen="127.0.0.1", port=port) as server:
+        for address in (server.dsn(), server.dsn(tcp=True)):
+            connection = await asyncpg.connect(address)
+            assert await connection.fetchval("select current_database()") == "betimes"
+            await connection.close()
+
+
+async def test_who_attaches_cannot_have_another_port(place: Place) -> None:
+    async with place.server():
+        with pytest.raises(Conflict, match="on its Unix socket only"):
+            await place.server(listen="127.0.0.1", port=a_free_port()).start()
+
+
 def test_other_machines_are_not_served(place: Place) -> None:
     with pytest.raises(BadSetting, match="expected localhost"):
         place.server(listen="0.0.0.0")  # noqa: S104 -- refused is the point
 
 
-async def test_a_long_path_gets_a_short_private_socket_directory(place: Place) -> None:
-    data = place.root / ("deep" * 20) / ("deeper" * 10) / "data"
+async def test_a_long_path_gets_a_short_private_socket_directory(empty_place: Place) -> None:
+    data = empty_place.root / ("deep" * 20) / ("deeper" * 10) / "data"
     data.parent.mkdir(parents=True)
-    async with place.server(data=data) as server:
-        assert place.query(server.dsn(), "select 1") == "1"
-        sockets = place.query(server.dsn(), "show unix_socket_directories")
+    async with empty_place.server(data=data) as server:
+        assert empty_place.query(server.dsn(), "select 1") == "1"
+        sockets = empty_place.query(server.dsn(), "show unix_socket_directories")
         assert not sockets.startswith(str(data))
         assert mode_of(sockets) == 0o700
     shutil.rmtree(sockets)
@@ -120,8 +138,6 @@ async def test_a_server_that_cannot_start_says_why_at_once(place: Place) -> None
 
 
 async def test_data_of_another_major_version_is_refused_and_left_untouched(place: Place) -> None:
-    async with place.server():
-        pass
     (place.cluster / "PG_VERSION").write_text("13\n")
     before = snapshot(place.cluster)
     with pytest.raises(Conflict, match=r"PostgreSQL 13.*PostgreSQL \d+.*left untouched"):
@@ -129,12 +145,12 @@ async def test_data_of_another_major_version_is_refused_and_left_untouched(place
     assert snapshot(place.cluster) == before
 
 
-async def test_a_directory_with_other_things_in_it_is_refused(place: Place) -> None:
-    place.cluster.mkdir(parents=True)
-    (place.cluster / "holiday.jpg").touch()
-    place.data.chmod(0o711)
+async def test_a_directory_with_other_things_in_it_is_refused(empty_place: Place) -> None:
+    empty_place.cluster.mkdir(parents=True)
+    (empty_place.cluster / "holiday.jpg").touch()
+    empty_place.data.chmod(0o711)
     with pytest.raises(Conflict, match="neither empty nor a PostgreSQL cluster"):
-        await place.server().start()
+        await empty_place.server().start()
 
 
 async def test_the_log_stays_bounded(place: Place) -> None:

@@ -8,7 +8,7 @@ from betimes.app.dice import Dice
 from betimes.config import Settings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Refused, Unavailable
-from betimes.embedded import EmbeddedPostgres, find_binaries
+from betimes.embedded import EmbeddedPostgres, default_data, find_binaries
 from betimes.rhythm import Stopping, first_of
 from betimes.store import durability
 from betimes.store import migrate as migrations
@@ -35,7 +35,7 @@ async def located(settings: Settings, *, clock: Clock, dice: Dice) -> AsyncItera
         return
     wanted = settings.embedded
     postgres = EmbeddedPostgres(
-        data=wanted.data,
+        data=wanted.data or default_data(wanted.home / "betimes"),
         clock=clock,
         password_factory=dice.secret,
         binaries=find_binaries(wanted.binaries),
@@ -80,10 +80,14 @@ async def safety_complaints(database: Database) -> list[str]:
     return ([too_old] if too_old else []) + await durability.complaints(database)
 
 
-async def require_fit(settings: Settings, place: Place, database: Database) -> list[str]:
-    """Refuse a database we must not serve on; returns what `--unsafe` let pass."""
+async def require_schema(settings: Settings, place: Place) -> None:
+    """Refuse a database whose schema is not ours; asked before the pools, which need its roles."""
     if problems := await version_complaints(settings, place):
         raise Refused(_sentences(problems))
+
+
+async def require_safety(settings: Settings, database: Database) -> list[str]:
+    """Refuse a database that may lose work; returns what `--unsafe` let pass."""
     doubts = await safety_complaints(database)
     if doubts and not settings.server.unsafe:
         raise Refused(_sentences([*doubts, "to serve on it nevertheless, say --unsafe"]))

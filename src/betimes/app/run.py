@@ -72,9 +72,10 @@ async def database_complaints(settings: Settings) -> list[str]:
     clock, dice = SystemClock(), Dice()
     try:
         async with databases.located(settings, clock=clock, dice=dice) as place:
-            complaints = await databases.version_complaints(settings, place)
+            if complaints := await databases.version_complaints(settings, place):
+                return complaints
             async with databases.opened(settings, place, clock=clock, dice=dice) as database:
-                return complaints + await databases.safety_complaints(database)
+                return await databases.safety_complaints(database)
     except SchedulerError as error:
         return [str(error)]
 
@@ -106,8 +107,9 @@ async def _serve(
             await databases.migrate(
                 settings, place, clock=clock, progress=lambda name: announce(f"migrating: {name}")
             )
+        await databases.require_schema(settings, place)
         async with databases.opened(settings, place, clock=clock, dice=dice) as database:
-            for doubt in await databases.require_fit(settings, place, database):
+            for doubt in await databases.require_safety(settings, database):
                 announce(f"unsafe: {doubt}")
             node = Node(
                 card=_card(settings, clock, dice),

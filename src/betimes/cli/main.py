@@ -22,6 +22,8 @@ from betimes.domain.errors import (
 # A new command is a new line: its name, `module:function`, and its line in the list of commands.
 COMMANDS = {
     "dev": Place("betimes.cli.dev:dev", "Run everything here, on an embedded PostgreSQL."),
+    "explain": Place("betimes.cli.next:explain_command", "Say in words what a schedule means."),
+    "next": Place("betimes.cli.next:next_command", "Show the next fire times of a schedule."),
     "server": Place("betimes.cli.server:server", "Run, migrate or check a node of the service."),
     "version": Place("betimes.cli.version:version", "Tell which release this is."),
 }

@@ -65,11 +65,10 @@ def examine(
     gathered = Gathered()
     if chosen := _file(file, environ):
         gather_file(chosen, keys, gathered)
-    if environ.get("NO_COLOR"):  # https://no-color.org: set and not empty, whatever its value
-        gathered.values["log.colour"] = Given("false", "variable NO_COLOR")
+    _gather_conventions(environ, gathered)
     gather_environment(environ, keys, gathered)
     gather_flags(flags, keys, gathered)
-    values = _read(gathered, keys, _data_home(environ))
+    values = _read(gathered, keys)
     settings = _build(values)
     problems = [*gathered.problems, *cross_problems(settings)]
     origins = dict.fromkeys(keys, DEFAULT_ORIGIN) | {
@@ -86,15 +85,18 @@ def _file(named: Path | None, environ: Mapping[str, str]) -> Path | None:
     return DEFAULT_FILE if DEFAULT_FILE.is_file() else None
 
 
-def _data_home(environ: Mapping[str, str]) -> Path:
+def _gather_conventions(environ: Mapping[str, str], into: Gathered) -> None:
+    """Variables that are not ours and mean the same to every program."""
+    if environ.get("NO_COLOR"):  # whatever its value
+        into.values["log.colour"] = Given("false", "variable NO_COLOR")
     home = environ.get("XDG_DATA_HOME", "")
-    # The XDG specification says that relative paths are to be ignored.
-    base = Path(home) if home.startswith("/") else Path("~/.local/share")
-    return base / "betimes"
+    if home.startswith("/"):  # the specification says to ignore relative paths
+        into.values["embedded.home"] = Given(home, "variable XDG_DATA_HOME")
 
 
-def _read(gathered: Gathered, keys: Mapping[str, Key], data_home: Path) -> dict[str, Any]:
-    given = {"embedded.data": Given(data_home, DEFAULT_ORIGIN), **gathered.values}
+def _read(gathered: Gathered, keys: Mapping[str, Key]) -> dict[str, Any]:
+    home = Given(keys["embedded.home"].default, DEFAULT_ORIGIN)  # read, so that ~ is expanded
+    given = {"embedded.home": home, **gathered.values}
     values: dict[str, Any] = {}
     for path, value in given.items():
         try:

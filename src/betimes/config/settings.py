@@ -86,9 +86,16 @@ class EmbeddedSettings:
     """The PostgreSQL that Betimes starts itself when no DSN is given."""
 
     data: Annotated[
+        Path | None,
+        Rule(
+            "Where its data lives. Without one, `betimes` in `home`; for root `/var/lib/betimes` "
+            "where the account of PostgreSQL cannot reach `home`."
+        ),
+    ] = None
+    home: Annotated[
         Path,
-        Rule("Where its data lives. With XDG_DATA_HOME set, the default is `betimes` in there."),
-    ] = Path("~/.local/share/betimes")
+        Rule("The data home of the user. The variable XDG_DATA_HOME sets it as well."),
+    ] = Path("~/.local/share")
     listen: Annotated[
         str | None,
         Rule("Address for TCP connections. Without one, a unix socket in `data` is all there is."),
@@ -129,7 +136,7 @@ class ServerSettings:
     ] = 25 * SECOND
     presence_every: Annotated[
         timedelta, Rule("How often a node says that it is alive.", least=100 * MILLISECOND)
-    ] = 5 * SECOND
+    ] = 2 * SECOND
     restart_delay: Annotated[
         timedelta,
         Rule(
@@ -180,16 +187,21 @@ class CoordinatorSettings:
     ] = 2 * SECOND
     plan_every: Annotated[
         timedelta, Rule("Period of planning fires into runs.", least=50 * MILLISECOND)
-    ] = 5 * SECOND
+    ] = SECOND
     publish_every: Annotated[
         timedelta, Rule("Period of publishing due runs.", least=10 * MILLISECOND)
-    ] = 100 * MILLISECOND
+    ] = 250 * MILLISECOND
     balance_every: Annotated[
         timedelta, Rule("Period of sharing the shards out anew.", least=100 * MILLISECOND)
-    ] = 2 * SECOND
+    ] = 500 * MILLISECOND
     acquire_max: Annotated[
-        int, Rule("Shards taken over per balancing pass, so that recovery is gentle.", least=1)
-    ] = 2
+        int,
+        Rule(
+            "Shards taken or given away per balancing pass while other coordinators live, so that "
+            "recovery is gentle.",
+            least=1,
+        ),
+    ] = 16
     shards_max: Annotated[
         int, Rule("Most shards one coordinator will own.", least=1, most=SHARDS_MAX)
     ] = SHARDS_MAX

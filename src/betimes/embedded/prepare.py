@@ -37,7 +37,6 @@ class Prepared:
 
     command: list[str]
     account: Account
-    sockets: Path
 
 
 def prepare(layout: Layout, wishes: Wishes) -> Prepared:
@@ -51,6 +50,7 @@ def prepare(layout: Layout, wishes: Wishes) -> Prepared:
 
     """
     binaries = wishes.binaries or find_binaries()
+    layout.finish_upgrade()
     account = account_for(layout.cluster)
     require_way(account, layout.data)
     major = layout.found_major()
@@ -63,7 +63,7 @@ def prepare(layout: Layout, wishes: Wishes) -> Prepared:
     _ensure_cluster(layout, wishes, Initialiser(layout=layout, binaries=binaries, account=account))
     _write_settings(layout, wishes, account)
     sockets = socket_directory(layout.data, account, wishes.runtime)
-    return Prepared(_command(layout, wishes, binaries, sockets), account, sockets)
+    return Prepared(_command(layout, wishes, binaries, sockets), account)
 
 
 def _disown_stranger(layout: Layout, account: Account) -> None:
@@ -121,9 +121,9 @@ def _other_major(layout: Layout, major: int, binaries: Binaries) -> Conflict:
     return Conflict(
         f"{layout.cluster} holds the data of PostgreSQL {major}, and the binaries in "
         f"{binaries.directory} are PostgreSQL {binaries.major}. The data was left untouched. "
-        f"Either run it with binaries of PostgreSQL {major}, or carry the data over: dump it "
-        f"with pg_dump of PostgreSQL {major} and restore it into a new data directory, or use "
-        f"pg_upgrade from {major} to {binaries.major}.",
+        f"Either run it with binaries of PostgreSQL {major}, or carry it over: stop everything "
+        f"that uses it and run `python -m betimes.embedded.upgrade {layout.data}`, which keeps "
+        f"the old data, or dump it with PostgreSQL {major} and restore it into a new directory.",
         code="data_of_other_version",
     )
 

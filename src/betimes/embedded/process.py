@@ -14,7 +14,7 @@ from pathlib import Path
 PROC = Path("/proc")
 # No process can have this pid: Linux ends at 2**22, the others far below.
 NOBODY = 2**31 - 2
-LINES_WHEN_LISTENING = 5
+LINES_WHEN_LISTENING, STATUS_LINE = 6, 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,10 @@ class PidFile:
     """What postmaster.pid says; everything but the pid appears when the server listens."""
 
     pid: int
-    port: int | None
-    socket_directory: Path | None
+    port: int | None = None
+    socket_directory: Path | None = None
+    listen: str = ""
+    ready: bool = False
 
     @classmethod
     def read(cls, cluster: Path) -> "PidFile | None":
@@ -32,8 +34,10 @@ class PidFile:
             lines = (cluster / "postmaster.pid").read_text().splitlines()
             pid = int(lines[0])
             if len(lines) < LINES_WHEN_LISTENING:
-                return cls(pid, None, None)
-            return cls(pid, int(lines[3]), Path(lines[4]) if lines[4] else None)
+                return cls(pid)
+            sockets = Path(lines[4]) if lines[4] else None
+            ready = [line.strip() for line in lines[STATUS_LINE:]] == ["ready"]
+            return cls(pid, int(lines[3]), sockets, lines[5], ready)
         except (FileNotFoundError, IndexError, ValueError):
             return None
 
@@ -91,6 +95,18 @@ def leftovers_of(cluster: Path) -> list[int]:
         for entry in PROC.iterdir()
         if entry.name.isdigit() and _works_in(entry, cluster)
     ]
+
+
+def work_of(cluster: Path) -> int:
+    """Processor time that the living server processes have used, in ticks; 0 without /proc."""
+    ticks = 0
+    for pid in leftovers_of(cluster):
+        try:
+            fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks
 
 
 def quit_leftovers(cluster: Path) -> None:

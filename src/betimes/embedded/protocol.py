@@ -33,7 +33,9 @@ async def probe(directory: Path, port: int, *, user: str) -> Answer:
                 writer.write(startup_packet(user))
                 return classify(await reader.read(ANSWER_MAX))
             finally:
+                # Gone before we return: a blocked loop must not keep a half-open connection.
                 writer.close()
+                await writer.wait_closed()
     except TimeoutError:
         return Answer.STARTING
     except OSError:

@@ -197,8 +197,8 @@ class EmbeddedPostgres:
         by themselves too, except one deep in a long statement, which is told to.
         """
         cluster = self._layout.cluster
-        grace = self._new_patience(ORPHAN_GRACE_SECONDS)
-        fast = self._new_patience()
+        grace = self._pause(ORPHAN_GRACE_SECONDS)
+        fast, last = self._pause(self._patience), self._pause(3 * self._patience)
         while (words := process.postmaster_of(cluster)) or process.leftovers_of(cluster):
             if grace.exhausted():
                 number = signal.SIGQUIT if fast.exhausted() else signal.SIGINT
@@ -206,15 +206,16 @@ class EmbeddedPostgres:
                     process.signal_postmaster(words.pid, cluster, number)
                 else:
                     process.quit_leftovers(cluster)
-                grace = self._new_patience(ORPHAN_GRACE_SECONDS)
+                grace = self._pause(ORPHAN_GRACE_SECONDS)
+            if last.exhausted():
+                raise Unavailable(f"A PostgreSQL whose owner is gone does not leave {cluster}.")
             await self._clock.sleep(POLL_SECONDS)
 
     async def _launch(self, prepared: Prepared) -> None:
         before = self._layout.log_size()
         kept = await to_the_end(lambda: self._hold(prepared))
         waited = self._new_patience()
-        port = self._wishes.port
-        while await probe(prepared.sockets, port, user=SUPERUSER) is not Answer.ACCEPTING:
+        while not await self._accepts(kept.pid):
             status = kept.ended()
             if status is not None or waited.exhausted():
                 why = "fell silent" if status is None else f"ended with status {status}"
@@ -223,7 +224,23 @@ class EmbeddedPostgres:
                     + self._layout.log_tail(before)
                 )
             await self._clock.sleep(POLL_SECONDS)
-        self._words = process.PidFile(kept.pid, port, prepared.sockets)
+
+    async def _accepts(self, pid: int) -> bool:
+        """Whether the server with this pid accepts connections; remember its address when so.
+
+        It is asked only once it claims to be ready: each question before that is a FATAL line in
+        its log, which would pass for progress.
+        """
+        words = process.PidFile.read(self._layout.cluster)
+        if words is None or words.pid != pid or not words.ready:
+            return False
+        if words.port is None or words.socket_directory is None:
+            return False
+        answer = await probe(words.socket_directory, words.port, user=SUPERUSER)
+        if answer is not Answer.ACCEPTING:
+            return False
+        self._words = words
+        return True
 
     def _hold(self, prepared: Prepared) -> Kept:
         """Launch in a thread; what is launched is ours to stop even when the start is cancelled."""
@@ -238,25 +255,28 @@ class EmbeddedPostgres:
     async def _attach(self) -> bool:
         """Use the server of the process that holds the lock, once it accepts connections."""
         words = process.postmaster_of(self._layout.cluster)
-        if words is None or words.port is None or words.socket_directory is None:
+        if words is None or not words.ready:
             return False
-        answer = await probe(words.socket_directory, words.port, user=SUPERUSER)
-        if answer is not Answer.ACCEPTING:
-            return False
-        if self._wishes.listen and words.port != self._wishes.port:
+        if self._wishes.listen and (not words.listen or words.port != self._wishes.port):
+            heard = f"TCP port {words.port}" if words.listen else "its Unix socket only"
             raise Conflict(
-                f"PostgreSQL already runs in {self._layout.data} on port {words.port}, owned by "
-                f"{holder_of(self._layout.lock)}; it cannot also have port {self._wishes.port}."
+                f"expected PostgreSQL on TCP port {self._wishes.port}, but it already runs in "
+                f"{self._layout.data}, owned by {holder_of(self._layout.lock)}, on {heard}."
             )
-        self._words = words
-        return True
+        return await self._accepts(words.pid)
 
-    def _new_patience(self, seconds: float | None = None) -> Patience:
+    def _new_patience(self) -> Patience:
+        """For a server that starts: its words and its work are both signs of life."""
         return Patience(
             clock=self._clock,
-            seconds=self._patience if seconds is None else seconds,
-            progress=self._layout.log_size,
+            seconds=self._patience,
+            words=self._layout.log_size,
+            work=lambda: process.work_of(self._layout.cluster),
         )
+
+    def _pause(self, seconds: float) -> Patience:
+        """Runs out by the clock alone."""
+        return Patience(clock=self._clock, seconds=seconds, words=lambda: 0)
 
 
 async def to_the_end(work: Callable[[], T]) -> T:

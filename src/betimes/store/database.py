@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Self, TypeVar
 from uuid import UUID
 
@@ -10,13 +10,15 @@ import asyncpg
 
 from betimes.config.settings import DatabaseSettings
 from betimes.domain.clock import Clock
-from betimes.domain.errors import Contended, Unavailable, UnknownOutcome
-from betimes.store.faults import translated
+from betimes.domain.errors import Contended, Overloaded, Unavailable, UnknownOutcome
+from betimes.store.faults import LOST, translated
 from betimes.store.pool import (
+    SYSTEM_ROLE,
     Address,
     Connection,
     Lane,
     Pool,
+    PooledConnection,
     close_pool,
     open_pool,
     server_version,
@@ -40,7 +42,10 @@ class Database:
 
     `transact` runs `work` in one transaction and repeats it when that is safe: always after a
     conflict or a connection lost before the commit, and after an unknown commit only if the caller
-    says that the work is `repeatable`.
+    says that the work is `repeatable`. It does not repeat when there is no room: whoever asks
+    should ask for less. An error of `work` itself comes out as it is.
+
+    Needs a migrated database: the service acts as the role `betimes_system`, never as an owner.
     """
 
     def __init__(
@@ -58,7 +63,9 @@ class Database:
         self._clock = clock
         self._roll = roll
         # What each transaction must set for itself because no connection remembers it.
-        self._local = session_settings(settings, version) if address.pooled else {}
+        self._local: dict[str, str] = {}
+        if address.pooled:
+            self._local = session_settings(settings, version) | {"role": SYSTEM_ROLE}
         self._transaction_seconds = settings.transaction_timeout.total_seconds()
         self.address = address
         self.server_version = version
@@ -103,9 +110,8 @@ class Database:
         )
 
     async def close(self) -> None:
-        """Give every connection back."""
-        for pool in self._pools.values():
-            await close_pool(pool)
+        """Give every connection back; bounded, even when the server is frozen."""
+        await asyncio.gather(*(close_pool(pool) for pool in self._pools.values()))
 
     async def transact(
         self,
@@ -122,7 +128,9 @@ class Database:
             except UnknownOutcome:
                 if not repeatable:
                     raise
-            except (Contended, Unavailable):
+            except Overloaded:
+                raise
+            except Unavailable:
                 pass
             await self._clock.sleep(self._pause(attempt))
         return await self._once(work, lane=lane, tenant=tenant)
@@ -130,10 +138,11 @@ class Database:
     async def many(self, query: Query, *, lane: Lane, **given: Any) -> list[asyncpg.Record]:
         """The rows of one statement in a transaction of its own; not repeated."""
         arguments = query.arguments(given)
+        if self.address.pooled:
+            return await self._once(
+                lambda connection: connection.fetch(query.text, *arguments), lane=lane, tenant=None
+            )
         async with self._connection(lane) as connection:
-            if self.address.pooled:
-                async with connection.transaction():
-                    return await connection.fetch(query.text, *arguments)
             return await connection.fetch(query.text, *arguments)
 
     async def maybe(self, query: Query, *, lane: Lane, **given: Any) -> asyncpg.Record | None:
@@ -143,7 +152,10 @@ class Database:
 
     @asynccontextmanager
     async def connection(self, lane: Lane) -> AsyncIterator[Connection]:
-        """A connection outside any transaction, for COPY and for loops that hold one."""
+        """A connection outside any transaction, for loops that hold one.
+
+        Behind a pooler it has neither our bounds nor our role: there, write in `transact` only.
+        """
         async with self._connection(lane) as connection:
             yield connection
 
@@ -153,16 +165,15 @@ class Database:
         async with self._connection(lane) as connection:
             transaction = connection.transaction()
             began = self._clock.monotonic()
-            await transaction.start()
             try:
+                await transaction.start()
                 await self._enter(connection, tenant)
                 answer = await work(connection)
                 self._check_duration(began)
             except BaseException:
-                await _roll_back(transaction)
+                await _roll_back(connection, transaction)
                 raise
-            with translated(committing=True):
-                await transaction.commit()
+            await _commit(connection, transaction)
             return answer
 
     async def _enter(self, connection: Connection, tenant: UUID | None) -> None:
@@ -187,15 +198,53 @@ class Database:
 
     @asynccontextmanager
     async def _connection(self, lane: Lane) -> AsyncIterator[Connection]:
-        patience = self._settings.connect_timeout.total_seconds()
         with translated():
-            async with self._pools[lane].acquire(timeout=patience) as connection:
+            connection = await self._acquire(lane)
+            try:
                 yield connection
+            finally:
+                # Must not hide how the block ended: a cancelled one would be repeated. A
+                # connection that cannot be given back has been dropped by the driver.
+                with suppress(*LOST):
+                    await self._pools[lane].release(connection)
+
+    async def _acquire(self, lane: Lane) -> PooledConnection:
+        pool = self._pools[lane]
+        patience = self._settings.connect_timeout.total_seconds()
+        try:
+            return await pool.acquire(timeout=patience)
+        except TimeoutError as fault:
+            # Every connection is there and taken: the database is well, we have no room.
+            if pool.get_size() == pool.get_max_size() and not pool.get_idle_size():
+                raise Overloaded(
+                    f"all connections of the lane {lane} ({pool.get_size()}) were busy "
+                    f"for {patience:g} s"
+                ) from fault
+            raise
 
 
-async def _roll_back(transaction: asyncpg.transaction.Transaction) -> None:
+async def _commit(connection: Connection, transaction: asyncpg.transaction.Transaction) -> None:
+    if connection.is_closed():
+        raise Unavailable("the connection was lost before the commit; nothing was written")
+    with translated(committing=True):
+        try:
+            await transaction.commit()
+        except asyncpg.PostgresError:
+            raise  # an answer: the server has ended the transaction
+        except BaseException:
+            _drop(connection)
+            raise
+
+
+async def _roll_back(connection: Connection, transaction: asyncpg.transaction.Transaction) -> None:
     try:
         async with asyncio.timeout(ROLLBACK_PATIENCE_SECONDS):
             await transaction.rollback()
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
-        pass  # the connection is gone, and the transaction with it
+    except (asyncpg.PostgresError, *LOST):
+        # Gone, frozen or confused: the server undoes what it no longer hears from.
+        _drop(connection)
+
+
+def _drop(connection: Connection) -> None:
+    with suppress(asyncpg.InterfaceError):  # a pool that was closed has dropped it already
+        connection.terminate()

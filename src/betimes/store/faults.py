@@ -3,15 +3,20 @@
 The table is by class (two characters) with exceptions by full code; a test holds it against every
 exception the driver knows, so that none falls through. Texts of the server are kept as the cause
 and never shown: they may quote rows.
+
+A timeout or an error of the operating system may also come from the code that was given a
+connection. It is the database's only if the driver raised it, which its traceback tells.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from traceback import walk_tb
 
 import asyncpg
 
 from betimes.domain.errors import (
     AlreadyExists,
+    BadSetting,
     Bug,
     Conflict,
     Contended,
@@ -70,6 +75,10 @@ BY_CLASS: dict[str, type[SchedulerError]] = {
 }
 
 BY_CODE: dict[str, type[SchedulerError]] = {
+    # How a transaction pooler answers those who expect a session.
+    "08P01": BadSetting,  # it refuses a setting of the session
+    "26000": BadSetting,  # another server process, so no such prepared statement
+    "42P05": BadSetting,  # another client's prepared statement of the same name
     "23503": Conflict,  # what it refers to is gone
     "23505": AlreadyExists,
     "25006": Unavailable,  # read-only: we are talking to a standby during a fail-over
@@ -82,6 +91,10 @@ BY_CODE: dict[str, type[SchedulerError]] = {
 }
 
 SENTENCES: dict[type[SchedulerError], str] = {
+    BadSetting: (
+        "the database cannot be used as it was told; if a pooler such as pgbouncer stands before "
+        "it, its address needs pgbouncer=true"
+    ),
     AlreadyExists: "something with this name or key exists already",
     Bug: "the database refused a statement of ours",
     Conflict: "something this refers to is gone",
@@ -92,12 +105,12 @@ SENTENCES: dict[type[SchedulerError], str] = {
     UnknownOutcome: "the connection was lost during a commit; it may have happened",
 }
 
-# What means "the connection is gone", whoever says so.
+# What means "the connection is gone". Timeouts and connection errors are errors of the OS, too.
 LOST = (
-    ConnectionError,
     OSError,
-    TimeoutError,
     asyncpg.InterfaceError,
+    # Its state machine is confused, for example by a server that says goodbye to an idle session.
+    asyncpg.InternalClientError,
     asyncpg.PostgresConnectionError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
@@ -111,15 +124,15 @@ def translate(fault: BaseException, *, committing: bool = False) -> SchedulerErr
     """
     if isinstance(fault, SchedulerError):
         return fault
+    if not _is_of_driver(fault):
+        return None
+    if isinstance(fault, asyncpg.ClientConfigurationError):
+        return _error(BadSetting, fault)
     if committing and isinstance(fault, LOST):
         return _error(UnknownOutcome, fault)
     if isinstance(fault, asyncpg.PostgresError):
-        return _error(kind_of(getattr(fault, "sqlstate", None) or "XX000"), fault)
-    if isinstance(fault, LOST):
-        return _error(Unavailable, fault)
-    if isinstance(fault, asyncpg.InternalClientError):
-        return _error(Bug, fault)
-    return None
+        return _error(kind_of(fault.sqlstate or "XX000"), fault)
+    return _error(Unavailable, fault)
 
 
 @contextmanager
@@ -139,8 +152,19 @@ def kind_of(sqlstate: str) -> type[SchedulerError]:
     return BY_CODE.get(sqlstate) or BY_CLASS.get(sqlstate[:2], Bug)
 
 
+def _is_of_driver(fault: BaseException) -> bool:
+    if isinstance(
+        fault, asyncpg.PostgresError | asyncpg.InterfaceError | asyncpg.InternalClientError
+    ):
+        return True
+    return isinstance(fault, OSError) and any(
+        str(frame.f_globals.get("__name__", "")).startswith("asyncpg.")
+        for frame, _ in walk_tb(fault.__traceback__)
+    )
+
+
 def _error(kind: type[SchedulerError], fault: BaseException) -> SchedulerError:
     error = kind(SENTENCES[kind])
-    code = getattr(fault, "sqlstate", None) or type(fault).__name__
-    error.add_note(f"{code}: {fault}")
+    code = getattr(fault, "sqlstate", None)
+    error.add_note(f"SQLSTATE {code}" if code else type(fault).__name__)
     return error

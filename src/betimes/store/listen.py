@@ -13,12 +13,13 @@ import asyncpg
 
 from betimes.config.settings import DatabaseSettings
 from betimes.domain.clock import Clock
+from betimes.rhythm import first_of
 from betimes.store.database import Roll
+from betimes.store.faults import LOST
 from betimes.store.pool import Address, Session, close, connect
 
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.1, 5.0
 PROBE_SECONDS = 5.0
-PROBE_PATIENCE_SECONDS = 5.0
 
 Hear = Callable[[str, str], None]
 """Called with channel and payload; an empty payload means: something may have been missed."""
@@ -53,7 +54,7 @@ class Listener:
         while True:
             try:
                 await self._listen()
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as fault:
+            except (asyncpg.PostgresError, *LOST) as fault:
                 failures = 0 if self.listening.is_set() else failures + 1
                 self.listening.clear()
                 self._on_lost(fault)
@@ -78,11 +79,9 @@ class Listener:
 
     async def _probe(self, connection: Session, lost: asyncio.Event) -> None:
         """Wait a while, then ask for a sign of life: a peer can vanish without closing."""
-        try:
-            async with asyncio.timeout(PROBE_SECONDS):
-                await lost.wait()
-        except TimeoutError:
-            await connection.execute("SELECT 1", timeout=PROBE_PATIENCE_SECONDS)
+        if await first_of(lost.wait(), self._clock.sleep(PROBE_SECONDS)):
+            patience = self._settings.connect_timeout.total_seconds()
+            await connection.execute("SELECT 1", timeout=patience)
 
     def _notified(self, _connection: Any, _pid: int, channel: str, payload: object) -> None:
         self._hear(channel, str(payload))

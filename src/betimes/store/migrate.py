@@ -2,11 +2,12 @@
 
 A file is named `NNNN_expand_what.sql` or `NNNN_contract_what.sql`. An expanding migration leaves
 the previous release working; a contracting one removes what no running release uses any more. Each
-runs in one transaction, unless its first line is `-- transaction: no` (concurrent index builds).
+runs in one transaction, unless its first line is `-- transaction: no` (concurrent index builds):
+then each statement, ended by a semicolon at the end of a line, runs alone.
 """
 
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -14,7 +15,7 @@ from importlib.resources import files
 
 from betimes.config.settings import DatabaseSettings
 from betimes.domain.clock import Clock
-from betimes.domain.errors import Bug, Conflict, Unavailable
+from betimes.domain.errors import BadSetting, Bug, Conflict, Unavailable
 from betimes.store.faults import translated
 from betimes.store.pool import Address, Session, close, connect
 from betimes.store.queries import load
@@ -28,6 +29,8 @@ LOCK_TIMEOUT_MS = 2_000
 
 _NAME = re.compile(r"(\d{4})_(expand|contract)_\w+\.sql")
 _NO_TRANSACTION = "-- transaction: no"
+_COMMENT = re.compile(r"--.*$", re.MULTILINE)
+_STATEMENT_END = re.compile(r";\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,14 @@ class Migration:
         """Whether it can be undone as a whole."""
         return not self.text.startswith(_NO_TRANSACTION)
 
+    @property
+    def statements(self) -> list[str]:
+        """What is sent at once; several statements sent at once would be a transaction again."""
+        if self.in_transaction:
+            return [self.text]
+        parts = _STATEMENT_END.split(_COMMENT.sub("", self.text))
+        return [part.strip() for part in parts if part.strip()]
+
 
 @dataclass(frozen=True, slots=True)
 class Applied:
@@ -63,13 +74,18 @@ class Applied:
 def known() -> tuple[Migration, ...]:
     """Every migration of this release, in order and without gaps."""
     folder = files("betimes.store") / "migrations"
+    return in_order({file.name: file.read_text(encoding="utf-8") for file in folder.iterdir()})
+
+
+def in_order(texts: Mapping[str, str]) -> tuple[Migration, ...]:
+    """The migrations in files of these names; refuses gaps, doubles and names without a kind."""
     found: list[Migration] = []
-    for file in sorted(folder.iterdir(), key=lambda file: file.name):
-        match = _NAME.fullmatch(file.name)
+    for name in sorted(texts):
+        match = _NAME.fullmatch(name)
         if not match:
-            raise Bug(f"expected NNNN_expand_what.sql or NNNN_contract_what.sql, got {file.name}")
-        text = file.read_text(encoding="utf-8")
-        found.append(Migration(int(match[1]), file.name.removesuffix(".sql"), match[2], text))
+            raise Bug(f"expected NNNN_expand_what.sql or NNNN_contract_what.sql, got {name}")
+        step = Migration(int(match[1]), name.removesuffix(".sql"), match[2], texts[name])
+        found.append(step)
     if [step.number for step in found] != list(range(1, len(found) + 1)):
         raise Bug("the numbers of the migrations have a gap or a double")
     return tuple(found)
@@ -86,7 +102,13 @@ def pending_of(steps: Sequence[Migration], applied: Sequence[Applied]) -> tuple[
                 code="migration_changed",
             )
     done = {past.number for past in applied}
-    return tuple(step for step in steps if step.number not in done)
+    pending = tuple(step for step in steps if step.number not in done)
+    if pending and any(pending[0].number < number for number in done & by_number.keys()):
+        raise Conflict(
+            f"migration {pending[0].name} was never applied to this database, but later ones were",
+            code="migration_missing",
+        )
+    return pending
 
 
 def complaints_of(steps: Sequence[Migration], applied: Sequence[Applied]) -> list[str]:
@@ -123,6 +145,8 @@ async def migrate(
     Needs a direct connection: the lock belongs to the session.
     """
     steps = known() if steps is None else steps
+    if _address(dsn, settings).pooled:
+        raise BadSetting("migrations need a direct address of the database, got one with a pooler")
     async with _session(dsn, settings) as connection:
         await _lock(connection, clock)
         await connection.execute(SQL["create_schema"].text)
@@ -143,10 +167,15 @@ async def complaints(dsn: str, settings: DatabaseSettings) -> list[str]:
         return complaints_of(known(), await _applied(connection))
 
 
+def _address(dsn: str, settings: DatabaseSettings) -> Address:
+    # The switch in the settings is about the address in the settings; ours may be a direct one.
+    return Address.of(dsn, pgbouncer=settings.pgbouncer and dsn == settings.dsn)
+
+
 @asynccontextmanager
 async def _session(dsn: str, settings: DatabaseSettings) -> AsyncIterator[Session]:
     with translated():
-        connection = await connect(Address.of(dsn, pgbouncer=settings.pgbouncer), settings)
+        connection = await connect(_address(dsn, settings), settings)
         try:
             yield connection
         finally:
@@ -174,7 +203,8 @@ async def _apply(connection: Session, step: Migration) -> None:
     record = (step.number, step.name, step.kind, step.checksum)
     if not step.in_transaction:
         # Must be written so that it can be repeated: a crash may leave it half done.
-        await connection.execute(step.text)
+        for statement in step.statements:
+            await connection.execute(statement)
         await connection.execute(SQL["record_migration"].text, *record)
         return
     async with connection.transaction():

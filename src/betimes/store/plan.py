@@ -106,6 +106,21 @@ class Planning:
         )
         return [DueJob(*row.values()) for row in rows]
 
+    async def set_aside(
+        self, shard: ShardId, broken: Sequence[tuple[DueJob, str]], *, now: datetime | None
+    ) -> int:
+        """Pause jobs whose schedule cannot be read, with the reason; returns how many."""
+        rows = await self.database.many(
+            SQL["auto_pause_jobs"],
+            lane=Lane.ENGINE,
+            shard=shard,
+            ids=[job.id for job, _ in broken],
+            revisions=[job.revision for job, _ in broken],
+            whys=[why for _, why in broken],
+            now=now,
+        )
+        return len(rows)
+
     async def commit(
         self, claim: Claim, steps: Sequence[Step], *, tzdata: str, now: datetime | None
     ) -> Planned:

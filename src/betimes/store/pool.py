@@ -10,20 +10,26 @@ import socket
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, TypeAlias
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import asyncpg
 
+from betimes.config.dsn import read_dsn
 from betimes.config.settings import DatabaseSettings
+from betimes.domain.errors import BadSetting, Bug
 
 # Quoted because the driver's classes are generic only in its type stubs.
-Connection: TypeAlias = (
-    "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
-)
 Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+PooledConnection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
+Connection: TypeAlias = "Session | PooledConnection"
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
+if TYPE_CHECKING:
+    _Driver = asyncpg.Connection[asyncpg.Record]
+else:
+    _Driver = asyncpg.Connection
+
+SYSTEM_ROLE = "betimes_system"
 TRANSACTION_TIMEOUT_SINCE = 170_000
 CLOSE_PATIENCE_SECONDS = 2.0
 # A peer that vanished without a word is noticed within about ten seconds.
@@ -50,16 +56,24 @@ class Address:
     @classmethod
     def of(cls, dsn: str, *, pgbouncer: bool = False) -> "Address":
         """Read the `pgbouncer=true` switch out of a DSN; the driver does not know it."""
-        parts = urlsplit(dsn)
-        pairs = parse_qsl(parts.query, keep_blank_values=True)
-        rest = [(key, value) for key, value in pairs if key != "pgbouncer"]
-        said = any(
-            key == "pgbouncer" and value.lower() in {"true", "1", "yes", "on"}
-            for key, value in pairs
-        )
-        if len(rest) == len(pairs):
-            return cls(dsn, pooled=pgbouncer)
-        return cls(urlunsplit(parts._replace(query=urlencode(rest))), pooled=pgbouncer or said)
+        try:
+            said = read_dsn(dsn)
+        except ValueError as error:
+            raise BadSetting(
+                f"expected the address of a database, got one that is {error}"
+            ) from error
+        return cls(said.dsn, pooled=pgbouncer or said.pgbouncer)
+
+
+class CheckedSession(_Driver):
+    """A session that does not take a refused COMMIT for a commit."""
+
+    async def execute(self, query: str, *args: Any, **options: Any) -> str:
+        """Like the driver's, but PostgreSQL's quiet ROLLBACK of a failed transaction is told."""
+        status = await super().execute(query, *args, **options)
+        if query == "COMMIT;" and status != "COMMIT":
+            raise Bug("a transaction with a failed statement was to be committed; it was undone")
+        return status
 
 
 def session_settings(settings: DatabaseSettings, server_version: int) -> dict[str, str]:
@@ -103,7 +117,7 @@ async def close(connection: Session) -> None:
     """Close politely, then for good."""
     try:
         await connection.close(timeout=CLOSE_PATIENCE_SECONDS)
-    except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError):
         connection.terminate()
 
 
@@ -117,6 +131,7 @@ async def open_pool(
         "max_size": size,
         "timeout": patience,
         "command_timeout": settings.statement_timeout.total_seconds() + patience,
+        "connection_class": CheckedSession,
         "init": _prepare_socket,
         "reset": _keep,
         "max_inactive_connection_lifetime": 60.0,
@@ -124,7 +139,7 @@ async def open_pool(
     if address.pooled:
         options["statement_cache_size"] = 0
     else:
-        names = {"application_name": f"betimes-{lane}", "jit": "off"}
+        names = {"application_name": f"betimes-{lane}", "jit": "off", "role": SYSTEM_ROLE}
         options["server_settings"] = names | session_settings(settings, server_version)
     async with asyncio.timeout(patience * 2):
         return await asyncpg.create_pool(address.dsn, **options)

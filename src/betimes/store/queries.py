@@ -25,7 +25,7 @@ KINDS = ("one", "maybe", "many", "exec")
 NOTES = ("Index", "Guard", "Scatter", "Returns")
 
 _HEADER = re.compile(r"^-- name: (\w+) :(\w+)$", re.MULTILINE)
-_NOTE = re.compile(rf"^-- ({'|'.join(NOTES)}): (.+)$")
+_NOTE = re.compile(r"^-- ([A-Z]\w*): (.+)$")
 _COMMENT = re.compile(r"--.*$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z][a-z0-9_]*)\b")  # :name, but never ::cast
 
@@ -70,6 +70,8 @@ def _query(name: str, kind: str, body: str, *, file: str) -> Query:
     if kind not in KINDS:
         raise Bug(f"{file}: {name} is :{kind}, expected one of {', '.join(KINDS)}")
     sentence, notes = _header(body)
+    if unknown := notes.keys() - set(NOTES):
+        raise Bug(f"{file}: {name} has a note {min(unknown)}, expected {', '.join(NOTES)}")
     if not sentence:
         raise Bug(f"{file}: {name} has no sentence that says what it does")
     text, parameters = _number(_COMMENT.sub("", body).strip().rstrip(";"))

@@ -54,10 +54,10 @@ class Shards:
         rows = await self.database.many(SQL["count_shards"], lane=Lane.ENGINE)
         return int(rows[0]["shards"])
 
-    async def read(self, *, now: datetime | None) -> list[ShardSeen]:
-        """Every shard."""
+    async def read(self, *, now: datetime | None) -> tuple[list[ShardSeen], datetime]:
+        """Every shard, and the database's time."""
         rows = await self.database.many(SQL["read_shards"], lane=Lane.LEASE, now=now)
-        return [
+        seen = [
             ShardSeen(
                 ShardId(row["shard"]),
                 None if row["owner"] is None else NodeId(row["owner"]),
@@ -66,6 +66,7 @@ class Shards:
             )
             for row in rows
         ]
+        return seen, rows[0]["now"]
 
     async def acquire(
         self, shard: ShardId, *, ttl: timedelta, now: datetime | None

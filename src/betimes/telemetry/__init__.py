@@ -24,6 +24,11 @@ A test compares this table with the names used in the code; a star stands for th
 | `worker.lease_lost`| event | warning  |                     | parcel, found                     |
 | `worker.stray`     | event | warning  |                     | parcel                            |
 | `worker.undrained` | event | warning  |                     | parcels                           |
+| `elector.tick`     | span  | debug    | held                |                                   |
+| `publisher.tick`   | span  | debug    | runs, waiting       |                                   |
+| `planner.tick`     | span  | debug    | jobs, runs          |                                   |
+| `shard.acquired`   | event | debug    |                     | shard, epoch                      |
+| `shard.lost`       | event | warning  |                     | shard, why                        |
 | `outage.began`     | event | error    |                     | duty, and what the duty adds      |
 | `outage.lasts`     | event | debug    | failures            | duty, and what the duty adds      |
 | `outage.ended`     | event | info     | failures, seconds   | duty, and what the duty adds      |

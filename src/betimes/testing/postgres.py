@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from secrets import token_urlsafe
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import asyncpg
 
@@ -50,6 +51,10 @@ class PostgresKit:
         """Remove a database with everybody who is still in it."""
         await self._as_admin(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
+    async def migrate(self, dsn: str) -> None:
+        """Bring a database to the newest schema."""
+        await migrate(dsn, DatabaseSettings(), shards=SHARDS, clock=RealClock())
+
     async def _as_admin(self, statement: str) -> None:
         connection = await asyncpg.connect(self.dsn("postgres"))
         try:
@@ -80,4 +85,18 @@ def postgres_kit(data: Path, *, binaries: Path | None = None) -> Iterator[Postgr
 
 async def _make_template(server: PostgresKit) -> None:
     await server._as_admin(f"CREATE DATABASE {TEMPLATE} TEMPLATE template0")  # noqa: SLF001 -- same module
-    await migrate(server.dsn(TEMPLATE), DatabaseSettings(), shards=SHARDS, clock=RealClock())
+    await server.migrate(server.dsn(TEMPLATE))
+
+
+def socket_of(dsn: str) -> Path:
+    """The unix socket behind an address of the kit."""
+    said = dict(parse_qsl(urlsplit(dsn).query))
+    return Path(said["host"]) / f".s.PGSQL.{said['port']}"
+
+
+def through(dsn: str, port: int, **more: str) -> str:
+    """The same database, reached over a port of this machine: a proxy's or a pooler's."""
+    parts = urlsplit(dsn)
+    account = parts.netloc.rpartition("@")[0]
+    query = urlencode({"sslmode": "disable", **more})
+    return f"postgresql://{account}@127.0.0.1:{port}{parts.path}?{query}"

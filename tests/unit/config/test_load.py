@@ -33,7 +33,8 @@ def test_without_any_source_the_defaults_hold_and_are_sound() -> None:
     settings = load(environ={"XDG_DATA_HOME": "/data"})
     assert settings.database == Settings().database
     assert settings.coordinator.horizon == timedelta(minutes=5)
-    assert settings.embedded.data == Path("/data/betimes")
+    assert settings.embedded.home == Path("/data")
+    assert load(environ={"XDG_DATA_HOME": "data"}).embedded.home.is_absolute()
 
 
 def test_flags_overrule_the_environment_which_overrules_the_file() -> None:
@@ -121,12 +122,15 @@ def test_every_type_is_read_from_text_and_from_toml() -> None:
             "[log]\nlevel = 'loud'",
             "log.level: expected one of debug, info, warning, error, got 'loud' (b.toml:2).",
         ),
-        ("[log]\nlevle = 'info'", "log.levle: b.toml:2 names no setting; did you mean log.level?"),
+        ("[log]\nlevul = 'info'", "log.levul: b.toml:2 names no setting; did you mean log.level?"),
         (
             "[janitor]\nheartbeat_every = 5",
             "janitor.heartbeat_every: b.toml:2 names no setting; did you mean worker.heartbeat_every?",
         ),
-        ("[databse]\ndsn = ''", "databse: b.toml:1 is no table of ours; did you mean database?"),
+        (
+            "[dattabase]\ndsn = ''",
+            "dattabase: b.toml:1 is no table of ours; did you mean database?",
+        ),
         ("log = 3", "log: expected a table [log], got 3 (b.toml:1)."),
         ("[log", "b.toml: expected TOML, got a mistake"),
         (
@@ -193,7 +197,7 @@ def test_the_pooler_switch_in_the_address_is_a_setting() -> None:
 
 def test_a_home_is_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/somewhere")
-    assert load(environ={}).embedded.data == Path("/somewhere/.local/share/betimes")
+    assert load(environ={}).embedded.home == Path("/somewhere/.local/share")
     assert load(environ={"BETIMES_EMBEDDED_DATA": "~/x"}).embedded.data == Path("/somewhere/x")
 
 

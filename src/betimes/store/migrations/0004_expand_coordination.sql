@@ -46,8 +46,9 @@ CREATE TABLE betimes.workers (
 
 -- Make or drop the partition of one day. Rows that were planned for that day before it had a
 -- partition wait in the default partition and are moved in the same transaction.
+-- Run with the owner's rights, because the service itself owns nothing.
 CREATE FUNCTION betimes.ensure_partition(parent text, day date) RETURNS boolean
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, YMD' AS $$
 DECLARE
     child     text := parent || '_' || to_char(day, 'YYYYMMDD');
     fallback  text := parent || '_default';
@@ -98,7 +99,7 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 CREATE FUNCTION betimes.drop_partition(parent text, day date) RETURNS boolean
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     child text := parent || '_' || to_char(day, 'YYYYMMDD');
 BEGIN

@@ -1,17 +1,23 @@
 -- Two roles, neither owner nor superuser: the API sees one tenant at a time, the system sees all.
--- The login role of the service is made a member of both; `SET LOCAL ROLE` chooses per transaction.
+-- The login role of the service is a member of both: its sessions act as the system, and a transaction
+-- for a tenant changes to the API's role for as long as it lasts.
 
 DO $$
 DECLARE
     role text;
 BEGIN
     FOREACH role IN ARRAY ARRAY['betimes_api', 'betimes_system'] LOOP
-        BEGIN
-            EXECUTE format('CREATE ROLE %I NOLOGIN', role);
-        EXCEPTION WHEN duplicate_object OR unique_violation THEN
-            NULL;  -- another database of this server has made it
-        END;
-        EXECUTE format('GRANT %I TO CURRENT_USER', role);
+        -- Where the login may neither make nor grant roles, an administrator has done both beforehand.
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = role) THEN
+            BEGIN
+                EXECUTE format('CREATE ROLE %I NOLOGIN', role);
+            EXCEPTION WHEN duplicate_object OR unique_violation THEN
+                NULL;  -- another database of this server has just made it
+            END;
+        END IF;
+        IF NOT pg_has_role(CURRENT_USER, role, 'MEMBER') THEN
+            EXECUTE format('GRANT %I TO CURRENT_USER', role);
+        END IF;
     END LOOP;
 END
 $$;
@@ -19,6 +25,11 @@ $$;
 GRANT USAGE ON SCHEMA betimes TO betimes_api, betimes_system;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA betimes TO betimes_system;
 REVOKE UPDATE, DELETE ON betimes.audit FROM betimes_system;
+REVOKE INSERT, UPDATE, DELETE ON betimes.migrations FROM betimes_system;
+ALTER DEFAULT PRIVILEGES IN SCHEMA betimes GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO betimes_system;
+
+REVOKE EXECUTE ON FUNCTION betimes.ensure_partition, betimes.drop_partition FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION betimes.ensure_partition, betimes.drop_partition TO betimes_system;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     betimes.jobs, betimes.job_revisions, betimes.runs, betimes.parcels, betimes.dead_letters, betimes.decisions,

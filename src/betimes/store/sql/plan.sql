@@ -77,3 +77,15 @@ UPDATE betimes.jobs
  WHERE jobs.shard = :shard::smallint AND jobs.id = step.id AND jobs.revision = step.revision
    AND jobs.next_fire_at = step.expected
 RETURNING jobs.id;
+
+-- name: auto_pause_jobs :many
+-- Set jobs aside whose schedule can no longer be read, so that they do not stop their shard.
+-- Index: jobs_pkey
+-- Guard: revision
+-- Returns: id uuid
+UPDATE betimes.jobs
+   SET state = 2, next_fire_at = NULL, updated_at = coalesce(:now::timestamptz, statement_timestamp()),
+       state_reason = jsonb_build_object('code', 'SCHEDULE_UNREADABLE', 'detail', broken.why)
+  FROM unnest(:ids::uuid[], :revisions::integer[], :whys::text[]) AS broken (id, revision, why)
+ WHERE jobs.shard = :shard::smallint AND jobs.id = broken.id AND jobs.revision = broken.revision AND jobs.state = 0
+RETURNING jobs.id;

@@ -3,9 +3,10 @@
 -- name: read_shards :many
 -- Every shard, its owner and whether the lease has run out by the database clock.
 -- Scatter: the table has one row per shard
--- Returns: shard int2, owner uuid, epoch int8, expired bool
+-- Returns: shard int2, owner uuid, epoch int8, expired bool, now timestamptz
 SELECT shard, owner, epoch,
-       coalesce(lease_until < coalesce(:now::timestamptz, statement_timestamp()), true) AS expired
+       coalesce(lease_until < coalesce(:now::timestamptz, statement_timestamp()), true) AS expired,
+       coalesce(:now::timestamptz, statement_timestamp()) AS now
   FROM betimes.shards ORDER BY shard;
 
 -- name: acquire_shard :maybe

@@ -1,0 +1,147 @@
+"""Fires become runs, some minutes ahead.
+
+What is authoritative: `next_fire_at` of a job. It moves in the transaction that inserts the runs up
+to it, under the shard's epoch and the job's revision, so every fire becomes exactly one run or one
+recorded decision, whoever dies in between.
+
+A job is planned when its next fire is nearer than half the horizon, and then through the whole of
+it: frequent jobs advance their row once per half horizon, not once per fire.
+"""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from betimes.config.settings import CoordinatorSettings
+from betimes.coordinator.holdings import Held, Holdings
+from betimes.coordinator.plan import Pass
+from betimes.coordinator.publisher import Hint
+from betimes.domain.clock import Clock
+from betimes.domain.errors import FencedOut, Refused, Unavailable
+from betimes.rhythm import DatabaseTime, Stopping, beat
+from betimes.schedule import ScheduleCache
+from betimes.store.plan import DueJob, Planning, Step
+from betimes.telemetry import Outage, Telemetry
+
+JOBS_PER_PAGE = 500
+RUNS_PER_TRANSACTION = 5_000
+PAGES_PER_SHARD_MAX = 20
+SCHEDULES_MAX = 50_000
+BEGINNING = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
+
+
+class Planner:
+    """Plans every shard this node holds."""
+
+    def __init__(
+        self,
+        *,
+        planning: Planning,
+        holdings: Holdings,
+        time: DatabaseTime,
+        clock: Clock,
+        telemetry: Telemetry,
+        settings: CoordinatorSettings,
+        tzdata: str,
+        hint: Hint = lambda *_: None,
+    ) -> None:
+        self._planning = planning
+        self._holdings = holdings
+        self._time = time
+        self._clock = clock
+        self._telemetry = telemetry
+        self._settings = settings
+        self._tzdata = tzdata
+        self._hint = hint
+        self._schedules = ScheduleCache(SCHEDULES_MAX)
+        self._missed = telemetry.counter("betimes_fires_missed_total")
+        self._lost = telemetry.counter("betimes_lease_lost_total")
+        self._outage = Outage(duty="coordinator.planner", telemetry=telemetry)
+
+    async def run(self, stopping: Stopping) -> None:
+        """Plan until asked to stop; while the database is away, keep trying."""
+        async for _ in beat(self._clock, every=self._settings.plan_every, stopping=stopping):
+            try:
+                await self.tick()
+                self._outage.ended()
+            except Unavailable as error:
+                self._outage.failed(error)
+
+    async def tick(self) -> int:
+        """One pass over every shard we may trust; returns how many runs were planned."""
+        if not self._time.known:
+            return 0
+        with self._telemetry.span("planner.tick") as span:
+            span.expect_errors()
+            now = self._time.now()
+            current = Pass(self._schedules, now=now, until=now + self._settings.horizon)
+            before = now + self._settings.horizon / 2
+            held = self._holdings.trusted(self._clock.monotonic())
+            due = set(
+                await self._planning.shards_to_plan(
+                    [one.claim.shard for one in held], before=before
+                )
+            )
+            runs = 0
+            for one in held:
+                if one.claim.shard in due:
+                    runs += await self._plan_shard(one, current, before)
+                one.planned_at = self._clock.monotonic()
+            span.add(runs=runs)
+        return runs
+
+    async def _plan_shard(self, held: Held, current: Pass, before: datetime) -> int:
+        """Page through the due jobs; a bound on pages lets the other shards have their turn."""
+        after, runs = BEGINNING, 0
+        for _ in range(PAGES_PER_SHARD_MAX):
+            if not held.term.is_trusted(self._clock.monotonic()):
+                break
+            jobs = await self._planning.due_jobs(
+                held.claim.shard, before=before, after=after, most=JOBS_PER_PAGE
+            )
+            try:
+                runs += await self._plan_page(held, current, jobs)
+            except FencedOut:
+                self._step_down(held)
+                break
+            if len(jobs) < JOBS_PER_PAGE:
+                break
+            after = (jobs[-1].next_fire_at, jobs[-1].id)
+        return runs
+
+    async def _plan_page(self, held: Held, current: Pass, jobs: list[DueJob]) -> int:
+        steps: list[Step] = []
+        broken: list[tuple[DueJob, str]] = []
+        runs = size = 0
+        for job in jobs:
+            try:
+                step = current.step(job)
+            except Refused as error:
+                broken.append((job, error.sentence))
+                continue
+            steps.append(step)
+            size += len(step.runs)
+            if size >= RUNS_PER_TRANSACTION:
+                runs += await self._commit(held, steps)
+                steps, size = [], 0
+        if steps:
+            runs += await self._commit(held, steps)
+        if broken:
+            await self._planning.set_aside(held.claim.shard, broken, now=self._clock.stated())
+        return runs
+
+    async def _commit(self, held: Held, steps: list[Step]) -> int:
+        done = await self._planning.commit(
+            held.claim, steps, tzdata=self._tzdata, now=self._clock.stated()
+        )
+        for step in steps:
+            for dropped in step.dropped:
+                self._missed.add(dropped.fires, reason=dropped.code)
+        for parcel in done.parcels:
+            self._hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+        return done.runs
+
+    def _step_down(self, held: Held) -> None:
+        if self._holdings.lose(held.claim.shard) is not None:
+            self._lost.add(kind="shard")
+            why = "fenced out"
+            self._telemetry.event("shard.lost", level="warning", shard=held.claim.shard, why=why)

@@ -1,0 +1,98 @@
+"""The coordinator of a node: an elector, a planner and a publisher over the same holdings."""
+
+import asyncio
+from collections.abc import Collection
+from datetime import timedelta
+
+from betimes.config.settings import CoordinatorSettings, DatabaseSettings
+from betimes.coordinator.elector import Elector
+from betimes.coordinator.holdings import Holdings
+from betimes.coordinator.planner import Planner
+from betimes.coordinator.publisher import Hint, Publisher
+from betimes.domain.clock import Clock
+from betimes.domain.ids import NodeId
+from betimes.rhythm import DatabaseTime, Stopping
+from betimes.store import nodes
+from betimes.store.database import Database
+from betimes.store.plan import Planning
+from betimes.store.publish import Publishing
+from betimes.store.shards import Shards
+from betimes.telemetry import Telemetry
+
+ROLE = "coordinator"
+
+
+class Coordinator:
+    """Owns shards, plans their fires and publishes their runs."""
+
+    def __init__(
+        self,
+        *,
+        node: NodeId,
+        database: Database,
+        clock: Clock,
+        telemetry: Telemetry,
+        settings: CoordinatorSettings,
+        database_settings: DatabaseSettings,
+        tzdata: str,
+        hint: Hint = lambda *_: None,
+    ) -> None:
+        self.node = node
+        self._database = database
+        self._alive_within = settings.lease_ttl
+        time = DatabaseTime(clock=clock)
+        holdings = Holdings()
+        shards = Shards(database, node)
+        self.holdings = holdings
+        self.elector = Elector(
+            shards=shards,
+            holdings=holdings,
+            living=self._living,
+            time=time,
+            clock=clock,
+            telemetry=telemetry,
+            settings=settings,
+        )
+        self.planner = Planner(
+            planning=Planning(database, node, settings.margin),
+            holdings=holdings,
+            time=time,
+            clock=clock,
+            telemetry=telemetry,
+            settings=settings,
+            tzdata=tzdata,
+            hint=hint,
+        )
+        self.publisher = Publisher(
+            publishing=Publishing(database, node),
+            shards=shards,
+            holdings=holdings,
+            time=time,
+            clock=clock,
+            telemetry=telemetry,
+            settings=settings,
+            transaction_timeout=database_settings.transaction_timeout,
+            hint=hint,
+        )
+        self._time = time
+
+    async def run(self, stopping: Stopping) -> None:
+        """Run the three loops; when all have ended, give the shards back."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.planner.run(stopping), name="planner")
+                group.create_task(self.publisher.run(stopping), name="publisher")
+                group.create_task(self.elector.run(stopping), name="elector")
+        finally:
+            await self.elector.hand_over()
+
+    async def tick(self) -> int:
+        """One pass of each, in order; what tests crank. Returns how many runs were published."""
+        await self.elector.tick()
+        await self.planner.tick()
+        return await self.publisher.tick()
+
+    async def _living(self) -> Collection[NodeId]:
+        since = self._time.now() - self._alive_within - timedelta(milliseconds=1)
+        seen = await nodes.seen_since(self._database, since)
+        return [one.id for one in seen if ROLE in one.roles and not one.draining]

@@ -1,0 +1,106 @@
+"""After an outage: which missed fires still run, and which are recorded as skipped.
+
+The work is bounded by the answer, not by the outage: a schedule that fires every second and was
+down for ten years is counted, not walked.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from betimes.schedule.fire import Fire
+from betimes.schedule.members import Catchup
+from betimes.schedule.moment import to_datetime, to_instant
+from betimes.schedule.schedule import Schedule
+from betimes.schedule.series import Series
+
+WINDOW_EXCEEDED = "CATCHUP_WINDOW_EXCEEDED"
+COALESCED = "CATCHUP_COALESCED"
+MAX_REACHED = "CATCHUP_MAX_REACHED"
+NO_GRACE = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A run of consecutive fires that will not run, first and last included."""
+
+    first: datetime
+    last: datetime
+    count: int
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class CatchupPlan:
+    """What to run, oldest first, and what to record. Together: every fire in (last, now]."""
+
+    runs: tuple[Fire, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def plan_catchup(
+    schedule: Schedule,
+    last: datetime,
+    now: datetime,
+    policy: Catchup | None = None,
+    *,
+    grace: timedelta = NO_GRACE,
+) -> CatchupPlan:
+    """Decide about every fire later than `last` and not later than `now`.
+
+    Fires within `grace` of now are simply on time and always run. Older ones run when the policy
+    says so and they are not older than its window: the newest (`latest`), or the newest `max`.
+    """
+    chosen = policy or schedule.catchup
+    series = schedule.series
+    begin, end = to_instant(last), to_instant(now)
+    on_time = max(end - _micros(grace), begin)
+    oldest = min(max(end - chosen.window, begin), on_time)
+    if chosen.policy == "none":
+        oldest = on_time
+    keep = {"none": 0, "latest": 1, "all": chosen.max}[chosen.policy]
+    if chosen.policy == "latest" and series.count(on_time, end):
+        keep = 0
+    caught = newest(series, oldest, on_time, keep)
+    cut = caught[0] - 1 if caught else on_time
+    code = COALESCED if chosen.policy == "latest" else MAX_REACHED
+    ranges = (
+        _skipped(series, begin, oldest, WINDOW_EXCEEDED),
+        _skipped(series, oldest, cut, code),
+    )
+    fresh = series.between(on_time, end, 1 << 20)
+    return CatchupPlan(
+        tuple(schedule.fire(instant) for instant in [*caught, *fresh]),
+        tuple(entry for entry in ranges if entry is not None),
+    )
+
+
+def _micros(duration: timedelta) -> int:
+    return duration // timedelta(microseconds=1)
+
+
+def _skipped(series: Series, after: int, until: int, code: str) -> Skipped | None:
+    """The fires in (after, until] as one range."""
+    first = series.next(after)
+    if first is None or first > until:
+        return None
+    last = newest(series, after, until, 1)[0]
+    return Skipped(to_datetime(first), to_datetime(last), series.count(after, until), code)
+
+
+def newest(series: Series, after: int, until: int, number: int) -> list[int]:
+    """The last `number` instants of a series in (after, until], oldest first.
+
+    Found by halving the span and counting, so that only the answer is enumerated.
+    """
+    if number <= 0 or until <= after:
+        return []
+    low, high = after, until
+    if series.count(low, until) > number:
+        while high - low > 1:
+            middle = (low + high) // 2
+            if series.count(middle, until) > number:
+                low = middle
+            else:
+                high = middle
+        low = high
+    return series.between(low, until, number)

@@ -1,0 +1,284 @@
+"""Laying a clock of local times onto a zone: one set of instants, whatever one asks.
+
+The set is defined segment by segment, so it cannot depend on where a search begins:
+
+* a local time inside a segment is that time minus the segment's offset;
+* of a local time that lies in two segments (an overlap), the policy keeps one pass or both: each
+  segment gets a *floor* and a *ceiling* within which its matches count;
+* matches inside the gap before a segment become the segment's first instant (`next`), or keep the
+  offset of the segment before (`shift`), or are dropped (`skip`).
+
+Cron catches up over a gap shorter than a day only: a date that does not exist has no occurrence.
+
+Searches are bounded: by the table of the civil calendar, and by one pass over the segments.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+from betimes.schedule.bounds import DAY_SECONDS, SECOND
+from betimes.schedule.civil import MONTH_STARTS, month_number
+from betimes.schedule.dst import BOTH, FIRST_PASS, NEXT, SECOND_PASS, SHIFT, SKIP, Dst
+from betimes.schedule.series import Dropped
+from betimes.schedule.zone import REACH, Zone
+
+NEVER = 1 << 60
+EARLIEST = MONTH_STARTS[month_number(1801, 1)] * DAY_SECONDS
+LATEST = MONTH_STARTS[month_number(2200, 1)] * DAY_SECONDS
+"""Asking before the one or after the other finds what lies between."""
+
+GAP_SHIFTED = "dst_gap_shifted"
+OVERLAP_FIRST = "dst_overlap_first"
+OVERLAP_SECOND = "dst_overlap_second"
+
+
+class Clock(Protocol):
+    """Naive local seconds in order."""
+
+    def after(self, local: int) -> int:
+        """The least one later than `local`, or `NEVER`."""
+        ...
+
+    def between(self, after: int, until: int, limit: int) -> list[int]:
+        """Those in (after, until], at most `limit`."""
+        ...
+
+    def count(self, after: int, until: int) -> int:
+        """How many lie in (after, until]."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """The segments of a zone with floors and ceilings for one overlap policy, in local seconds.
+
+    Matches of segment i count when floors[i] < match < ceilings[i].
+    """
+
+    floors: tuple[int, ...]
+    ceilings: tuple[int, ...]
+
+
+@lru_cache(maxsize=2048)
+def track(zone: Zone, overlap: str) -> Track:
+    """Floors and ceilings of all segments."""
+    floors, ceilings = [], []
+    for i, (start, end, offset) in enumerate(
+        zip(zone.starts, zone.ends, zone.offsets, strict=True)
+    ):
+        before = zone.offsets[i - 1] if i else offset
+        after = zone.offsets[i + 1] if i + 1 < len(zone.offsets) else offset
+        floors.append(start + (max(offset, before) if overlap == FIRST_PASS else offset) - 1)
+        ceilings.append(end + (min(offset, after) if overlap == SECOND_PASS else offset))
+    return Track(tuple(floors), tuple(ceilings))
+
+
+class Placement:
+    """The instants of a local clock in a zone under a DST policy.
+
+    The faces towards the room (`next`, `between`, `count`) speak microseconds, the inside seconds.
+    """
+
+    __slots__ = (
+        "_ceilings",
+        "_clock",
+        "_floors",
+        "_gap",
+        "_gap_max",
+        "_offsets",
+        "_overlap",
+        "_records",
+        "_shifts",
+        "_starts",
+        "_zone",
+    )
+
+    def __init__(
+        self, clock: Clock, zone: Zone, dst: Dst, *, gap_max: int = NEVER, records: bool = True
+    ) -> None:
+        laid = track(zone, dst.overlap or BOTH)
+        self._clock = clock
+        self._zone = zone
+        self._gap = dst.gap or SKIP
+        self._overlap = dst.overlap or BOTH
+        self._gap_max = gap_max
+        self._records = records
+        self._shifts = self._gap == SHIFT
+        self._starts = zone.starts
+        self._offsets = zone.offsets
+        self._floors = laid.floors
+        self._ceilings = laid.ceilings
+
+    def next(self, after: int) -> int | None:
+        """The least fire later than `after`, or None."""
+        found = self.next_second(after // SECOND)
+        return None if found >= NEVER else found * SECOND
+
+    def next_second(self, after: int) -> int:
+        """The same in seconds, `NEVER` for none."""
+        if not EARLIEST <= after < LATEST:
+            if after >= LATEST:
+                return NEVER
+            after = EARLIEST
+        index = bisect_right(self._starts, after) - 1
+        offset = self._offsets[index]
+        local = after + offset
+        local = max(local, self._floors[index])
+        found = self._clock.after(local)
+        if found < self._ceilings[index] and not self._shifts:
+            return found - offset
+        return self._cross(after, index, local, found)
+
+    def _cross(self, after: int, index: int, searched: int, found: int) -> int:
+        """Look segment by segment; `found` is the first match after the local time `searched`."""
+        first = index
+        while index < len(self._starts):
+            local = max(after + self._offsets[index], self._floors[index])
+            if not searched <= local < found:
+                searched, found = local, self._clock.after(local)
+            best = found - self._offsets[index] if found < self._ceilings[index] else NEVER
+            best = min(best, self._from_gap(index, after))
+            if best < NEVER:
+                return best
+            index += 1
+            if found >= NEVER and index > first + 1:
+                return NEVER
+            if index > first + 1:
+                index = max(index, bisect_right(self._starts, found - REACH) - 1)
+        return NEVER
+
+    def _from_gap(self, index: int, after: int) -> int:
+        """The first instant later than `after` that the gap before a segment gives rise to."""
+        bounds = self._gap_before(index)
+        if bounds is None or self._gap == SKIP:
+            return NEVER
+        low, high = bounds
+        start = self._starts[index]
+        if self._gap == NEXT:
+            caught = start > after and self._clock.after(low - 1) < high
+            return start if caught else NEVER
+        offset = self._offsets[index - 1]
+        found = self._clock.after(max(low - 1, after + offset))
+        return found - offset if found < high else NEVER
+
+    def _gap_before(self, index: int) -> tuple[int, int] | None:
+        """The local times [low, high) that the jump into a segment leaves out."""
+        if index == 0:
+            return None
+        jump = self._offsets[index] - self._offsets[index - 1]
+        if not 0 < jump < self._gap_max:
+            return None
+        low = self._starts[index] + self._offsets[index - 1]
+        return low, low + jump
+
+    def between(self, after: int, until: int, limit: int) -> list[int]:
+        """The fires in (after, until], at most `limit` of them."""
+        found: list[int] = []
+        for index, low, high in self._spans(after // SECOND, until // SECOND):
+            offset = self._offsets[index]
+            natural = self._clock.between(low, high, limit)
+            instants = {local - offset for local in natural}
+            extra = self._gap_instants(index, after // SECOND, until // SECOND, limit)
+            merged = sorted(instants.union(extra)) if extra else [m - offset for m in natural]
+            found += [instant * SECOND for instant in merged if instant <= until // SECOND]
+            if len(found) >= limit:
+                break
+        return found[:limit]
+
+    def _spans(self, after: int, until: int) -> Iterator[tuple[int, int, int]]:
+        """The segments that (after, until] touches, with the local span to look at in each."""
+        after, until = max(after, EARLIEST), min(until, LATEST - 1)
+        if until <= after:
+            return
+        for index in range(self._zone.segment(after), self._zone.segment(until) + 1):
+            offset = self._offsets[index]
+            low = max(after + offset, self._floors[index])
+            yield index, low, min(until + offset, self._ceilings[index] - 1)
+
+    def _gap_instants(self, index: int, after: int, until: int, limit: int) -> list[int]:
+        found: list[int] = []
+        cursor = after
+        while len(found) < limit:
+            cursor = self._from_gap(index, cursor)
+            if cursor > until:
+                break
+            found.append(cursor)
+        return found
+
+    def count(self, after: int, until: int) -> int:
+        """How many fires lie in (after, until]."""
+        total = 0
+        first, last = after // SECOND, until // SECOND
+        for index, low, high in self._spans(first, last):
+            total += self._clock.count(low, high)
+            offset = self._offsets[index]
+            extra = self._gap_instants(index, first, last, DAY_SECONDS)
+            total += sum(not self._is_natural(instant + offset, index) for instant in extra)
+        return total
+
+    def _is_natural(self, local: int, index: int) -> bool:
+        within = self._floors[index] < local < self._ceilings[index]
+        return within and self._clock.after(local - 1) == local
+
+    def flags(self, instant: int) -> tuple[str, ...]:
+        """What the zone did to a fire."""
+        second = instant // SECOND
+        index = self._zone.segment(second)
+        local = second + self._offsets[index]
+        begins, ends = self._starts[index], self._zone.ends[index]
+        if begins + REACH < second < ends - REACH:
+            return ()
+        if not self._is_natural(local, index):
+            return (GAP_SHIFTED,)
+        if index and local < begins + self._offsets[index - 1]:
+            return (OVERLAP_SECOND,)
+        if index + 1 < len(self._offsets) and local >= ends + self._offsets[index + 1]:
+            return (OVERLAP_FIRST,)
+        return ()
+
+    def intended(self, instant: int) -> int | None:
+        """For a fire moved out of a gap: the local second that the schedule named."""
+        if GAP_SHIFTED not in self.flags(instant):
+            return None
+        second = instant // SECOND
+        index = self._zone.segment(second)
+        low = self._starts[index] + self._offsets[index - 1]
+        if self._shifts:
+            return second + self._offsets[index - 1]
+        return self._clock.after(low - 1)
+
+    def dropped(self, after: int, until: int, limit: int) -> list[Dropped]:
+        """The local times in (after, until] that the schedule names and the zone or policy denied.
+
+        Each carries the instant it would have had under the offset before the jump. A wild cron
+        job has none: what its clock does not show was never promised.
+        """
+        found: list[Dropped] = []
+        if not self._records:
+            return found
+        first, last = after // SECOND, until // SECOND
+        for index in self._zone.changes(first - REACH, last + REACH):
+            found += self._lost_in_gap(index, limit)
+            found += self._lost_in_overlap(index, limit)
+        kept = [drop for drop in found if after < drop.instant <= until]
+        return sorted(kept, key=lambda drop: drop.instant)[:limit]
+
+    def _lost_in_gap(self, index: int, limit: int) -> list[Dropped]:
+        before, offset = self._offsets[index - 1], self._offsets[index]
+        if offset <= before or (self._gap != SKIP and self._gap_before(index)):
+            return []
+        low = self._starts[index] + before
+        lost = self._clock.between(low - 1, self._starts[index] + offset - 1, limit)
+        return [Dropped((local - before) * SECOND, local, "DST_GAP_SKIPPED") for local in lost]
+
+    def _lost_in_overlap(self, index: int, limit: int) -> list[Dropped]:
+        before, offset = self._offsets[index - 1], self._offsets[index]
+        if offset >= before or self._overlap == BOTH:
+            return []
+        low = self._starts[index] + offset
+        repeated = self._clock.between(low - 1, self._starts[index] + before - 1, limit)
+        lost = offset if self._overlap == FIRST_PASS else before
+        return [Dropped((local - lost) * SECOND, local, "DST_OVERLAP_MERGED") for local in repeated]

@@ -1,0 +1,349 @@
+"""A schedule: what was said, and the one set of instants that follows from it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+from betimes.domain.errors import BadSchedule, NeverFires, TooLarge
+from betimes.schedule.bounded import BEGINNING, END, Bounded, Union
+from betimes.schedule.bounds import FIRES_MAX, SECOND, UNION_DEPTH_MAX, UNION_MEMBERS_MAX
+from betimes.schedule.calendar import Calendar, Calendared, CalendarRule
+from betimes.schedule.cautions import Warned, warnings
+from betimes.schedule.describe import describe
+from betimes.schedule.dst import COMPATIBLE
+from betimes.schedule.duration import Duration
+from betimes.schedule.fire import JITTERED, Drop, Fire, spread
+from betimes.schedule.kinds import BUILDERS, Built
+from betimes.schedule.members import Catchup, Common, check_members, read_common
+from betimes.schedule.moment import (
+    moment_text,
+    naive_text,
+    to_datetime,
+    to_instant,
+    to_local,
+)
+from betimes.schedule.series import Series
+from betimes.schedule.zone import Zone
+
+NO_CALENDARS: Mapping[str, Calendar] = MappingProxyType({})
+NTH_WALK_MAX = 10_000
+
+
+class Schedule:
+    """An immutable schedule of one job.
+
+    Equal stored forms and equal seeds mean equal fires, on every node and in every process.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        common: Common,
+        built: Built,
+        *,
+        seed: str,
+        members: tuple["Schedule", ...] = (),
+    ) -> None:
+        self.kind = kind
+        self.common = common
+        self.built = built
+        self.seed = seed
+        self.members = members
+        self.series = self._limited(_calendared(built.series, built.zone, common.calendars))
+
+    def _limited(self, series: Series) -> Series:
+        """The series within start_at, end_at and max_fires."""
+        common = self.common
+        first, last = BEGINNING, END
+        if common.start_at is not None:
+            first = _required(common.start_at.instant(common.zone, COMPATIBLE), "start_at")
+        if common.end_at is not None:
+            last = _required(common.end_at.instant(common.zone, COMPATIBLE), "end_at")
+        if last < first:
+            raise BadSchedule("expected end_at not before start_at", pointer="/end_at")
+        if common.max_fires is not None:
+            last = min(last, nth(Bounded(series, first, last), first - 1, common.max_fires))
+        return series if (first, last) == (BEGINNING, END) else Bounded(series, first, last)
+
+    @classmethod
+    def from_dict(
+        cls,
+        source: Mapping[str, object],
+        *,
+        seed: str = "",
+        calendars: Mapping[str, Calendar] = NO_CALENDARS,
+    ) -> "Schedule":
+        """Read a stored form: complete, nothing left to be filled in from a clock."""
+        return _from_dict(source, seed, calendars, depth=0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The stored form: plain JSON values, only what was said."""
+        common = self.common
+        found: dict[str, Any] = {"type": self.kind, **self.built.members}
+        if self.members:
+            found["of"] = [member.to_dict() for member in self.members]
+        found["timezone"] = common.zone.name
+        for name in ("start_at", "end_at"):
+            moment = getattr(common, name)
+            if moment is not None:
+                found[name] = moment_text(moment)
+        for name in ("max_fires", "pause_after_failures"):
+            if getattr(common, name) is not None:
+                found[name] = getattr(common, name)
+        for name in ("jitter", "window"):
+            if getattr(common, name):
+                found[name] = str(Duration(micros=getattr(common, name)))
+        return found | _policies(common)
+
+    @property
+    def timezone(self) -> str:
+        """The zone as it was given."""
+        return self.common.zone.name
+
+    @property
+    def zone(self) -> Zone:
+        """The zone in which the rule is read."""
+        return self.built.zone
+
+    @property
+    def catchup(self) -> Catchup:
+        """What to do with missed fires."""
+        return self.common.catchup
+
+    @property
+    def overlap(self) -> str:
+        """What to do when the previous run still runs."""
+        return self.common.overlap
+
+    @property
+    def is_fixed_delay(self) -> bool:
+        """Whether the next fire depends on the end of the last run; the one exception."""
+        return self.built.delay is not None
+
+    @property
+    def is_seeded(self) -> bool:
+        """Whether nominal fires depend on the seed (`H` in cron)."""
+        return self.built.hashed or any(member.is_seeded for member in self.members)
+
+    @cached_property
+    def canonical(self) -> str:
+        """The schedule in one line, as it was understood."""
+        if self.members:
+            inner = " | ".join(f"({member.canonical})" for member in self.members)
+            return f"union: {inner}"
+        zone = "" if self.kind == "manual" else f" @ {self.timezone}"
+        return f"{self.built.canonical}{zone}"
+
+    @cached_property
+    def key(self) -> str:
+        """A text that is equal for schedules with the same nominal fires; the key of memos."""
+        ignored = {"jitter", "window", "catchup", "overlap", "pause_after_failures"}
+        told = {name: value for name, value in self.to_dict().items() if name not in ignored}
+        seed = self.seed if self.is_seeded else ""
+        return json.dumps([told, seed], sort_keys=True, separators=(",", ":"))
+
+    def next_instant(self, after: int, last_end: int | None = None) -> int | None:
+        """The least fire later than `after`, in microseconds; see `next`."""
+        delay = self.built.delay
+        if delay is None or last_end is None:
+            return self.series.next(after)
+        found = max(last_end + delay.elapsed(), after + 1)
+        return found if self._admits(found) else None
+
+    def _admits(self, instant: int) -> bool:
+        """Whether start_at and end_at let a fixed-delay fire pass; the engine counts max_fires."""
+        common = self.common
+        if common.end_at is None:
+            return True
+        end = common.end_at.instant(common.zone, COMPATIBLE)
+        return end is None or instant <= end
+
+    def next(self, after: datetime, *, last_end: datetime | None = None) -> Fire | None:
+        """The first fire later than `after`, or None.
+
+        For a fixed delay, give the end of the last run: the next fire follows it by the delay.
+        """
+        end = None if last_end is None else to_instant(last_end)
+        found = self.next_instant(to_instant(after), end)
+        return None if found is None else self.fire(found)
+
+    def instants(self, after: int, until: int, limit: int = FIRES_MAX) -> list[int]:
+        """The fires in (after, until] as microseconds, the first `limit` of them."""
+        return self.series.between(after, until, limit)
+
+    def fires(
+        self, after: datetime, until: datetime | None = None, limit: int = FIRES_MAX
+    ) -> Iterator[Fire]:
+        """The fires later than `after`, through `until`, the first `limit` of them."""
+        instant: int | None = to_instant(after)
+        end = END if until is None else to_instant(until)
+        for _ in range(limit):
+            instant = None if instant is None else self.series.next(instant)
+            if instant is None or instant > end:
+                return
+            yield self.fire(instant)
+
+    def count(self, after: datetime, until: datetime) -> int:
+        """How many fires lie in (after, until], in bounded work."""
+        return self.series.count(to_instant(after), to_instant(until))
+
+    def fire(self, instant: int) -> Fire:
+        """All that is known about the fire at an instant."""
+        effective = self.effective(instant)
+        flags = self.series.flags(instant)
+        if effective != instant:
+            flags = (*flags, JITTERED)
+        return Fire(
+            to_datetime(instant), to_datetime(effective), to_local(instant, self.zone), flags
+        )
+
+    def effective(self, instant: int, seed: str | None = None) -> int:
+        """When to start: the window places a job, jitter each of its fires, both by digest.
+
+        A planner that shares one schedule among many jobs gives the seed of each.
+        """
+        window, jitter = self.common.window, self.common.jitter
+        seed = self.seed if seed is None else seed
+        placed = spread(seed, "window", window) if window else 0
+        shaken = spread(seed, str(instant), jitter) if jitter else 0
+        return instant + placed + shaken
+
+    def intended(self, fire: Fire) -> str | None:
+        """The wall clock reading that a fire was moved from by a gap, such as 2026-03-29T02:30."""
+        local = self.series.intended(to_instant(fire.nominal))
+        return None if local is None else naive_text(local)
+
+    def dropped(self, after: datetime, until: datetime, limit: int = FIRES_MAX) -> list[Drop]:
+        """The occurrences in (after, until] that DST or a calendar took away, with reason codes."""
+        lost = self.series.dropped(to_instant(after), to_instant(until), limit)
+        return [Drop(to_datetime(d.instant), naive_text(d.local), d.code) for d in lost]
+
+    def describe(self) -> str:
+        """The schedule in an English sentence."""
+        return describe(self)
+
+    def warnings(self, now: datetime) -> list[Warned]:
+        """What may surprise its author, looking 400 days ahead."""
+        return warnings(self, now)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schedule):
+            return NotImplemented
+        return self.to_dict() == other.to_dict() and self.seed == other.seed
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return f"Schedule({self.canonical!r})"
+
+
+def _required(instant: int | None, name: str) -> int:
+    if instant is None:
+        raise BadSchedule(f"expected {name} at a time that exists", pointer=f"/{name}")
+    return instant
+
+
+def _calendared(series: Series, zone: Zone, rule: CalendarRule) -> Series:
+    return Calendared(series, zone, rule) if rule else series
+
+
+def _policies(common: Common) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if common.dst.to_dict():
+        found["dst"] = common.dst.to_dict()
+    if common.catchup != Catchup():
+        window = str(Duration(micros=common.catchup.window))
+        found["catchup"] = {
+            "policy": common.catchup.policy,
+            "window": window,
+            "max": common.catchup.max,
+        }
+    if common.overlap != "skip":
+        found["overlap"] = common.overlap
+    rule = common.calendars
+    if rule:
+        found["calendars"] = {
+            "include": [calendar.to_dict() for calendar in rule.include],
+            "exclude": [calendar.to_dict() for calendar in rule.exclude],
+            "roll": rule.roll,
+        }
+    return found
+
+
+def _from_dict(
+    source: Mapping[str, object], seed: str, calendars: Mapping[str, Calendar], depth: int
+) -> Schedule:
+    kind = check_members(source)
+    common = read_common(source, calendars)
+    if kind == "union":
+        return _union(source, common, seed, calendars, depth)
+    builder = BUILDERS.get(kind)
+    if builder is None:
+        raise BadSchedule(
+            f"expected a schedule of type {kind} to be resolved by parse() first", pointer="/type"
+        )
+    built = builder(source, common, seed)
+    return _checked(Schedule(kind, common, built, seed=seed))
+
+
+def _union(
+    source: Mapping[str, object],
+    common: Common,
+    seed: str,
+    calendars: Mapping[str, Calendar],
+    depth: int,
+) -> Schedule:
+    entries = source.get("of")
+    if not isinstance(entries, list | tuple) or not entries:
+        raise BadSchedule("expected `of` as a list of schedules", pointer="/of")
+    if len(entries) > UNION_MEMBERS_MAX or depth >= UNION_DEPTH_MAX:
+        raise TooLarge(
+            f"expected at most {UNION_MEMBERS_MAX} schedules in a union and {UNION_DEPTH_MAX} "
+            "unions inside one another",
+            pointer="/of",
+        )
+    members = []
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, Mapping):
+            raise BadSchedule("expected a schedule object in a union", pointer=f"/of/{index}")
+        named = {"timezone": common.zone.name, **entry}
+        members.append(_from_dict(named, seed, calendars, depth + 1))
+    if any(member.is_fixed_delay for member in members):
+        raise BadSchedule("expected no fixed delay inside a union", pointer="/of")
+    built = Built(Union(tuple(m.series for m in members)), {}, "", common.zone)
+    return _checked(Schedule("union", common, built, seed=seed, members=tuple(members)))
+
+
+def _checked(schedule: Schedule) -> Schedule:
+    """Refuse a schedule whose own limits or calendars leave it without a fire."""
+    if schedule.kind != "manual" and schedule.series.next(BEGINNING) is None:
+        raise NeverFires(
+            f"expected a schedule that fires at least once, got {schedule.canonical!r}"
+        )
+    return schedule
+
+
+def nth(series: Series, after: int, number: int) -> int:
+    """The number-th instant of a series later than `after`, `END` when there are fewer."""
+    if number <= NTH_WALK_MAX:
+        found = series.between(after, END, number)
+        return found[-1] if len(found) == number else END
+    low = series.next(after)
+    if low is None:
+        return END
+    high = low + SECOND
+    while series.count(after, high) < number:
+        if high > 1 << 53:
+            return END
+        high += 2 * (high - low)
+    while low < high:
+        middle = (low + high) // 2
+        if series.count(after, middle) >= number:
+            high = middle
+        else:
+            low = middle + 1
+    return low
