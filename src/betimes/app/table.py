@@ -5,10 +5,11 @@ from types import MappingProxyType
 
 from betimes.app.node import Node
 from betimes.app.roles import Role, RoleEntry
+from betimes.app.worker import worker_role
 
 Factory = Callable[[Node], Role]
 
-FACTORIES: Mapping[str, Factory] = MappingProxyType({})
+FACTORIES: Mapping[str, Factory] = MappingProxyType({"worker": worker_role})
 
 
 def known_entries(node: Node) -> list[RoleEntry]:

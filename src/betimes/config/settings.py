@@ -221,6 +221,12 @@ class WorkerSettings:
     """Leasing parcels, executing runs, reporting outcomes."""
 
     slots: Annotated[int, Rule("Runs executed at the same time.", least=1, most=100_000)] = 100
+    threads: Annotated[
+        int, Rule("Threads for handlers that are plain functions.", least=1, most=1_000)
+    ] = 32
+    processes: Annotated[
+        int, Rule("Processes for handlers that want one of their own.", least=1, most=256)
+    ] = 2
     queues: Annotated[
         tuple[str, ...], Rule("Queues to serve, separated by commas; `*` means all.")
     ] = ("*",)

@@ -17,6 +17,13 @@ A test compares this table with the names used in the code; a star stands for th
 | `presence.tick`    | span  | debug    | nodes               |                                   |
 | `presence.changed` | event | info     |                     | nodes, database_time              |
 | `presence.lost`    | event | warning  |                     |                                   |
+| `worker.claim`     | span  | debug    | parcels, runs       | shard                             |
+| `worker.finish`    | span  | debug    | runs                | shard                             |
+| `worker.watch`     | span  | debug    | stopped             |                                   |
+| `worker.drain`     | span  | debug    | returned            |                                   |
+| `worker.lease_lost`| event | warning  |                     | parcel, found                     |
+| `worker.stray`     | event | warning  |                     | parcel                            |
+| `worker.undrained` | event | warning  |                     | parcels                           |
 | `elector.tick`     | span  | debug    | held                |                                   |
 | `publisher.tick`   | span  | debug    | runs, waiting       |                                   |
 | `planner.tick`     | span  | debug    | jobs, runs          |                                   |

@@ -79,9 +79,10 @@ RETURNING parcels.id, parcels.tenant_id, parcels.queue, parcels.priority, parcel
 -- name: read_wanted_runs :many
 -- The runs of leased parcels that are still wanted; final and deleted ones drop out.
 -- Index: runs_pkey
--- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, due_at timestamptz, fire_at timestamptz, first_started_at timestamptz, cancel_at timestamptz, attempt int2, priority int2, trigger int2, queue text, handler text, payload bytea, options text
-SELECT id, tenant_id, job_id, revision, due_at, fire_at, first_started_at, cancel_at, attempt, priority, trigger, queue,
-       handler, payload, options::text AS options
+-- Returns: id uuid, job_id uuid, revision int4, due_at timestamptz, fire_at timestamptz, first_started_at timestamptz, cancel_at timestamptz, attempt int2, trigger int2, handler text, payload bytea, options text
+-- Tenant, queue and priority are those of the parcel and are not sent again with every run.
+SELECT id, job_id, revision, due_at, fire_at, first_started_at, cancel_at, attempt, trigger, handler, payload,
+       options::text AS options
   FROM betimes.runs
  WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4;
 
