@@ -3,12 +3,16 @@
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from betimes.app.coordinator import CoordinatorRole, JanitorRole
 from betimes.app.node import Node
 from betimes.app.roles import Role, RoleEntry
+from betimes.app.worker import worker_role
 
 Factory = Callable[[Node], Role]
 
-FACTORIES: Mapping[str, Factory] = MappingProxyType({})
+FACTORIES: Mapping[str, Factory] = MappingProxyType(
+    {"coordinator": CoordinatorRole, "worker": worker_role, "janitor": JanitorRole}
+)
 
 
 def known_entries(node: Node) -> list[RoleEntry]:

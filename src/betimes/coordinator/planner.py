@@ -8,6 +8,7 @@ A job is planned when its next fire is nearer than half the horizon, and then th
 it: frequent jobs advance their row once per half horizon, not once per fire.
 """
 
+import asyncio
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -53,13 +54,15 @@ class Planner:
         self._tzdata = tzdata
         self._hint = hint
         self._schedules = ScheduleCache(SCHEDULES_MAX)
+        self.nudge = asyncio.Event()
         self._missed = telemetry.counter("betimes_fires_missed_total")
         self._lost = telemetry.counter("betimes_lease_lost_total")
         self._outage = Outage(duty="coordinator.planner", telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
         """Plan until asked to stop; while the database is away, keep trying."""
-        async for _ in beat(self._clock, every=self._settings.plan_every, stopping=stopping):
+        every = self._settings.plan_every
+        async for _ in beat(self._clock, every=every, stopping=stopping, nudge=self.nudge):
             try:
                 await self.tick()
                 self._outage.ended()

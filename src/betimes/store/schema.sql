@@ -781,6 +781,8 @@ CREATE INDEX jobs_next_fire_idx ON betimes.jobs USING btree (shard, next_fire_at
 
 CREATE INDEX jobs_paused_until_idx ON betimes.jobs USING btree (shard, paused_until) WHERE (paused_until IS NOT NULL);
 
+CREATE INDEX jobs_spent_idx ON betimes.jobs USING btree (shard, id) WHERE ((state = 3) AND (after_completion = 1));
+
 CREATE INDEX jobs_tenant_idx ON betimes.jobs USING btree (tenant_id, id);
 
 CREATE INDEX outbox_tenant_idx ON ONLY betimes.outbox USING btree (tenant_id, id);
@@ -1058,6 +1060,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs_default TO betimes_syste
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.shards TO betimes_system;
 GRANT SELECT ON TABLE betimes.shards TO betimes_api;
+
+GRANT UPDATE(swept_through) ON TABLE betimes.shards TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.tenants TO betimes_system;
 GRANT SELECT,UPDATE ON TABLE betimes.tenants TO betimes_api;

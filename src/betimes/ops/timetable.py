@@ -1,0 +1,22 @@
+"""Stored schedules, read back for one job."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from betimes.domain.errors import Refused
+from betimes.domain.ids import JobId
+from betimes.schedule import Schedule
+
+
+def read_timetable(schedule: Mapping[str, Any], job: JobId) -> Schedule:
+    """The schedule of a job; its id is the seed of jitter and hashed fields, as in the planner.
+
+    Raises:
+        BadSchedule: with a pointer into the definition.
+
+    """
+    try:
+        return Schedule.from_dict(schedule, seed=str(job))
+    except Refused as refused:
+        refused.pointer = f"/schedule{refused.pointer}"
+        raise
