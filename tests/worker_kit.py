@@ -129,7 +129,7 @@ async def enqueue(
     places = "".join(f", ${number}" for number in range(9, 9 + len(columns)))
     async with database.connection(Lane.ENGINE) as connection, connection.transaction():
         await connection.executemany(
-            "INSERT INTO betimes.runs (shard, id, tenant_id, due_at, state, queue, handler,"  # noqa: S608 -- column names of the test
+            "INSERT INTO betimes.runs (shard, id, tenant_id, due_at, state, queue, handler,"
             f" payload, options{extra})"
             f" VALUES ($1, $2, $3, $4, 1, $5, $6, $7, $8::text::jsonb{places})",
             [
