@@ -10,19 +10,18 @@ from betimes.domain.ids import TAIL_BYTES, WorkerId, random_ids, to_ms
 from betimes.store.database import Database
 from betimes.store.pool import Lane
 from betimes.worker import Chance, Handlers, Worker
-from betimes.worker.builtin import builtin_handlers
 from betimes.worker.hints import CHANNEL
 from betimes.worker.service import OpenDatabase
 
 
-def worker_role(node: Node, handlers: Handlers | None = None) -> Worker:
+def worker_role(node: Node, handlers: Handlers) -> Worker:
     """A fresh worker with an identity of its own: leases of an earlier life are not its."""
     (identifier,) = random_ids(to_ms(node.clock.now()), 0, node.dice.entropy(TAIL_BYTES))
     return Worker(
         worker=WorkerId(identifier),
         database=node.database,
         open_database=_opener(node),
-        handlers=handlers or builtin_handlers(node.clock),
+        handlers=handlers,
         clock=node.clock,
         chance=Chance(roll=node.dice.roll, entropy=node.dice.entropy),
         settings=node.settings.worker,

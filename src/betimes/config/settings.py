@@ -116,7 +116,7 @@ class ServerSettings:
 
     roles: Annotated[
         tuple[str, ...], Rule("What this process does, separated by commas.", choices=ROLES)
-    ] = ROLES
+    ] = ("coordinator", "worker", "janitor")
     node: Annotated[
         str | None, Rule("Name of this process in lists and logs. Without one, host name and pid.")
     ] = None

@@ -15,11 +15,12 @@ RETURNING dead_letters.run_id;
 
 -- name: prune_default_runs :many
 -- Forget ended runs whose day never had a partition, or has none any more, a bounded number.
+-- Index: runs_pkey
 -- Returns: id uuid
 WITH aged AS MATERIALIZED (
-    SELECT id FROM betimes.runs_default AS runs
-     WHERE shard = :shard::smallint AND id < :before_id::uuid AND state >= 4
-       AND finished_at < :before::timestamptz
+    SELECT runs.id FROM betimes.runs
+     WHERE runs.shard = :shard::smallint AND runs.id < :before_id::uuid AND runs.state >= 4
+       AND runs.finished_at < :before::timestamptz
      LIMIT :most::integer FOR UPDATE SKIP LOCKED
 )
 DELETE FROM betimes.runs USING aged
