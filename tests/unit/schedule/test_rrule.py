@@ -42,8 +42,10 @@ START = "DTSTART;TZID=America/New_York:19970902T090000\nRRULE:"
             ["1997-09-28", "1997-10-29", "1997-11-28", "1997-12-29", "1998-01-29", "1998-02-26"],
         ),
         (
-            "DTSTART;TZID=America/New_York:19970101T090000\n"
-            "RRULE:FREQ=YEARLY;INTERVAL=3;COUNT=5;BYYEARDAY=1,100,200",
+            (
+                "DTSTART;TZID=America/New_York:19970101T090000\n"
+                "RRULE:FREQ=YEARLY;INTERVAL=3;COUNT=5;BYYEARDAY=1,100,200"
+            ),
             ["1997-01-01", "1997-04-10", "1997-07-19", "2000-01-01", "2000-04-09"],
         ),
         (
@@ -55,38 +57,52 @@ START = "DTSTART;TZID=America/New_York:19970902T090000\nRRULE:"
             ["1997-05-12", "1998-05-11", "1999-05-17"],
         ),
         (
-            "DTSTART;TZID=America/New_York:19980213T090000\n"
-            "RRULE:FREQ=MONTHLY;BYDAY=FR;BYMONTHDAY=13",
+            (
+                "DTSTART;TZID=America/New_York:19980213T090000\n"
+                "RRULE:FREQ=MONTHLY;BYDAY=FR;BYMONTHDAY=13"
+            ),
             ["1998-02-13", "1998-03-13", "1998-11-13", "1999-08-13", "2000-10-13"],
         ),
         (
-            "DTSTART;TZID=America/New_York:19961105T090000\n"
-            "RRULE:FREQ=YEARLY;INTERVAL=4;BYMONTH=11;BYDAY=TU;BYMONTHDAY=2,3,4,5,6,7,8",
+            (
+                "DTSTART;TZID=America/New_York:19961105T090000\n"
+                "RRULE:FREQ=YEARLY;INTERVAL=4;BYMONTH=11;BYDAY=TU;BYMONTHDAY=2,3,4,5,6,7,8"
+            ),
             ["2000-11-07", "2004-11-02", "2008-11-04"],
         ),
         (
-            "DTSTART;TZID=America/New_York:19970904T090000\n"
-            "RRULE:FREQ=MONTHLY;COUNT=3;BYDAY=TU,WE,TH;BYSETPOS=3",
+            (
+                "DTSTART;TZID=America/New_York:19970904T090000\n"
+                "RRULE:FREQ=MONTHLY;COUNT=3;BYDAY=TU,WE,TH;BYSETPOS=3"
+            ),
             ["1997-09-04", "1997-10-07", "1997-11-06"],
         ),
         (
-            "DTSTART;TZID=America/New_York:19970929T090000\n"
-            "RRULE:FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-2",
+            (
+                "DTSTART;TZID=America/New_York:19970929T090000\n"
+                "RRULE:FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-2"
+            ),
             ["1997-09-29", "1997-10-30", "1997-11-27", "1997-12-30"],
         ),
         (
-            "DTSTART;TZID=America/New_York:19970805T090000\n"
-            "RRULE:FREQ=WEEKLY;INTERVAL=2;COUNT=4;BYDAY=TU,SU;WKST=MO",
+            (
+                "DTSTART;TZID=America/New_York:19970805T090000\n"
+                "RRULE:FREQ=WEEKLY;INTERVAL=2;COUNT=4;BYDAY=TU,SU;WKST=MO"
+            ),
             ["1997-08-05", "1997-08-10", "1997-08-19", "1997-08-24"],
         ),
         (
-            "DTSTART;TZID=America/New_York:19970805T090000\n"
-            "RRULE:FREQ=WEEKLY;INTERVAL=2;COUNT=4;BYDAY=TU,SU;WKST=SU",
+            (
+                "DTSTART;TZID=America/New_York:19970805T090000\n"
+                "RRULE:FREQ=WEEKLY;INTERVAL=2;COUNT=4;BYDAY=TU,SU;WKST=SU"
+            ),
             ["1997-08-05", "1997-08-17", "1997-08-19", "1997-08-31"],
         ),
         (
-            "DTSTART;TZID=America/New_York:20070115T090000\n"
-            "RRULE:FREQ=MONTHLY;BYMONTHDAY=15,30;COUNT=5",
+            (
+                "DTSTART;TZID=America/New_York:20070115T090000\n"
+                "RRULE:FREQ=MONTHLY;BYMONTHDAY=15,30;COUNT=5"
+            ),
             ["2007-01-15", "2007-01-30", "2007-02-15", "2007-03-15", "2007-03-30"],
         ),
         (
