@@ -16,7 +16,7 @@ def schedule_of(expression: str, zone: str, dst: dict[str, str] | None) -> Sched
     try:
         return parse({"type": "cron", "expr": expression}, timezone=zone, dst=dst)
     except NeverFires:
-        assume(False)  # noqa: FBT003 -- hypothesis' own way to say "another one, please"
+        assume(False)
         raise
 
 

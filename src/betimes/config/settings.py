@@ -116,7 +116,7 @@ class ServerSettings:
 
     roles: Annotated[
         tuple[str, ...], Rule("What this process does, separated by commas.", choices=ROLES)
-    ] = ROLES
+    ] = ("coordinator", "worker", "janitor")
     node: Annotated[
         str | None, Rule("Name of this process in lists and logs. Without one, host name and pid.")
     ] = None
@@ -194,6 +194,9 @@ class CoordinatorSettings:
     balance_every: Annotated[
         timedelta, Rule("Period of sharing the shards out anew.", least=100 * MILLISECOND)
     ] = 500 * MILLISECOND
+    sweep_every: Annotated[
+        timedelta, Rule("Period of looking for due runs that no parcel holds.", least=SECOND)
+    ] = MINUTE
     acquire_max: Annotated[
         int,
         Rule(
@@ -218,6 +221,12 @@ class WorkerSettings:
     """Leasing parcels, executing runs, reporting outcomes."""
 
     slots: Annotated[int, Rule("Runs executed at the same time.", least=1, most=100_000)] = 100
+    threads: Annotated[
+        int, Rule("Threads for handlers that are plain functions.", least=1, most=1_000)
+    ] = 32
+    processes: Annotated[
+        int, Rule("Processes for handlers that want one of their own.", least=1, most=256)
+    ] = 2
     queues: Annotated[
         tuple[str, ...], Rule("Queues to serve, separated by commas; `*` means all.")
     ] = ("*",)
@@ -247,9 +256,6 @@ class JanitorSettings:
     reap_every: Annotated[
         timedelta, Rule("Period of taking back expired leases.", least=50 * MILLISECOND)
     ] = SECOND
-    sweep_every: Annotated[
-        timedelta, Rule("Period of looking for runs that nobody published.", least=SECOND)
-    ] = 15 * SECOND
     prune_every: Annotated[timedelta, Rule("Period of deleting what has aged.", least=SECOND)] = (
         5 * MINUTE
     )
@@ -269,6 +275,9 @@ class JanitorSettings:
     retain_dead_letters_days: Annotated[
         int, Rule("Days a dead letter is kept.", least=1, most=36_500)
     ] = 90
+    retain_outbox_days: Annotated[
+        int, Rule("Days an event is kept for those who ask later.", least=1, most=36_500)
+    ] = 7
     retain_idempotency_days: Annotated[
         int, Rule("Days an idempotency key is remembered.", least=1, most=366)
     ] = 2

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import IntEnum, unique
+from typing import assert_never
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +70,47 @@ class Abandoned:
 
 
 Outcome = Succeeded | Failed | TimedOut | Snoozed | Cancelled | Released | Abandoned
+
+
+@unique
+class OutcomeKind(IntEnum):
+    """Kinds of outcomes in the history of attempts; the numbers are stored and never reused."""
+
+    SUCCEEDED = 0
+    FAILED = 1
+    TIMED_OUT = 2
+    SNOOZED = 3
+    CANCELLED = 4
+    RELEASED = 5
+    ABANDONED = 6
+
+
+_KINDS: dict[type[Outcome], OutcomeKind] = {
+    Succeeded: OutcomeKind.SUCCEEDED,
+    Failed: OutcomeKind.FAILED,
+    TimedOut: OutcomeKind.TIMED_OUT,
+    Snoozed: OutcomeKind.SNOOZED,
+    Cancelled: OutcomeKind.CANCELLED,
+    Released: OutcomeKind.RELEASED,
+    Abandoned: OutcomeKind.ABANDONED,
+}
+
+
+def kind_of(outcome: Outcome) -> OutcomeKind:
+    """The number under which an outcome is stored."""
+    return _KINDS[type(outcome)]
+
+
+def facts_of(outcome: Outcome) -> ErrorFacts | None:
+    """What to remember as the error of an attempt; None when there was none."""
+    match outcome:
+        case Failed(error=error):
+            return error
+        case TimedOut(limit=limit):
+            return ErrorFacts("TimedOut", f"took longer than {limit.total_seconds():g} s")
+        case Abandoned(deliveries=deliveries):
+            return ErrorFacts("Abandoned", f"its worker was lost {deliveries} times")
+        case Succeeded() | Snoozed() | Cancelled() | Released():
+            return None
+        case _:
+            assert_never(outcome)

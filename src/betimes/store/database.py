@@ -1,7 +1,7 @@
 """The door to PostgreSQL: pools, transactions that may be repeated, errors in our own words."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Self, TypeVar
 from uuid import UUID
@@ -71,8 +71,16 @@ class Database:
         self.server_version = version
 
     @classmethod
-    async def open(cls, settings: DatabaseSettings, *, dsn: str, clock: Clock, roll: Roll) -> Self:
-        """Connect every pool, or raise `Unavailable` with nothing left behind."""
+    async def open(
+        cls,
+        settings: DatabaseSettings,
+        *,
+        dsn: str,
+        clock: Clock,
+        roll: Roll,
+        lanes: Collection[Lane] = tuple(Lane),
+    ) -> Self:
+        """Connect the pools of some lanes, or raise `Unavailable` with nothing left behind."""
         address = Address.of(dsn, pgbouncer=settings.pgbouncer)
         sizes = {
             Lane.LEASE: settings.lease_connections,
@@ -84,9 +92,9 @@ class Database:
         try:
             with translated():
                 version = await server_version(address, settings)
-                for lane, size in sizes.items():
+                for lane in lanes:
                     pools[lane] = await open_pool(
-                        address, settings, size=size, lane=lane, server_version=version
+                        address, settings, size=sizes[lane], lane=lane, server_version=version
                     )
         except BaseException:
             for pool in pools.values():

@@ -1,5 +1,6 @@
 """Coordinators on a real database, cranked by hand."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -11,7 +12,8 @@ import pytest
 from betimes.config.settings import CoordinatorSettings, DatabaseSettings
 from betimes.coordinator.service import Coordinator
 from betimes.domain import ids
-from betimes.domain.ids import NodeId, RunId, TenantId
+from betimes.domain.ids import JobId, NodeId, RunId, TenantId
+from betimes.schedule import parse
 from betimes.store import nodes
 from betimes.store.database import Database
 from betimes.store.nodes import NodeCard
@@ -61,6 +63,40 @@ class World:
             for coordinator in coordinators:
                 await self.alive(coordinator.node)
                 await coordinator.tick()
+
+    async def insert_job(
+        self,
+        schedule: str | dict[str, object],
+        *,
+        shard: int = 1,
+        next_fire_at: datetime | None = None,
+    ) -> JobId:
+        """An active job, its first fire computed as a creation would."""
+        job = JobId(ids.compose(ids.to_ms(self.clock.now()), shard, next(self.numbers)))
+        parsed = parse(schedule, now=self.clock.now(), seed=str(job), timezone="UTC")
+        if next_fire_at is None:
+            fire = parsed.next(self.clock.now())
+            next_fire_at = fire.nominal if fire else None
+        async with self.database.connection(Lane.ENGINE) as connection:
+            await connection.execute(
+                "INSERT INTO betimes.jobs (shard, id, tenant_id, next_fire_at, created_at, "
+                "updated_at, queue, handler, tzdata, schedule, target) "
+                "VALUES ($1, $2, $3, $4, $5, $5, 'q', 'h', 'test', $6, '{}')",
+                shard,
+                job,
+                TENANT,
+                next_fire_at,
+                self.clock.now(),
+                json.dumps(parsed.to_dict()),
+            )
+        return job
+
+    async def fires(self, job: JobId) -> list[datetime]:
+        """The fire times of a job that have become runs."""
+        rows = await self.fetch(
+            "SELECT fire_at FROM betimes.runs WHERE job_id = $1 ORDER BY fire_at", job
+        )
+        return [fire for (fire,) in rows if isinstance(fire, datetime)]
 
     async def insert_runs(
         self, dues: Sequence[datetime], *, shard: int = 1, queue: str = "q"

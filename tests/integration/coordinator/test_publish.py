@@ -4,6 +4,7 @@ import contextlib
 from datetime import datetime, timedelta
 
 from betimes.domain.errors import UnknownOutcome
+from betimes.domain.ids import ShardId
 from integration.coordinator.conftest import SETTINGS, TENANT, World
 
 
@@ -37,7 +38,7 @@ async def test_publishing_again_publishes_nothing(world: World) -> None:
     await world.insert_runs([world.seconds(1)])
     assert await coordinator.tick() == 1
     assert await coordinator.tick() == 0
-    coordinator.publisher._rewind(1)  # type: ignore[arg-type]
+    coordinator.publisher._rewind(ShardId(1))
     assert await coordinator.tick() == 0
 
 
@@ -76,7 +77,7 @@ async def test_an_owner_that_slept_too_long_changes_nothing(world: World) -> Non
     assert fresh_epochs == {2}
     assert await world.parcels() == {}, "a stale owner published"
     assert world.telemetry.reading("betimes_lease_lost_total", kind="shard") > 0
-    assert 1 not in stale.holdings
+    assert ShardId(1) not in stale.holdings
     await world.live(1, fresh)
     assert set(await world.parcels()) == {run}
 

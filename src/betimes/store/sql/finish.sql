@@ -20,10 +20,11 @@ UPDATE betimes.runs
    SET state = 4, attempt = done.attempt, fence = held.fence, worker_id = :worker::uuid,
        first_started_at = coalesce(runs.first_started_at, done.started_at), started_at = done.started_at,
        finished_at = done.finished_at, result = done.result, error = NULL, reason = NULL
-  FROM unnest(:runs::uuid[], :homes::uuid[], :attempts::smallint[], :started::timestamptz[], :finished::timestamptz[],
+  FROM held
+  JOIN unnest(:runs::uuid[], :homes::uuid[], :attempts::smallint[], :started::timestamptz[], :finished::timestamptz[],
               :results::bytea[])
        AS done (id, parcel_id, attempt, started_at, finished_at, result)
-  JOIN held ON held.id = done.parcel_id
+    ON done.parcel_id = held.id
  WHERE runs.shard = :shard::smallint AND runs.id = done.id AND runs.id >= :low::uuid AND runs.id <= :high::uuid
    AND runs.state < 4
 RETURNING runs.id AS run_id;

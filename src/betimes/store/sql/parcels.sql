@@ -79,9 +79,10 @@ RETURNING parcels.id, parcels.tenant_id, parcels.queue, parcels.priority, parcel
 -- name: read_wanted_runs :many
 -- The runs of leased parcels that are still wanted; final and deleted ones drop out.
 -- Index: runs_pkey
--- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, due_at timestamptz, fire_at timestamptz, first_started_at timestamptz, cancel_at timestamptz, attempt int2, priority int2, trigger int2, queue text, handler text, payload bytea, options text
-SELECT id, tenant_id, job_id, revision, due_at, fire_at, first_started_at, cancel_at, attempt, priority, trigger, queue,
-       handler, payload, options::text AS options
+-- Returns: id uuid, job_id uuid, revision int4, due_at timestamptz, fire_at timestamptz, first_started_at timestamptz, cancel_at timestamptz, attempt int2, trigger int2, handler text, payload bytea, options text
+-- Tenant, queue and priority are those of the parcel and are not sent again with every run.
+SELECT id, job_id, revision, due_at, fire_at, first_started_at, cancel_at, attempt, trigger, handler, payload,
+       options::text AS options
   FROM betimes.runs
  WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4;
 
@@ -107,6 +108,16 @@ UPDATE betimes.parcels
  WHERE parcels.shard = :shard::smallint AND parcels.id = held.id AND parcels.fence = held.fence
    AND parcels.worker_id = :worker::uuid
 RETURNING parcels.id;
+
+-- name: find_shards_to_reap :many
+-- Which shards have a parcel whose lease ran out.
+-- Scatter: one probe of an index per shard
+-- Index: parcels_leased_idx
+-- Returns: shard int2
+SELECT shards.shard FROM betimes.shards
+ WHERE EXISTS (SELECT FROM betimes.parcels
+                WHERE parcels.shard = shards.shard AND worker_id IS NOT NULL
+                  AND lease_until < coalesce(:now::timestamptz, statement_timestamp()));
 
 -- name: find_expired :many
 -- Parcels of one shard whose lease ran out, oldest first, locked.

@@ -1,0 +1,51 @@
+"""The worker as a role of a node."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from betimes.app.listening import listener
+from betimes.app.node import Node
+from betimes.domain.ids import TAIL_BYTES, WorkerId, random_ids, to_ms
+from betimes.store.database import Database
+from betimes.store.pool import Lane
+from betimes.worker import Chance, Handlers, Worker
+from betimes.worker.hints import CHANNEL
+from betimes.worker.service import OpenDatabase
+
+
+def worker_role(node: Node, handlers: Handlers) -> Worker:
+    """A fresh worker with an identity of its own: leases of an earlier life are not its."""
+    (identifier,) = random_ids(to_ms(node.clock.now()), 0, node.dice.entropy(TAIL_BYTES))
+    return Worker(
+        worker=WorkerId(identifier),
+        database=node.database,
+        open_database=_opener(node),
+        handlers=handlers,
+        clock=node.clock,
+        chance=Chance(roll=node.dice.roll, entropy=node.dice.entropy),
+        settings=node.settings.worker,
+        drain_timeout=node.settings.server.drain_timeout,
+        telemetry=node.telemetry,
+        listen=lambda hear: listener(node, [CHANNEL], hear),
+    )
+
+
+def _opener(node: Node) -> OpenDatabase:
+    settings = replace(node.settings.database, pgbouncer=node.database.address.pooled)
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Database]:
+        database = await Database.open(
+            settings,
+            dsn=node.database.address.dsn,
+            clock=node.clock,
+            roll=node.dice.roll,
+            lanes=(Lane.LEASE,),
+        )
+        try:
+            yield database
+        finally:
+            await database.close()
+
+    return opened

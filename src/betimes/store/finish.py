@@ -1,0 +1,283 @@
+"""What became of attempts, written under the fences of the parcels that held them.
+
+Every write here may be repeated: a reply can be lost after the commit. A repeat finds rows that
+carry our worker and fence already and changes nothing; `ours` tells them from a lost lease.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, TenantId, WorkerId
+from betimes.domain.parcel import Lane, rank_of
+from betimes.domain.states import RunState
+from betimes.store.database import Database
+from betimes.store.pool import Connection
+from betimes.store.pool import Lane as Pool
+from betimes.store.queries import Query, load
+
+SQL = load("finish")
+PARCELS = load("parcels")
+NOBODY = UUID(int=0)
+
+
+class Success(NamedTuple):
+    """A run that ended well; a tuple because there are very many of them."""
+
+    run: RunId
+    parcel: ParcelId
+    attempt: int
+    started_at: datetime
+    finished_at: datetime
+    result: bytes | None
+
+
+class Attempted(NamedTuple):
+    """An attempt that did not succeed, for the history of its run."""
+
+    outcome: int
+    next_retry_at: datetime | None
+
+
+class DeadLetter(NamedTuple):
+    """Why a run was laid aside, and which others it resembles."""
+
+    fingerprint: str
+    reason: str
+
+
+class Again(NamedTuple):
+    """A run that goes back into the queue, in a parcel of its own."""
+
+    parcel: ParcelId
+    visible_at: datetime
+
+
+class Follow(NamedTuple):
+    """The next fire of a job with a fixed delay."""
+
+    job: JobId
+    revision: int
+    next_fire_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """Any other end of an attempt, or a success with consequences."""
+
+    run: RunId
+    parcel: ParcelId
+    fence: Fence
+    tenant: TenantId
+    queue: str
+    priority: int
+    job: JobId | None
+    handler: str | None
+    state: RunState
+    attempt: int
+    started_at: datetime | None
+    ended_at: datetime
+    result: bytes | None = None
+    error: str | None = None
+    reason: str | None = None
+    attempted: Attempted | None = None
+    dead: DeadLetter | None = None
+    again: Again | None = None
+    follow: Follow | None = None
+
+
+@dataclass(slots=True)
+class Held:
+    """Which parcels a flush is about, and which of them it empties."""
+
+    fences: dict[ParcelId, Fence]
+    emptied: list[ParcelId] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Finishing:
+    """The ends of runs, as one worker reports them."""
+
+    database: Database
+    worker: WorkerId
+
+    async def succeeded(
+        self, shard: ShardId, held: Held, successes: Sequence[Success]
+    ) -> set[RunId]:
+        """The fast path: one statement; returns the runs that it finished."""
+        columns = zip(*successes, strict=True) if successes else ((),) * len(Success._fields)
+        runs, homes, attempts, started, finished, results = columns
+        rows = await self.database.many(
+            SQL["finish_succeeded"],
+            lane=Pool.COMPLETE,
+            shard=shard,
+            worker=self.worker,
+            parcels=list(held.fences),
+            fences=list(held.fences.values()),
+            emptied=held.emptied,
+            runs=runs,
+            homes=homes,
+            attempts=attempts,
+            started=started,
+            finished=finished,
+            results=results,
+            low=min(runs, default=NOBODY),
+            high=max(runs, default=NOBODY),
+        )
+        return {row[0] for row in rows}
+
+    async def otherwise(self, shard: ShardId, held: Held, endings: Sequence[Ending]) -> set[RunId]:
+        """Every other end, in one transaction; returns the runs that it wrote."""
+
+        async def work(connection: Connection) -> set[RunId]:
+            return await _Slow(connection, self.worker, shard).write(held, endings)
+
+        return await self.database.transact(work, lane=Pool.COMPLETE, repeatable=True)
+
+    async def ours(self, shard: ShardId, claims: Sequence[tuple[RunId, Fence]]) -> set[RunId]:
+        """Those of the runs that carry our worker and fence: our own commit, its reply lost."""
+        runs = [run for run, _ in claims]
+        rows = await self.database.many(
+            SQL["find_finished_by"],
+            lane=Pool.COMPLETE,
+            shard=shard,
+            worker=self.worker,
+            runs=runs,
+            fences=[fence for _, fence in claims],
+            low=min(runs),
+            high=max(runs),
+        )
+        return {row["run_id"] for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class _Slow:
+    """One transaction of the slower endings."""
+
+    connection: Connection
+    worker: WorkerId
+    shard: ShardId
+
+    async def write(self, held: Held, endings: Sequence[Ending]) -> set[RunId]:
+        contents = await self._hold(held)
+        # A run that an earlier, unanswered try moved into its retry parcel is no longer listed.
+        listed = [one for one in endings if one.run in contents.get(one.parcel, ())]
+        written = await self._finish(listed) if listed else set()
+        done = [one for one in listed if one.run in written]
+        await self._note_attempts([one for one in done if one.attempted is not None])
+        await self._lay_aside([one for one in done if one.dead is not None])
+        await self._queue_again([one for one in done if one.again is not None])
+        await self._follow([one.follow for one in done if one.follow is not None])
+        await self._tidy(contents, held.emptied, done)
+        return written
+
+    async def _hold(self, held: Held) -> dict[ParcelId, frozenset[RunId]]:
+        rows = await self._many(
+            SQL["hold_parcels"],
+            parcels=list(held.fences),
+            fences=list(held.fences.values()),
+            worker=self.worker,
+        )
+        return {row["id"]: frozenset(row["run_ids"]) for row in rows}
+
+    async def _finish(self, endings: Sequence[Ending]) -> set[RunId]:
+        runs = [one.run for one in endings]
+        rows = await self._many(
+            SQL["finish_otherwise"],
+            worker=self.worker,
+            runs=runs,
+            states=[one.state for one in endings],
+            attempts=[one.attempt for one in endings],
+            fences=[one.fence for one in endings],
+            started=[one.started_at for one in endings],
+            finished=[None if one.again else one.ended_at for one in endings],
+            results=[one.result for one in endings],
+            errors=[one.error for one in endings],
+            reasons=[one.reason for one in endings],
+            low=min(runs),
+            high=max(runs),
+        )
+        return {row["run_id"] for row in rows}
+
+    async def _note_attempts(self, endings: Sequence[Ending]) -> None:
+        tried = [(one, one.attempted) for one in endings if one.attempted is not None]
+        if tried:
+            await self._many(
+                SQL["insert_attempts"],
+                worker=self.worker,
+                runs=[one.run for one, _ in tried],
+                numbers=[one.attempt for one, _ in tried],
+                tenants=[one.tenant for one, _ in tried],
+                fences=[one.fence for one, _ in tried],
+                started=[one.started_at for one, _ in tried],
+                finished=[one.ended_at for one, _ in tried],
+                retries=[attempted.next_retry_at for _, attempted in tried],
+                outcomes=[attempted.outcome for _, attempted in tried],
+                errors=[one.error for one, _ in tried],
+            )
+
+    async def _lay_aside(self, endings: Sequence[Ending]) -> None:
+        dead = [(one, one.dead) for one in endings if one.dead is not None]
+        if dead:
+            await self._many(
+                SQL["insert_dead_letters"],
+                runs=[one.run for one, _ in dead],
+                tenants=[one.tenant for one, _ in dead],
+                jobs=[one.job for one, _ in dead],
+                dead_at=[one.ended_at for one, _ in dead],
+                attempts=[one.attempt for one, _ in dead],
+                queues=[one.queue for one, _ in dead],
+                handlers=[one.handler for one, _ in dead],
+                fingerprints=[letter.fingerprint for _, letter in dead],
+                reasons=[letter.reason for _, letter in dead],
+                errors=[one.error for one, _ in dead],
+            )
+
+    async def _queue_again(self, endings: Sequence[Ending]) -> None:
+        again = [(one, one.again) for one in endings if one.again is not None]
+        if again:
+            await self._many(
+                PARCELS["insert_single_parcels"],
+                ids=[parcel.parcel for _, parcel in again],
+                tenants=[one.tenant for one, _ in again],
+                queues=[one.queue for one, _ in again],
+                priorities=[one.priority for one, _ in again],
+                lanes=[Lane.RETRY] * len(again),
+                ranks=[rank_of(parcel.visible_at, one.priority) for one, parcel in again],
+                visible=[parcel.visible_at for _, parcel in again],
+                # Carried on, so that the fences of a run rise through all its parcels.
+                fences=[one.fence for one, _ in again],
+                runs=[one.run for one, _ in again],
+            )
+
+    async def _follow(self, follows: Sequence[Follow]) -> None:
+        if follows:
+            await self._many(
+                SQL["follow_jobs"],
+                jobs=[one.job for one in follows],
+                revisions=[one.revision for one in follows],
+                next_fires=[one.next_fire_at for one in follows],
+            )
+
+    async def _tidy(
+        self,
+        contents: dict[ParcelId, frozenset[RunId]],
+        emptied: Collection[ParcelId],
+        done: Iterable[Ending],
+    ) -> None:
+        """Delete what is empty; take runs that moved on out of what goes on being leased."""
+        finished = [parcel for parcel in emptied if parcel in contents]
+        if finished:
+            await self._many(PARCELS["delete_parcels"], ids=finished)
+        gone: dict[ParcelId, list[RunId]] = {}
+        for one in done:
+            if one.again is not None and one.parcel not in emptied:
+                gone.setdefault(one.parcel, []).append(one.run)
+        for parcel, runs in gone.items():
+            await self._many(SQL["shrink_parcel"], id=parcel, gone=runs)
+
+    async def _many(self, query: Query, **given: Any) -> list[Any]:
+        arguments = query.arguments({"shard": self.shard, **given})
+        return await self.connection.fetch(query.text, *arguments)

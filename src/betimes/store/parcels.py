@@ -1,0 +1,187 @@
+"""The worker's side of the queue: find, lease, renew and give back parcels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, TenantId, WorkerId
+from betimes.domain.parcel import SUSPECT_AFTER, Lane
+from betimes.store.database import Database
+from betimes.store.pool import Lane as Pool
+from betimes.store.queries import load
+
+SQL = load("parcels")
+FINISH = load("finish")
+SERVER = load("server")
+
+
+class Source(NamedTuple):
+    """Where parcels wait: one queue of one tenant in one shard."""
+
+    shard: ShardId
+    queue: str
+    tenant: TenantId
+
+
+@dataclass(slots=True, kw_only=True)
+class LeasedParcel:
+    """A parcel that is ours until somebody else's fence is higher."""
+
+    shard: ShardId
+    id: ParcelId
+    tenant: TenantId
+    queue: str
+    priority: int
+    lane: Lane
+    visible_at: datetime
+    fence: Fence
+    deliveries: int
+    lease_until: datetime
+    runs: list[RunId] = field(repr=False)
+
+
+class WantedRun(NamedTuple):
+    """A run of a leased parcel as it is stored; a tuple because there are very many of them.
+
+    Tenant, queue and priority are the parcel's. `attempt` counts those that were used up before.
+    """
+
+    id: RunId
+    job: JobId | None
+    revision: int | None
+    due_at: datetime
+    fire_at: datetime | None
+    first_started_at: datetime | None
+    cancel_at: datetime | None
+    attempt: int
+    trigger: int
+    handler: str | None
+    payload: bytes | None
+    options: str | None
+
+
+class Renewed(NamedTuple):
+    """A lease that was prolonged, as the database knows it."""
+
+    shard: ShardId
+    id: ParcelId
+    fence: Fence
+
+
+@dataclass(frozen=True, slots=True)
+class Parcels:
+    """The queue as one worker sees it; `now` is None in production: the database clock rules."""
+
+    database: Database
+    worker: WorkerId
+
+    async def read_clock(self) -> datetime:
+        """The database's time."""
+        rows = await self.database.many(SERVER["read_clock"], lane=Pool.ENGINE)
+        answer: datetime = rows[0]["now"]
+        return answer
+
+    async def find_waiting(
+        self, *, queues: Sequence[str] | None, suspects: bool, now: datetime | None, most: int
+    ) -> list[Source]:
+        """Where something visible waits, for some queues or, with None, for all of them."""
+        rows = await self.database.many(
+            SQL["find_waiting"],
+            lane=Pool.ENGINE,
+            now=now,
+            queues=None if queues is None else list(queues),
+            suspects=suspects,
+            suspect_after=SUSPECT_AFTER,
+            most=most,
+        )
+        return [Source(row["shard"], row["queue"], row["tenant_id"]) for row in rows]
+
+    async def lease(
+        self,
+        source: Source,
+        *,
+        slots: int,
+        parcels_max: int,
+        suspects: bool,
+        ttl: timedelta,
+        now: datetime | None,
+    ) -> list[LeasedParcel]:
+        """Lease what fits into `slots`; a parcel that is larger is split."""
+        rows = await self.database.many(
+            SQL["lease_parcels"],
+            lane=Pool.ENGINE,
+            shard=source.shard,
+            queue=source.queue,
+            tenant=source.tenant,
+            worker=self.worker,
+            slots=slots,
+            parcels_max=parcels_max,
+            suspects=suspects,
+            suspect_after=SUSPECT_AFTER,
+            ttl=ttl,
+            now=now,
+        )
+        return [
+            LeasedParcel(
+                shard=source.shard,
+                id=row["id"],
+                tenant=row["tenant_id"],
+                queue=row["queue"],
+                priority=row["priority"],
+                lane=Lane(row["lane"]),
+                visible_at=row["visible_at"],
+                fence=row["fence"],
+                deliveries=row["deliveries"],
+                lease_until=row["lease_until"],
+                runs=row["run_ids"],
+            )
+            for row in rows
+        ]
+
+    async def wanted(self, shard: ShardId, runs: Sequence[RunId]) -> list[WantedRun]:
+        """Those of the runs that are not final, in no particular order."""
+        rows = await self.database.many(
+            SQL["read_wanted_runs"],
+            lane=Pool.ENGINE,
+            shard=shard,
+            ids=runs,
+            low=min(runs),
+            high=max(runs),
+        )
+        return list(map(WantedRun._make, rows))
+
+    async def renew(
+        self, *, ttl: timedelta, now: datetime | None
+    ) -> tuple[list[Renewed], datetime | None]:
+        """Prolong every lease of this worker; also the database time, if there was any lease."""
+        rows = await self.database.many(
+            SQL["renew_parcels"], lane=Pool.LEASE, worker=self.worker, ttl=ttl, now=now
+        )
+        renewed = [Renewed(row["shard"], row["id"], row["fence"]) for row in rows]
+        return renewed, rows[0]["now"] if rows else None
+
+    async def give_back(self, shard: ShardId, held: Sequence[tuple[ParcelId, Fence]]) -> int:
+        """Return parcels unfinished, without counting the delivery; how many were still ours."""
+        rows = await self.database.many(
+            SQL["return_parcels"],
+            lane=Pool.COMPLETE,
+            shard=shard,
+            worker=self.worker,
+            ids=[identifier for identifier, _ in held],
+            fences=[fence for _, fence in held],
+        )
+        return len(rows)
+
+    async def cancelled(self, shard: ShardId, runs: Sequence[UUID]) -> set[UUID]:
+        """Which of these runs somebody wants ended, or has ended already."""
+        rows = await self.database.many(
+            FINISH["find_cancelled"],
+            lane=Pool.COMPLETE,
+            shard=shard,
+            runs=list(runs),
+            low=min(runs),
+            high=max(runs),
+        )
+        return {row["run_id"] for row in rows}

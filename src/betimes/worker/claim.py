@@ -1,0 +1,118 @@
+"""Leasing from one source: parcels become held, their runs become work."""
+
+from datetime import timedelta
+
+from betimes.config.settings import WorkerSettings
+from betimes.domain.clock import Clock
+from betimes.domain.ids import RunId
+from betimes.rhythm import DatabaseTime
+from betimes.store.parcels import LeasedParcel, Parcels, Source, WantedRun
+from betimes.telemetry import Telemetry
+from betimes.worker.execute import Executor, Task
+from betimes.worker.finish import Reporter
+from betimes.worker.held import HeldParcel, HeldParcels
+from betimes.worker.plans import Plan, Plans
+from betimes.worker.signals import NO_SIGNALS, WorkerSignals
+from betimes.worker.slots import Slots
+
+PARCELS_MAX = 256
+"""Most parcels of one claim."""
+TRUSTED_SHARE = 0.9
+"""How much of a lease is believed; the rest is for clocks that run differently fast."""
+
+
+def trust_seconds(ttl: timedelta) -> float:
+    """How long a lease is believed, from the moment it was asked for."""
+    return ttl.total_seconds() * TRUSTED_SHARE
+
+
+class Claims:
+    """Leases parcels and hands their runs to the executor."""
+
+    def __init__(
+        self,
+        *,
+        parcels: Parcels,
+        plans: Plans,
+        held: HeldParcels,
+        slots: Slots,
+        executor: Executor,
+        reporter: Reporter,
+        clock: Clock,
+        time: DatabaseTime,
+        settings: WorkerSettings,
+        telemetry: Telemetry,
+        signals: WorkerSignals = NO_SIGNALS,
+    ) -> None:
+        self._parcels = parcels
+        self._plans = plans
+        self._held = held
+        self._slots = slots
+        self._executor = executor
+        self._reporter = reporter
+        self._clock = clock
+        self._time = time
+        self._ttl = settings.lease_ttl
+        self._telemetry = telemetry
+        self._signals = signals
+
+    async def take(self, source: Source, places: int, *, suspects: bool = False) -> int:
+        """Lease for places that the caller has reserved; returns how many runs were leased.
+
+        Places that are not needed are free again afterwards, whatever happens. If the answer of
+        the lease gets lost, the parcels are ours without our knowing: the heartbeat finds them.
+        """
+        used = 0
+        try:
+            with self._telemetry.span("worker.claim", shard=source.shard) as span:
+                span.expect_errors()  # the outage tells them, once
+                asked_at = self._clock.monotonic()
+                leased = await self._parcels.lease(
+                    source,
+                    slots=places,
+                    parcels_max=1 if suspects else PARCELS_MAX,
+                    suspects=suspects,
+                    ttl=self._ttl,
+                    now=self._clock.stated(),
+                )
+                if not leased:
+                    return 0
+                self._time.observe(leased[0].lease_until - self._ttl)
+                work = await self._prepare(leased, asked_at)
+                used = len(work)
+                span.add(parcels=len(leased), runs=used)
+        finally:
+            self._slots.release(places - used)
+        if work:
+            self._executor.start(iter(work))
+        self._signals.claimed(used)
+        return sum(len(parcel.runs) for parcel in leased)
+
+    async def _prepare(self, leased: list[LeasedParcel], asked_at: float) -> list[Task]:
+        shard = leased[0].shard
+        since = self._clock.monotonic()
+        runs = [run for parcel in leased for run in parcel.runs]
+        wanted = await self._parcels.wanted(shard, runs)
+        plans = await self._plans.of(shard, wanted)
+        trusted_until = asked_at + trust_seconds(self._ttl)
+        held = [
+            HeldParcel(parcel, left=0, since=since, trusted_until=trusted_until)
+            for parcel in leased
+        ]
+        work = _with_homes(held, wanted, plans)
+        for task in work:
+            task.parcel.left += 1
+        for parcel in held:
+            self._held.add(parcel)
+            if not parcel.left:
+                self._reporter.unwanted(parcel)
+        return work
+
+
+def _with_homes(held: list[HeldParcel], wanted: list[WantedRun], plans: list[Plan]) -> list[Task]:
+    """Each run with the parcel it came in and the way to execute it."""
+    if len(held) == 1:
+        (only,) = held
+        return [Task(run, only, plan) for run, plan in zip(wanted, plans, strict=True)]
+    homes: dict[RunId, HeldParcel] = {run: parcel for parcel in held for run in parcel.leased.runs}
+    return [Task(run, homes[run.id], plan) for run, plan in zip(wanted, plans, strict=True)]

@@ -1,0 +1,122 @@
+"""What a handler is told about the run it executes."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from betimes.domain.ids import to_text
+from betimes.domain.outcome import Snoozed
+from betimes.domain.spec import RunSpec
+from betimes.store.parcels import LeasedParcel, WantedRun
+
+Now = Callable[[], datetime]
+
+
+class Context:
+    """One attempt of one run.
+
+    Made for every run, so it holds what is there already and works the rest out when asked.
+    """
+
+    __slots__ = ("_event", "_now", "_parcel", "_run", "_spec", "cancelled", "lingers", "started_at")
+
+    def __init__(
+        self, run: WantedRun, parcel: LeasedParcel, spec: RunSpec, started_at: datetime, now: Now
+    ) -> None:
+        self._run = run
+        self._parcel = parcel
+        self._spec = spec
+        self._now = now
+        self._event: asyncio.Event | None = None
+        self.started_at = started_at
+        self.cancelled = False
+        """Whether the attempt should end soon: cancelled, timed out, or its lease is lost."""
+        self.lingers = False
+        """Whether a thread goes on with it although it was reported; its place is still taken."""
+
+    @property
+    def run_id(self) -> str:
+        """The run in its text form."""
+        return to_text("run", self._run.id)
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt of the run: what a receiver needs to tell repeats."""
+        return self.run_id
+
+    @property
+    def job_id(self) -> str | None:
+        """The job that this is an occurrence of, or None for an ad-hoc run."""
+        return None if self._run.job is None else to_text("job", self._run.job)
+
+    @property
+    def tenant_id(self) -> str:
+        """Whose run it is."""
+        return str(self._parcel.tenant)
+
+    @property
+    def queue(self) -> str:
+        """The queue it came from."""
+        return self._parcel.queue
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1."""
+        return self._run.attempt + 1
+
+    @property
+    def fence(self) -> int:
+        """Rises with every lease: a receiver that keeps the highest one can refuse a stale one."""
+        return self._parcel.fence
+
+    @property
+    def fire_at(self) -> datetime | None:
+        """The nominal instant of the occurrence."""
+        return self._run.fire_at
+
+    @property
+    def due_at(self) -> datetime:
+        """When it was to start."""
+        return self._run.due_at
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When the attempt is stopped, by the database clock."""
+        return None if self._spec.timeout is None else self.started_at + self._spec.timeout
+
+    @property
+    def payload(self) -> bytes | None:
+        """What the run was given, or else what its job was."""
+        return self._spec.payload if self._run.payload is None else self._run.payload
+
+    @property
+    def target(self) -> Mapping[str, Any]:
+        """Where to deliver, for handlers that deliver."""
+        return self._spec.target
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The rarer settings of the job or run."""
+        return self._spec.options
+
+    def snooze(self, pause: timedelta) -> Snoozed:
+        """Return this from the handler to be called again later without using up an attempt."""
+        return Snoozed(until=self._now() + pause)
+
+    async def wait_cancelled(self) -> None:
+        """Return when the attempt should end; for handlers that tidy up on their own terms."""
+        if not self.cancelled:
+            self._event = self._event or asyncio.Event()
+            await self._event.wait()
+
+    def cancel(self) -> None:
+        """Ask the handler to end; called by the worker."""
+        self.cancelled = True
+        if self._event is not None:
+            self._event.set()
+
+    def portable(self) -> tuple[WantedRun, LeasedParcel, RunSpec, datetime]:
+        """What another process needs to make the same context."""
+        return self._run, replace(self._parcel, runs=[]), self._spec, self.started_at

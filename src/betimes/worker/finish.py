@@ -1,0 +1,267 @@
+"""Outcomes on their way into the database, together.
+
+Outcomes gather in one box per shard. A box is sent when it holds enough, when it is heavy, or when
+it is old; at most one box of a shard is on its way at a time, because the second one may delete a
+parcel that the first one still has to find. Sending is repeated until the database answers: every
+statement is guarded by the fences and recognises its own earlier commit, so a repeat is safe.
+A parcel that turns out to be lost is counted and forgotten, never tried again.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+from betimes.config.settings import WorkerSettings
+from betimes.domain.clock import Clock
+from betimes.domain.errors import Unavailable
+from betimes.domain.ids import Fence, ParcelId, RunId, ShardId
+from betimes.domain.states import FINAL
+from betimes.rhythm import full_jitter
+from betimes.store.finish import Ending, Finishing, Held, Success
+from betimes.telemetry import Outage, Telemetry
+from betimes.worker.held import HeldParcel, HeldParcels
+from betimes.worker.signals import NO_SIGNALS, WorkerSignals
+
+BOX_BYTES_MAX = 1 << 20
+PAUSE, PAUSE_MAX = timedelta(milliseconds=50), timedelta(seconds=2)
+
+
+class Box:
+    """Outcomes of one shard that are written together."""
+
+    __slots__ = ("bytes", "emptied", "endings", "parcels", "ripe", "successes")
+
+    def __init__(self) -> None:
+        self.successes: list[Success] = []
+        self.endings: list[Ending] = []
+        self.parcels: dict[ParcelId, HeldParcel] = {}
+        self.emptied: list[ParcelId] = []
+        self.bytes = 0
+        self.ripe = False
+
+    def __len__(self) -> int:
+        return len(self.successes) + len(self.endings)
+
+    def evict(self, parcel: ParcelId) -> int:
+        """Drop what was done under an older lease of a parcel that is ours anew; how many."""
+        before = len(self)
+        self.successes = [one for one in self.successes if one.parcel != parcel]
+        self.endings = [one for one in self.endings if one.parcel != parcel]
+        self.emptied = [one for one in self.emptied if one != parcel]
+        return before - len(self)
+
+    def fast(self) -> Held:
+        """Parcels that the successes are about; those with other endings are emptied by them."""
+        slow = {one.parcel for one in self.endings}
+        about = {one.parcel for one in self.successes}
+        emptied = [parcel for parcel in self.emptied if parcel not in slow]
+        return Held({parcel: self.fence(parcel) for parcel in {*about, *emptied}}, emptied)
+
+    def slow(self) -> Held:
+        """Parcels that the other endings are about."""
+        about = {one.parcel for one in self.endings}
+        emptied = [parcel for parcel in self.emptied if parcel in about]
+        return Held({parcel: self.fence(parcel) for parcel in about}, emptied)
+
+    def outcomes(self) -> list[tuple[RunId, ParcelId]]:
+        """Every run with its parcel."""
+        return [
+            *((one.run, one.parcel) for one in self.successes),
+            *((one.run, one.parcel) for one in self.endings),
+        ]
+
+    def fence(self, parcel: ParcelId) -> Fence:
+        """Under which we hold a parcel."""
+        return self.parcels[parcel].leased.fence
+
+
+class Reporter:
+    """Takes outcomes and writes them."""
+
+    def __init__(
+        self,
+        *,
+        finishing: Finishing,
+        held: HeldParcels,
+        clock: Clock,
+        settings: WorkerSettings,
+        telemetry: Telemetry,
+        roll: Callable[[], float],
+        signals: WorkerSignals = NO_SIGNALS,
+    ) -> None:
+        self._finishing = finishing
+        self._held = held
+        self._clock = clock
+        self._count = settings.flush_count
+        self._age_seconds = settings.flush_age.total_seconds()
+        self._telemetry = telemetry
+        self._roll = roll
+        self._signals = signals
+        self._boxes: dict[ShardId, Box] = {}
+        self._sending: set[ShardId] = set()
+        self._fresh = asyncio.Event()
+        self._ready = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._outage = Outage(duty="worker.finish", telemetry=telemetry)
+        self._runs = telemetry.counter("betimes_runs_total")
+        self._lost = telemetry.counter("betimes_lease_lost_total")
+        self.unwritten = 0
+
+    def succeeded(self, parcel: HeldParcel, success: Success) -> None:
+        """Take a success without consequences."""
+        if parcel.lost:
+            return
+        box = self._box(parcel)
+        box.successes.append(success)
+        if success.result is not None:
+            box.bytes += len(success.result)
+        self._took(parcel, box)
+
+    def ended(self, parcel: HeldParcel, ending: Ending) -> None:
+        """Take any other end of an attempt."""
+        if parcel.lost:
+            return
+        box = self._box(parcel)
+        box.endings.append(ending)
+        box.bytes += len(ending.result or b"") + len(ending.error or "")
+        self._took(parcel, box)
+
+    def unwanted(self, parcel: HeldParcel) -> None:
+        """Take a parcel without anything left to do; it is only to be deleted."""
+        box = self._box(parcel)
+        box.emptied.append(parcel.leased.id)
+
+    async def run(self, *, senders: int) -> None:
+        """Send boxes until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._ripen(), name="worker.ripen")
+            for number in range(senders):
+                group.create_task(self._send_ripe(), name=f"worker.send {number}")
+
+    async def flush(self) -> int:
+        """Send everything now; how many outcomes were written. Tests and the drain call this."""
+        written = 0
+        for shard in [shard for shard in self._boxes if shard not in self._sending]:
+            written += await self._send(shard, self._boxes.pop(shard))
+        return written
+
+    async def settle(self) -> None:
+        """Return when every outcome that was taken is written, whoever writes it."""
+        while self._boxes or self._sending:
+            await self.flush()
+            if self._sending:
+                self._idle.clear()
+                await self._idle.wait()
+
+    def _box(self, parcel: HeldParcel) -> Box:
+        shard = parcel.leased.shard
+        box = self._boxes.get(shard)
+        if box is None:
+            box = self._boxes[shard] = Box()
+            self._fresh.set()
+        if box.parcels.setdefault(parcel.leased.id, parcel) is not parcel:
+            self.unwritten -= box.evict(parcel.leased.id)
+            box.parcels[parcel.leased.id] = parcel
+        return box
+
+    def _took(self, parcel: HeldParcel, box: Box) -> None:
+        self.unwritten += 1
+        parcel.left -= 1
+        if not parcel.left:
+            box.emptied.append(parcel.leased.id)
+        if not box.ripe and (len(box) >= self._count or box.bytes >= BOX_BYTES_MAX):
+            box.ripe = True
+            self._ready.set()
+
+    async def _ripen(self) -> None:
+        """Boxes that wait for company do not wait for long: once or twice the age at most."""
+        while True:
+            await self._fresh.wait()
+            self._fresh.clear()
+            await self._clock.sleep(self._age_seconds)
+            for box in self._boxes.values():
+                box.ripe = True
+            self._ready.set()
+
+    async def _send_ripe(self) -> None:
+        while True:
+            shard = next(
+                (key for key, box in self._boxes.items() if box.ripe and key not in self._sending),
+                None,
+            )
+            if shard is None:
+                self._ready.clear()
+                await self._ready.wait()
+            else:
+                await self._send(shard, self._boxes.pop(shard))
+
+    async def _send(self, shard: ShardId, box: Box) -> int:
+        self._sending.add(shard)
+        try:
+            written = await self._until_answered(shard, box)
+        finally:
+            self._sending.discard(shard)
+            self._idle.set()
+            self.unwritten -= len(box)
+            self._ready.set()
+        self._conclude(box, written)
+        self._signals.flushed(len(written))
+        return len(written)
+
+    async def _until_answered(self, shard: ShardId, box: Box) -> set[RunId]:
+        while True:
+            try:
+                with self._telemetry.span("worker.finish", shard=shard) as span:
+                    span.expect_errors()  # the outage tells them, once
+                    written = await self._write(shard, box)
+                    span.add(runs=len(written))
+            except Unavailable as error:
+                self._outage.failed(error)
+                pause = full_jitter(
+                    self._outage.failures, first=PAUSE, most=PAUSE_MAX, roll=self._roll()
+                )
+                await self._clock.sleep(pause.total_seconds())
+            else:
+                self._outage.ended()
+                return written
+
+    async def _write(self, shard: ShardId, box: Box) -> set[RunId]:
+        written: set[RunId] = set()
+        fast = box.fast()
+        if fast.fences:
+            written = await self._finishing.succeeded(shard, fast, box.successes)
+        if box.endings:
+            written |= await self._finishing.otherwise(shard, box.slow(), box.endings)
+        if len(written) < len(box):
+            claims = [
+                (run, box.fence(parcel)) for run, parcel in box.outcomes() if run not in written
+            ]
+            written |= await self._finishing.ours(shard, claims)
+        return written
+
+    def _conclude(self, box: Box, written: set[RunId]) -> None:
+        for parcel in box.emptied:
+            self._held.remove(box.parcels[parcel])
+        if len(written) < len(box):
+            self._note_losses(box, written)
+            succeeded = sum(one.run in written for one in box.successes)
+        else:
+            succeeded = len(box.successes)
+        if succeeded:
+            self._runs.add(succeeded, outcome="succeeded")
+        for one in box.endings:
+            if one.run in written and one.state in FINAL:
+                self._runs.add(1, outcome=one.state.name.lower())
+
+    def _note_losses(self, box: Box, written: set[RunId]) -> None:
+        """Parcels of which nothing could be written: their lease ended under us."""
+        outcomes = box.outcomes()
+        alive = {parcel for run, parcel in outcomes if run in written}
+        for identifier in {parcel for _, parcel in outcomes} - alive:
+            parcel = box.parcels[identifier]
+            if not parcel.lost:
+                self._held.lose(parcel)
+                self._lost.add(kind="parcel")
+                self._telemetry.event(
+                    "worker.lease_lost", level="warning", parcel=str(identifier), found="finish"
+                )

@@ -1,0 +1,63 @@
+"""Which handlers a worker has, and how each of them wants to be run."""
+
+import inspect
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from betimes.domain.errors import Invalid
+from betimes.worker.context import Context
+
+Function = Callable[[Context], Any]
+Call = Callable[[Context], Coroutine[Any, Any, object]]
+
+
+class Kind(Enum):
+    """Where a handler runs."""
+
+    ASYNC = "async"
+    """On the event loop: for waiting, not for computing."""
+    THREAD = "thread"
+    """In a thread: for libraries that block."""
+    PROCESS = "process"
+    """In a process of its own: for computing, and for code that may die."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A function by name."""
+
+    name: str
+    kind: Kind
+    function: Function
+
+
+class Handlers:
+    """Names to handlers.
+
+    A handler takes a `Context` and returns None, bytes, anything JSON can hold, or an outcome
+    value such as `Failed` or `ctx.snooze(…)`. Raising is failing.
+    """
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Handler] = {}
+
+    def add(self, name: str, function: Function, *, kind: Kind | None = None) -> None:
+        """Register a function; a plain one runs in a thread unless it asks for a process."""
+        is_async = inspect.iscoroutinefunction(function)
+        chosen = kind or (Kind.ASYNC if is_async else Kind.THREAD)
+        if is_async != (chosen is Kind.ASYNC):
+            raise Invalid(f"expected handler {name!r} to suit {chosen.value}, got {function!r}")
+        if name in self._by_name:
+            raise Invalid(f"expected one handler of the name {name!r}, got a second")
+        if chosen is Kind.PROCESS and "<" in function.__qualname__:
+            raise Invalid(f"expected handler {name!r} to be importable, got {function!r}")
+        self._by_name[name] = Handler(name, chosen, function)
+
+    def get(self, name: str) -> Handler | None:
+        """The handler of that name."""
+        return self._by_name.get(name)
+
+    def __iter__(self) -> Iterator[Handler]:
+        return iter(self._by_name.values())

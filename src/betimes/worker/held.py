@@ -1,0 +1,96 @@
+"""The parcels this worker holds, and until when it may believe so.
+
+The database decides who holds a parcel. What is kept here only decides when to stop believing it:
+`trusted_until` counts from the moment the lease or its renewal was ASKED for, on the monotonic
+clock, so a slow answer can shorten the trust but never stretch it.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+
+from betimes.domain.ids import Fence, ParcelId
+from betimes.store.parcels import LeasedParcel, Renewed
+
+
+class HeldParcel:
+    """A leased parcel with what is left to do of it."""
+
+    __slots__ = ("leased", "left", "lost", "since", "trusted_until")
+
+    def __init__(
+        self, leased: LeasedParcel, *, left: int, since: float, trusted_until: float
+    ) -> None:
+        self.leased = leased
+        self.left = left
+        """Runs without an outcome."""
+        self.lost = False
+        self.since = since
+        self.trusted_until = trusted_until
+
+
+class HeldParcels:
+    """All of them, by id."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[ParcelId, HeldParcel] = {}
+        self._strays: dict[ParcelId, Renewed] = {}
+        self.empty = asyncio.Event()
+        self.empty.set()
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[HeldParcel]:
+        return iter(list(self._by_id.values()))
+
+    def add(self, parcel: HeldParcel) -> None:
+        """Take note of a new lease; an older one of the same parcel can only have been lost."""
+        before = self._by_id.get(parcel.leased.id)
+        if before is not None:
+            before.lost = True
+        self._by_id[parcel.leased.id] = parcel
+        self.empty.clear()
+
+    def remove(self, parcel: HeldParcel) -> None:
+        """It is done, or gone; a newer lease of the same parcel stays."""
+        if self._by_id.get(parcel.leased.id) is parcel:
+            del self._by_id[parcel.leased.id]
+        if not self._by_id:
+            self.empty.set()
+
+    def lose(self, parcel: HeldParcel) -> None:
+        """Somebody else has it, or may have: nothing of it is reported any more."""
+        parcel.lost = True
+        self.remove(parcel)
+
+    def renewed(
+        self, answer: Iterable[Renewed], *, asked_at: float, trust: float
+    ) -> list[HeldParcel]:
+        """Learn from a heartbeat; returns the parcels that turned out to be lost.
+
+        A parcel that we held before the question was asked and that is not in the answer is no
+        longer ours. One that came later says nothing.
+        """
+        fences: dict[ParcelId, Fence] = {lease.id: lease.fence for lease in answer}
+        lost: list[HeldParcel] = []
+        for parcel in self:
+            if fences.get(parcel.leased.id) == parcel.leased.fence:
+                parcel.trusted_until = max(parcel.trusted_until, asked_at + trust)
+            elif parcel.since < asked_at:
+                lost.append(parcel)
+        return lost
+
+    def strays(self, answer: Iterable[Renewed]) -> list[Renewed]:
+        """Leases in our name that we do not know of, twice in a row: their grant got lost.
+
+        Seen once it may be a lease whose answer is on its way. Nobody would work on such a parcel
+        while the heartbeat keeps it, so it has to be given back.
+        """
+        unknown = {lease.id: lease for lease in answer if lease.id not in self._by_id}
+        again = [lease for lease in unknown.values() if self._strays.get(lease.id) == lease]
+        self._strays = unknown
+        return again
+
+    def untrusted(self, now: float) -> list[HeldParcel]:
+        """Parcels whose lease may have run out."""
+        return [parcel for parcel in self._by_id.values() if parcel.trusted_until <= now]

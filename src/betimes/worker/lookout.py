@@ -1,0 +1,201 @@
+"""When to claim, and from whom.
+
+Where work may wait is told by hints and, because they may get lost, by a poll. Several claims may
+be under way at once, each with places reserved for it: the database leases while we execute.
+
+A parcel whose workers died repeatedly is a suspect. It is leased only when nothing else is held,
+and nothing else is leased while it is held: whatever dies then, dies of it. So that a busy worker
+does not leave suspects for ever, it now and then stops claiming for a moment to become empty.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+from betimes.config.settings import WorkerSettings
+from betimes.domain.clock import Clock
+from betimes.domain.errors import Unavailable
+from betimes.domain.ids import to_ms
+from betimes.domain.parcel import RUNS_MAX
+from betimes.rhythm import DatabaseTime, Stopping, first_of, full_jitter
+from betimes.store.parcels import Parcels, Source
+from betimes.telemetry import Outage, Telemetry
+from betimes.worker.claim import Claims
+from betimes.worker.finish import Reporter
+from betimes.worker.held import HeldParcels
+from betimes.worker.hints import Board, Hint, read_hint
+from betimes.worker.pick import Pair, credit, pick
+from betimes.worker.slots import Slots
+
+CLAIM_RUNS_MAX = 4 * RUNS_MAX
+"""Most runs of one claim: enough to amortise it, few enough to leave some to others."""
+UNWRITTEN_MAX = 32 * RUNS_MAX
+"""With so many outcomes waiting to be written, no more work is taken on."""
+LINGER_SECONDS = 0.005
+"""How long to wait for more free places before claiming for a few."""
+SUSPECTS_EVERY_SECONDS = 2.0
+EMPTYING_SECONDS = 0.5
+SOURCES_MAX = 1_000
+PAUSE, PAUSE_MAX = timedelta(milliseconds=50), timedelta(seconds=2)
+
+
+class Lookout:
+    """Keeps the places filled."""
+
+    def __init__(
+        self,
+        *,
+        parcels: Parcels,
+        claims: Claims,
+        held: HeldParcels,
+        slots: Slots,
+        reporter: Reporter,
+        clock: Clock,
+        time: DatabaseTime,
+        settings: WorkerSettings,
+        telemetry: Telemetry,
+        roll: Callable[[], float],
+        nudge: asyncio.Event,
+    ) -> None:
+        self._parcels = parcels
+        self._claims = claims
+        self._held = held
+        self._slots = slots
+        self._reporter = reporter
+        self._clock = clock
+        self._time = time
+        self._poll_every = settings.poll_every.total_seconds()
+        self._telemetry = telemetry
+        self._roll = roll
+        self._nudge = nudge
+        self._queues = None if "*" in settings.queues else settings.queues
+        self._board = Board(None if self._queues is None else frozenset(self._queues))
+        self._served: dict[Pair, float] = {}
+        self._outage = Outage(duty="worker.claim", telemetry=telemetry)
+        self._hints = telemetry.counter("betimes_hints_total")
+        self._poll_at = self._suspects_at = clock.monotonic()
+        self._claimed_at = self._emptying_until = float("-inf")
+        self._blocked_until = float("-inf")
+        self._suspects: list[Source] = []
+        self._alone = False
+
+    def hear(self, channel: str, payload: str) -> None:
+        """Take a hint; an empty one says that some may have been missed."""
+        self._hints.add(channel=channel)
+        if not payload:
+            self._poll_at = self._clock.monotonic()
+            self._nudge.set()
+        elif (hint := read_hint(payload)) is not None:
+            self.expect(hint)
+
+    def expect(self, hint: Hint) -> None:
+        """Look there then."""
+        if self._board.note(hint):
+            self._nudge.set()
+
+    async def run(self, stopping: Stopping, *, loops: int) -> None:
+        """Claim until stopping is requested; returns when no claim is under way."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(loops):
+                group.create_task(self._loop(stopping), name=f"worker.claim {number}")
+
+    async def tick(self) -> int:
+        """One claim, if there is room for it and reason to expect something; runs leased."""
+        try:
+            leased = await self._tick()
+        except Unavailable as error:
+            self._outage.failed(error)
+            pause = full_jitter(
+                self._outage.failures, first=PAUSE, most=PAUSE_MAX, roll=self._roll()
+            )
+            self._blocked_until = self._clock.monotonic() + pause.total_seconds()
+            return 0
+        self._outage.ended()
+        return leased
+
+    async def _loop(self, stopping: Stopping) -> None:
+        while not stopping.requested:
+            self._nudge.clear()
+            if not await self.tick():
+                pause = self._clock.sleep(self._pause())
+                await first_of(self._nudge.wait(), stopping.wait(), pause)
+
+    async def _tick(self) -> int:
+        now = self._clock.monotonic()
+        if now < self._blocked_until:
+            return 0
+        if now >= self._poll_at:
+            await self._poll(now)
+        if now >= self._suspects_at:
+            await self._look_for_suspects(now)
+        if self._stays_quiet(now):
+            return await self._take_suspect()
+        return await self._take() if self._has_room(now) else 0
+
+    async def _take(self) -> int:
+        now_ms = to_ms(self._time.now())
+        due = self._board.due(now_ms)
+        source = pick(due, self._served)
+        if source is None:
+            return 0
+        places = self._slots.reserve(CLAIM_RUNS_MAX)
+        self._claimed_at = self._clock.monotonic()
+        # It goes to the end of the line at once, so that a second claim asks elsewhere.
+        self._board.served(source, now_ms=now_ms, drained=False)
+        leased = await self._claims.take(source, places)
+        self._served = credit(self._served, source, leased, due=due)
+        if leased < places:
+            self._board.served(source, now_ms=now_ms, drained=True)
+        return leased
+
+    def _has_room(self, now: float) -> bool:
+        free = self._slots.free
+        patient = now - self._claimed_at >= LINGER_SECONDS
+        return (
+            free >= self._slots.enough or (free > 0 and patient)
+        ) and self._reporter.unwritten < UNWRITTEN_MAX
+
+    async def _poll(self, now: float) -> None:
+        self._poll_at = now + self._poll_every
+        if not self._time.known:
+            self._time.observe(await self._parcels.read_clock())
+        self._board.found(await self._find(suspects=False))
+
+    async def _look_for_suspects(self, now: float) -> None:
+        self._suspects_at = now + SUSPECTS_EVERY_SECONDS
+        self._suspects = await self._find(suspects=True)
+        if self._suspects:
+            self._emptying_until = now + EMPTYING_SECONDS
+
+    async def _find(self, *, suspects: bool) -> list[Source]:
+        return await self._parcels.find_waiting(
+            queues=self._queues, suspects=suspects, now=self._clock.stated(), most=SOURCES_MAX
+        )
+
+    def _stays_quiet(self, now: float) -> bool:
+        """Whether nothing ordinary may be leased: a suspect is here, or about to be."""
+        if self._alone and self._is_empty():
+            self._alone = False
+        return self._alone or (bool(self._suspects) and now < self._emptying_until)
+
+    def _is_empty(self) -> bool:
+        return self._slots.idle and not len(self._held)
+
+    async def _take_suspect(self) -> int:
+        if self._alone or not self._is_empty():
+            return 0
+        source = self._suspects.pop(0)
+        self._alone = True
+        return await self._claims.take(source, self._slots.reserve(CLAIM_RUNS_MAX), suspects=True)
+
+    def _pause(self) -> float:
+        """How long there is nothing to do unless somebody nudges."""
+        now = self._clock.monotonic()
+        times = [self._poll_at, self._suspects_at]
+        if self._alone or self._suspects:
+            times.append(now + LINGER_SECONDS)
+        next_ms = self._board.next_ms()
+        if next_ms is not None and self._slots.free:
+            wait = (next_ms - to_ms(self._time.now())) / 1000
+            times.append(now + (wait if wait > 0 else LINGER_SECONDS))
+        return max(min(times), self._blocked_until, now) - now

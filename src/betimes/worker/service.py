@@ -1,0 +1,264 @@
+"""The worker, put together: leases parcels, executes runs, reports outcomes."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Protocol
+
+from betimes.config.settings import WorkerSettings
+from betimes.domain.clock import Clock
+from betimes.domain.errors import Unavailable
+from betimes.domain.ids import TAIL_BYTES, ParcelId, WorkerId, random_ids, to_ms
+from betimes.rhythm import DatabaseTime, Stopping
+from betimes.store.database import Database
+from betimes.store.finish import Finishing
+from betimes.store.parcels import Parcels
+from betimes.store.specs import Specs
+from betimes.telemetry import Telemetry
+from betimes.worker.beside import run_beside
+from betimes.worker.claim import Claims
+from betimes.worker.drain import drain
+from betimes.worker.execute import Executor
+from betimes.worker.finish import Reporter
+from betimes.worker.handlers import Handlers, Kind
+from betimes.worker.heartbeat import Answer, Heartbeat, Pulse
+from betimes.worker.held import HeldParcel, HeldParcels
+from betimes.worker.lookout import CLAIM_RUNS_MAX, Lookout
+from betimes.worker.plans import Plans, on_the_loop
+from betimes.worker.processes import Processes
+from betimes.worker.signals import NO_SIGNALS, WorkerSignals
+from betimes.worker.slots import Slots
+from betimes.worker.threads import Threads
+from betimes.worker.watch import Watch
+
+CLAIMS_AT_ONCE = 2
+SENDERS = 2
+"""As many boxes on their way as there are connections for them."""
+
+OpenDatabase = Callable[[], AbstractAsyncContextManager[Database]]
+Hear = Callable[[str, str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chance:
+    """Dice and entropy, owned by `app`."""
+
+    roll: Callable[[], float]
+    entropy: Callable[[int], bytes]
+
+
+class Parts:
+    """Everything a worker consists of, wired; tests crank the parts by hand."""
+
+    def __init__(
+        self,
+        *,
+        worker: WorkerId,
+        database: Database,
+        handlers: Handlers,
+        clock: Clock,
+        chance: Chance,
+        settings: WorkerSettings,
+        telemetry: Telemetry,
+        group: asyncio.TaskGroup,
+        signals: WorkerSignals = NO_SIGNALS,
+    ) -> None:
+        self._chance = chance
+        self.time = DatabaseTime(clock=clock)
+        self.pulse = Pulse(clock)
+        self.held = HeldParcels()
+        self.parcels = Parcels(database, worker)
+        nudge = asyncio.Event()
+        enough = max(1, min(CLAIM_RUNS_MAX, settings.slots) // 4)
+        self.slots = Slots(settings.slots, enough=enough, nudge=nudge)
+        self.threads = Threads(settings.threads, freed=self.slots.release)
+        self.processes = Processes(settings.processes)
+        self.plans = Plans(
+            specs=Specs(database),
+            handlers=handlers,
+            ways={Kind.ASYNC: on_the_loop, Kind.THREAD: self.threads, Kind.PROCESS: self.processes},
+        )
+        self.reporter = Reporter(
+            finishing=Finishing(database, worker),
+            held=self.held,
+            clock=clock,
+            settings=settings,
+            telemetry=telemetry,
+            roll=chance.roll,
+            signals=signals,
+        )
+        self.executor = Executor(
+            reporter=self.reporter,
+            slots=self.slots,
+            clock=clock,
+            time=self.time,
+            telemetry=telemetry,
+            group=group,
+            roll=chance.roll,
+            new_parcel_id=self._new_parcel_id,
+            signals=signals,
+        )
+        self.claims = Claims(
+            parcels=self.parcels,
+            plans=self.plans,
+            held=self.held,
+            slots=self.slots,
+            executor=self.executor,
+            reporter=self.reporter,
+            clock=clock,
+            time=self.time,
+            settings=settings,
+            telemetry=telemetry,
+            signals=signals,
+        )
+        self.lookout = Lookout(
+            parcels=self.parcels,
+            claims=self.claims,
+            held=self.held,
+            slots=self.slots,
+            reporter=self.reporter,
+            clock=clock,
+            time=self.time,
+            settings=settings,
+            telemetry=telemetry,
+            roll=chance.roll,
+            nudge=nudge,
+        )
+        self.watch = Watch(
+            parcels=self.parcels,
+            held=self.held,
+            running=self.executor.running,
+            pulse=self.pulse,
+            clock=clock,
+            time=self.time,
+            settings=settings,
+            telemetry=telemetry,
+            signals=signals,
+        )
+
+    def close(self) -> None:
+        """End threads and processes that wait for work."""
+        self.threads.close()
+        self.processes.close()
+
+    def _new_parcel_id(self, parcel: HeldParcel) -> ParcelId:
+        entropy = self._chance.entropy(TAIL_BYTES)
+        (identifier,) = random_ids(to_ms(self.time.now()), parcel.leased.shard, entropy)
+        return ParcelId(identifier)
+
+
+class Listens(Protocol):
+    """Something that tells hints until it is cancelled."""
+
+    async def run(self) -> None:
+        """Listen."""
+        ...
+
+
+class Worker:
+    """A role: runs until stopping is requested, then drains.
+
+    `open_database` makes a database for the heartbeat, on the event loop of the heartbeat's thread.
+    `listen` makes what tells hints; without one there are only polls.
+    """
+
+    def __init__(
+        self,
+        *,
+        worker: WorkerId,
+        database: Database,
+        open_database: OpenDatabase,
+        handlers: Handlers,
+        clock: Clock,
+        chance: Chance,
+        settings: WorkerSettings,
+        drain_timeout: timedelta,
+        telemetry: Telemetry,
+        listen: Callable[[Hear], Listens | None] = lambda _: None,
+        signals: WorkerSignals = NO_SIGNALS,
+    ) -> None:
+        self._worker = worker
+        self._database = database
+        self._open_database = open_database
+        self._handlers = handlers
+        self._clock = clock
+        self._chance = chance
+        self._settings = settings
+        self._drain_timeout = drain_timeout
+        self._telemetry = telemetry
+        self._listen = listen
+        self._signals = signals
+
+    async def run(self, stopping: Stopping) -> None:
+        """Work until asked to stop; then finish or give back what is held."""
+        async with asyncio.TaskGroup() as group:
+            parts = self._parts(group)
+            helpers = [group.create_task(work, name=name) for name, work in self._helpers(parts)]
+            try:
+                await parts.lookout.run(stopping, loops=CLAIMS_AT_ONCE)
+                await drain(
+                    parcels=parts.parcels,
+                    held=parts.held,
+                    running=parts.executor.running,
+                    reporter=parts.reporter,
+                    clock=self._clock,
+                    telemetry=self._telemetry,
+                    patience=self._drain_timeout,
+                )
+            finally:
+                for helper in helpers:
+                    helper.cancel()
+                parts.close()
+
+    def _parts(self, group: asyncio.TaskGroup) -> Parts:
+        return Parts(
+            worker=self._worker,
+            database=self._database,
+            handlers=self._handlers,
+            clock=self._clock,
+            chance=self._chance,
+            settings=self._settings,
+            telemetry=self._telemetry,
+            group=group,
+            signals=self._signals,
+        )
+
+    def _helpers(self, parts: Parts) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+        helpers = [
+            ("worker.report", parts.reporter.run(senders=SENDERS)),
+            ("worker.deadlines", parts.executor.running.run()),
+            ("worker.watch", parts.watch.run()),
+            ("worker.heartbeat", self._beat_beside(parts)),
+        ]
+        if (ear := self._listen(parts.lookout.hear)) is not None:
+            helpers.append(("worker.listen", ear.run()))
+        return helpers
+
+    async def _beat_beside(self, parts: Parts) -> None:
+        main = asyncio.get_running_loop()
+
+        def hear(answer: Answer) -> None:
+            main.call_soon_threadsafe(parts.watch.hear, answer)
+
+        async def live() -> None:
+            while True:
+                try:
+                    await self._beat(parts, hear)
+                except Unavailable as fault:
+                    hear(Answer(self._clock.monotonic(), [], fault=fault))
+                    await self._clock.sleep(self._settings.heartbeat_every.total_seconds())
+
+        await run_beside(live, name="betimes-heartbeat")
+
+    async def _beat(self, parts: Parts, hear: Callable[[Answer], None]) -> None:
+        async with self._open_database() as database:
+            await Heartbeat(
+                parcels=Parcels(database, self._worker),
+                pulse=parts.pulse,
+                clock=self._clock,
+                every=self._settings.heartbeat_every,
+                ttl=self._settings.lease_ttl,
+                hear=hear,
+            ).run()

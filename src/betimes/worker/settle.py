@@ -1,0 +1,95 @@
+"""From outcomes to what is written: pure."""
+
+from datetime import datetime
+from typing import Any, assert_never
+
+from betimes.domain.failure import fingerprint, to_json
+from betimes.domain.ids import ParcelId
+from betimes.domain.outcome import Outcome, Succeeded, facts_of, kind_of
+from betimes.domain.retry import Effort, Finish, Retry, decide
+from betimes.domain.states import RunState, Trigger
+from betimes.store.finish import Again, Attempted, DeadLetter, Ending, Follow
+from betimes.store.parcels import LeasedParcel, WantedRun
+from betimes.worker.plans import Plan
+
+START_DEADLINE_PASSED = "START_DEADLINE_PASSED"
+RUN_CANCELLED = "RUN_CANCELLED"
+
+
+def settle(
+    outcome: Outcome,
+    *,
+    run: WantedRun,
+    parcel: LeasedParcel,
+    plan: Plan,
+    started_at: datetime,
+    now: datetime,
+    roll: float,
+    parcel_id: ParcelId,
+) -> Ending:
+    """What to write after an attempt. `parcel_id` names the parcel of a retry, if there is one."""
+    attempt = run.attempt + 1
+    effort = Effort(attempt, run.first_started_at or started_at)
+    decision = decide(outcome, effort, plan.spec.retry, now, roll)
+    error = facts_of(outcome)
+    again: Again | None = None
+    match decision:
+        case Retry(at=at, counts=counts, reason=reason):
+            state, again = RunState.RETRY_WAIT, Again(parcel_id, at)
+            attempt = attempt if counts else run.attempt
+        case Finish(state=state, reason=reason):
+            pass
+        case _:
+            assert_never(decision)
+    return Ending(
+        **_whose(run, parcel, plan),
+        state=state,
+        attempt=attempt,
+        started_at=started_at,
+        ended_at=now,
+        result=outcome.result if isinstance(outcome, Succeeded) else None,
+        error=None if error is None else to_json(error),
+        reason=reason or None,
+        attempted=None
+        if error is None
+        else Attempted(kind_of(outcome), again.visible_at if again else None),
+        dead=DeadLetter(fingerprint(error), reason) if state is RunState.DEAD else None,
+        again=again,
+        follow=None if again else follow_of(run, plan, now),
+    )
+
+
+def unstarted(
+    run: WantedRun, parcel: LeasedParcel, plan: Plan, *, state: RunState, reason: str, now: datetime
+) -> Ending:
+    """What to write for a run that is over before it began."""
+    return Ending(
+        **_whose(run, parcel, plan),
+        state=state,
+        attempt=run.attempt,
+        started_at=None,
+        ended_at=now,
+        reason=reason,
+        follow=follow_of(run, plan, now),
+    )
+
+
+def follow_of(run: WantedRun, plan: Plan, now: datetime) -> Follow | None:
+    """The next fire of a job with a fixed delay: the one schedule that counts from the end."""
+    delay = plan.spec.fixed_delay
+    if delay is None or run.job is None or run.revision is None or run.trigger != Trigger.SCHEDULE:
+        return None
+    return Follow(run.job, run.revision, now + delay)
+
+
+def _whose(run: WantedRun, parcel: LeasedParcel, plan: Plan) -> dict[str, Any]:
+    return {
+        "run": run.id,
+        "parcel": parcel.id,
+        "fence": parcel.fence,
+        "tenant": parcel.tenant,
+        "queue": parcel.queue,
+        "priority": parcel.priority,
+        "job": run.job,
+        "handler": plan.handler,
+    }

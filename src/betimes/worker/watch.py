@@ -1,0 +1,121 @@
+"""What the main loop makes of heartbeats: whom to believe, whom to stop, what to give back."""
+
+from collections.abc import Iterable
+
+from betimes.config.settings import WorkerSettings
+from betimes.domain.clock import Clock
+from betimes.domain.errors import Unavailable
+from betimes.domain.ids import RunId, ShardId
+from betimes.rhythm import DatabaseTime, beat
+from betimes.store.parcels import Parcels, Renewed
+from betimes.telemetry import Outage, Telemetry
+from betimes.worker.claim import trust_seconds
+from betimes.worker.heartbeat import Answer, Pulse
+from betimes.worker.held import HeldParcel, HeldParcels
+from betimes.worker.running import Runnings, Stop
+from betimes.worker.signals import NO_SIGNALS, WorkerSignals
+
+LOOKS_PER_HEARTBEAT = 5
+
+
+class Watch:
+    """Stops work whose lease is gone or doubtful, and work that somebody wants ended."""
+
+    def __init__(
+        self,
+        *,
+        parcels: Parcels,
+        held: HeldParcels,
+        running: Runnings,
+        pulse: Pulse,
+        clock: Clock,
+        time: DatabaseTime,
+        settings: WorkerSettings,
+        telemetry: Telemetry,
+        signals: WorkerSignals = NO_SIGNALS,
+    ) -> None:
+        self._parcels = parcels
+        self._held = held
+        self._running = running
+        self._pulse = pulse
+        self._clock = clock
+        self._time = time
+        self._every = settings.heartbeat_every
+        self._trust = trust_seconds(settings.lease_ttl)
+        self._telemetry = telemetry
+        self._signals = signals
+        self._strays: list[Renewed] = []
+        self._heartbeats = Outage(duty="worker.heartbeat", telemetry=telemetry)
+        self._questions = Outage(duty="worker.watch", telemetry=telemetry)
+        self._lost = telemetry.counter("betimes_lease_lost_total")
+
+    def hear(self, answer: Answer) -> None:
+        """Learn from a heartbeat. Called on the main loop."""
+        if answer.fault is not None:
+            self._heartbeats.failed(answer.fault)
+            return
+        self._heartbeats.ended()
+        if answer.told is not None:
+            self._time.observe(answer.told)
+        lost = self._held.renewed(answer.renewed, asked_at=answer.asked_at, trust=self._trust)
+        self._lose(parcel for parcel in lost if parcel.left)
+        self._strays += self._held.strays(answer.renewed)
+        self._signals.heard(len(answer.renewed))
+
+    async def run(self) -> None:
+        """Look after the work until cancelled; the sign of life is left here, on the main loop."""
+        async for turn in beat(self._clock, every=self._every / LOOKS_PER_HEARTBEAT):
+            self._pulse.note()
+            self._lose(self._held.untrusted(self._clock.monotonic()))
+            if turn % LOOKS_PER_HEARTBEAT == 0:
+                await self.tick()
+
+    async def tick(self) -> int:
+        """One look at what is under way; how many attempts were stopped. Tests call this."""
+        self._lose(self._held.untrusted(self._clock.monotonic()))
+        try:
+            with self._telemetry.span("worker.watch") as span:
+                span.expect_errors()  # the outage tells them, once
+                stopped = await self._stop_unwanted()
+                await self._give_back_strays()
+                span.add(stopped=stopped)
+        except Unavailable as error:
+            self._questions.failed(error)
+            return 0
+        self._questions.ended()
+        return stopped
+
+    def _lose(self, parcels: Iterable[HeldParcel]) -> None:
+        """Stop believing in leases: what runs under them is stopped and not reported."""
+        for parcel in parcels:
+            self._held.lose(parcel)
+            self._lost.add(kind="parcel")
+            self._telemetry.event(
+                "worker.lease_lost",
+                level="warning",
+                parcel=str(parcel.leased.id),
+                found="heartbeat",
+            )
+        for running in self._running:
+            if running.parcel.lost:
+                self._running.stop(running, Stop.LOST)
+
+    async def _stop_unwanted(self) -> int:
+        by_shard: dict[ShardId, list[RunId]] = {}
+        for running in self._running:
+            if running.stop is None:
+                by_shard.setdefault(running.parcel.leased.shard, []).append(running.run.id)
+        stopped = 0
+        for shard, runs in by_shard.items():
+            for run in await self._parcels.cancelled(shard, runs):
+                found = self._running.get(RunId(run))
+                if found is not None:
+                    self._running.stop(found, Stop.CANCEL)
+                    stopped += 1
+        return stopped
+
+    async def _give_back_strays(self) -> None:
+        strays, self._strays = self._strays, []
+        for stray in strays:
+            await self._parcels.give_back(stray.shard, [(stray.id, stray.fence)])
+            self._telemetry.event("worker.stray", level="warning", parcel=str(stray.id))
