@@ -1,10 +1,10 @@
 """Recurrence rules: examples of RFC 5545, zones, exceptions, refusals."""
 
 import pytest
-from facts import parse, utc
 
 from betimes.domain.errors import BadSchedule, NeverFires, TooLarge
 from betimes.schedule import fire_times
+from facts_kit import parse, utc
 
 NEW_YORK = "America/New_York"
 
