@@ -40,8 +40,10 @@ def rules(draw: st.DrawFn) -> str:
     if frequency != "WEEKLY":
         maybe("BYMONTHDAY", numbers(1, 2, 13, 15, 28, 29, 30, 31, -1, -2, -31))
     if frequency == "MONTHLY" or (frequency == "YEARLY" and "BYWEEKNO" not in parts):
-        numbered = [f"{nth}{day}" for nth in ("", "1", "2", "-1", "5") for day in WEEKDAYS]
-        maybe("BYDAY", st.lists(st.sampled_from(numbered), min_size=1, max_size=3).map(",".join))
+        # All numbered or none: dateutil reads a mixture as "both", against the RFC.
+        numbered = [f"{nth}{day}" for nth in ("1", "2", "-1", "5") for day in WEEKDAYS]
+        choices = draw(st.sampled_from([numbered, WEEKDAYS]))
+        maybe("BYDAY", st.lists(st.sampled_from(choices), min_size=1, max_size=3).map(",".join))
     else:
         maybe("BYDAY", st.lists(st.sampled_from(WEEKDAYS), min_size=1, max_size=3).map(",".join))
     maybe("BYHOUR", numbers(0, 2, 9, 17, 23), 4)
