@@ -25,7 +25,7 @@ from betimes.domain.ids import TenantId, random_ids, to_ms
 from betimes.domain.job import Definition
 from betimes.domain.run import NewRun
 from betimes.ops import Desk, NewJob, create_job, create_jobs, enqueue_runs
-from betimes.ops.group import EnqueueGroup
+from betimes.ops.group import Group, job_group, run_group
 from betimes.schedule import parse
 from betimes.store.database import Database
 from betimes.store.hints import NoHints
@@ -70,8 +70,9 @@ async def measure(seconds: float, batch: int) -> None:
             await part("bulk runs, 1 caller", lambda _: bulk(desk, batch), 1, seconds),
             await part("bulk runs, 2 callers", lambda _: bulk(desk, batch), 2, seconds),
             await part("bulk runs, 4 callers", lambda _: bulk(desk, batch), 4, seconds),
-            await grouped(desk, 50, seconds),
-            await part("jobs one by one, 50 callers", lambda _: one_job(desk), 50, seconds),
+            await grouped("single runs", run_group(desk), a_run(), 50, seconds),
+            await grouped("single jobs", job_group(desk), a_job(), 50, seconds),
+            await part("jobs without a group, 50 callers", lambda _: one_job(desk), 50, seconds),
             await part("jobs in bulk, 2 callers", lambda _: many_jobs(desk, batch), 2, seconds),
         ]
         after = await rate(lambda place: copy_runs(copy, place, batch), 2, seconds)
@@ -110,23 +111,25 @@ async def rate(step: Step, workers: int, seconds: float) -> float:
     return made / (perf_counter() - began)
 
 
-async def grouped(desk: Desk, callers: int, seconds: float) -> dict[str, Any]:
-    """Single runs by many callers through the group, with the time each one waits."""
-    group, waits = EnqueueGroup(desk=desk), list[float]()
+async def grouped(
+    name: str, group: Group[Any, Any], asked: object, callers: int, seconds: float
+) -> dict[str, Any]:
+    """Single requests by many callers through a group, with the time each one waits."""
+    waits = list[float]()
 
     async def one(_: int) -> int:
         began = perf_counter()
-        await group.enqueue(TENANT, NewRun(handler="noop", payload=PAYLOAD))
+        await group.ask(TENANT, asked)
         waits.append(perf_counter() - began)
         return 1
 
     async with asyncio.TaskGroup() as tasks:
         loop = tasks.create_task(group.run())
-        figure = await part(f"single runs, {callers} callers", one, callers, seconds)
+        figure = await part(f"{name}, {callers} callers", one, callers, seconds)
         loop.cancel()
     cuts = quantiles(waits, n=100)
     return figure | {
-        "runs_per_commit": round(len(waits) / group.commits, 1),
+        "per_commit": round(len(waits) / group.commits, 1),
         "p50_ms": round(cuts[49] * 1000, 2),
         "p99_ms": round(cuts[98] * 1000, 2),
     }
@@ -138,6 +141,16 @@ async def bulk(desk: Desk, batch: int) -> int:
         desk, TENANT, [NewRun(handler="noop", payload=PAYLOAD) for _ in range(batch)]
     )
     return batch
+
+
+def a_run() -> NewRun:
+    """Ad-hoc work, due now."""
+    return NewRun(handler="noop", payload=PAYLOAD)
+
+
+def a_job() -> NewJob:
+    """A job that fires daily."""
+    return NewJob(definition=DAILY)
 
 
 async def one_job(desk: Desk) -> int:
