@@ -213,4 +213,4 @@ async def reap(database: Database, now: datetime) -> int:
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
-__all__ = ["Context"]
+
