@@ -132,10 +132,7 @@ async def drain(
         chance=Chance(roll=dice.roll, entropy=dice.entropy),
         settings=WorkerSettings(slots=options.slots),
         drain_timeout=timedelta(seconds=5),
-        telemetry=Telemetry(
-            clock=clock,
-            handlers=[lambda e: print(e, file=sys.stderr) if e.level != "debug" else None],
-        ),
+        telemetry=Telemetry(clock=clock),
         signals=WorkerSignals(flushed=flushed),
     )
     python, postgres, began = process_time(), postgres_seconds(server), perf_counter()
@@ -269,9 +266,9 @@ async def a_server(shards: int) -> AsyncIterator[EmbeddedPostgres]:
     """A durable PostgreSQL of our own, migrated, gone afterwards."""
     clock, dice = SystemClock(), Dice()
     with tempfile.TemporaryDirectory(prefix="betimes-bench-") as folder:
-        Path(folder).chmod(0o711)
+        os.chmod(folder, 0o711)  # noqa: PTH101, S103 -- the account of the server must get through
         server = EmbeddedPostgres(
-            data=Path(folder) / "server",
+            data=Path(folder, "server"),
             clock=clock,
             password_factory=dice.secret,
             binaries=find_binaries(None),
