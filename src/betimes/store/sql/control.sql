@@ -3,7 +3,7 @@
 
 -- name: find_parcelled :many
 -- Runs of one job that parcels of its tenant hold and that are not over.
--- Index: runs_pkey
+-- Index: runs_job_idx
 -- Returns: id uuid
 SELECT runs.id
   FROM betimes.parcels CROSS JOIN LATERAL unnest(parcels.run_ids) AS held (run_id)
