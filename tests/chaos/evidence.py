@@ -182,6 +182,8 @@ def _witnessed(stage: Stage, history: History) -> None:
 
 
 def _refusals(stage: Stage, history: History) -> None:
+    history.coordinator_refusals = stage.refused
+    history.stale_accepted = list(stage.accepted)
     for event in stage.events():
         if event.get("event") == "shard.lost" and event.get("why") in REFUSED_OWNER:
             history.coordinator_refusals += 1

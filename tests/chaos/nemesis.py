@@ -4,9 +4,17 @@ import asyncio
 import os
 import signal
 import time
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
+from betimes.config.settings import DatabaseSettings
+from betimes.domain.ids import NodeId
 from betimes.embedded.process import signal_postmaster
+from betimes.store.database import Database
+from betimes.store.publish import Batch, Publishing
+from betimes.store.shards import Claim, Shards
 from chaos.stage import TAKEOVER_SECONDS, TTL, NodeProcess, Stage
+from embedded_kit import RealClock
 
 COMMIT = b"COMMIT"
 ANY_STATEMENT = b"__asyncpg_stmt_"
@@ -17,6 +25,7 @@ class Nemesis:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
+        self._claims: list[Claim] = []
 
     async def kill(self, name: str) -> None:
         """kill -9; the service manager comes late enough for a takeover to be needed."""
@@ -25,6 +34,7 @@ class Nemesis:
         node.send(signal.SIGKILL)
         await asyncio.sleep(TAKEOVER_SECONDS + 0.5 if node.kind == "coordinator" else 1.0)
         self._stage.note(f"kill {node.kind}", name, began_at, **more)
+        await self._send_late(more)
         self._stage.start(name)
 
     async def freeze(self, name: str, seconds: float = TAKEOVER_SECONDS + 0.5) -> None:
@@ -32,6 +42,7 @@ class Nemesis:
         node, began_at, more = await self._begin(name)
         node.send(signal.SIGSTOP)
         await asyncio.sleep(seconds)
+        await self._send_late(more)
         node.send(signal.SIGCONT)
         self._stage.note(f"freeze {node.kind}", name, began_at, **more)
 
@@ -40,6 +51,7 @@ class Nemesis:
         node, began_at, more = await self._begin(name)
         node.proxy.change(half_open=True)
         await asyncio.sleep(seconds)
+        await self._send_late(more)
         node.proxy.heal()
         self._stage.note(f"cut {node.kind}", name, began_at, **more)
 
@@ -95,12 +107,37 @@ class Nemesis:
             node.ear.change(refuse=True)
             node.ear.reset_all()
 
+    async def _send_late(self, more: dict[str, object]) -> None:
+        """What the old owner had on its way arrives now: renewals and commits of its epoch."""
+        owner, claims = more.get("owner"), self._claims
+        if not isinstance(owner, UUID):
+            return
+        database = await Database.open(
+            DatabaseSettings(), dsn=self._stage.dsn, clock=RealClock(), roll=lambda: 0.5
+        )
+        try:
+            far = datetime.now(UTC) + timedelta(hours=1)
+            node, ttl = NodeId(owner), timedelta(hours=1)
+            for claim in claims:
+                still, _ = await Shards(database, node).renew([(claim, far)], ttl=ttl, now=None)
+                lost = await Publishing(database, node).publish([Batch(claim, far, [])])
+                if still or not lost:
+                    self._stage.accepted.append(f"{claim} of {owner} after a takeover")
+                else:
+                    self._stage.refused += 2
+        finally:
+            await database.close()
+
     async def _begin(self, name: str) -> tuple[NodeProcess, float, dict[str, object]]:
         node = self._stage.nodes[name]
         more: dict[str, object] = {}
         if node.kind == "coordinator":
             owner = await self._stage.owner(name)
-            more = {"owner": owner, "shards": await self._stage.shards_of(owner)}
+            rows = await self._stage.fetch(
+                "SELECT shard, epoch FROM betimes.shards WHERE owner = $1", owner
+            )
+            self._claims = [Claim(row["shard"], row["epoch"]) for row in rows]
+            more = {"owner": owner, "shards": tuple(row["shard"] for row in rows)}
         return node, time.time(), more
 
     async def _until_back(self) -> None:

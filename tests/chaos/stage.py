@@ -80,6 +80,8 @@ class Stage:
     nodes: dict[str, NodeProcess] = field(default_factory=dict)
     faults: list[FaultFact] = field(default_factory=list)
     returned_at: float = 0.0
+    refused: int = 0
+    accepted: list[str] = field(default_factory=list)
 
     @property
     def witness_path(self) -> Path:
@@ -126,10 +128,6 @@ class Stage:
         )
         found: UUID = rows[0]["id"]
         return found
-
-    async def shards_of(self, owner: UUID) -> tuple[int, ...]:
-        rows = await self.fetch("SELECT shard FROM betimes.shards WHERE owner = $1", owner)
-        return tuple(row["shard"] for row in rows)
 
     async def owned(self) -> int:
         rows = await self.fetch(

@@ -194,7 +194,7 @@ def stale_owner(history: History) -> Judged:
         if row.epoch < epochs.get(row.shard, 0):
             wrong.append(f"shard {row.shard}: epoch {row.epoch} wrote after {epochs[row.shard]}")
         epochs[row.shard] = max(row.epoch, epochs.get(row.shard, 0))
-    return history.coordinator_refusals, wrong
+    return history.coordinator_refusals, _both(wrong, history.stale_accepted)
 
 
 def stale_worker(history: History) -> Judged:

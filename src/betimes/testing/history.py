@@ -167,5 +167,7 @@ class History:
     """Runs, with when their cancellation was acknowledged."""
     paused: list[tuple[UUID, float, float]] = field(default_factory=list)
     """Jobs, with when the pause was acknowledged and when the resumption was asked for."""
+    stale_accepted: list[str] = field(default_factory=list)
+    """Writes of an old epoch that were sent again after a takeover and went through."""
     coordinator_refusals: int = 0
     worker_refusals: int = 0

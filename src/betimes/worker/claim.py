@@ -12,6 +12,7 @@ from betimes.worker.execute import Executor, Task
 from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.plans import Plan, Plans
+from betimes.worker.settle import exhausted
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 from betimes.worker.slots import Slots
 
@@ -106,7 +107,22 @@ class Claims:
             self._held.add(parcel)
             if not parcel.left:
                 self._reporter.unwanted(parcel)
+        if any(parcel.deliveries > 1 for parcel in leased):
+            return self._charged(work)
         return work
+
+    def _charged(self, work: list[Task]) -> list[Task]:
+        """Count the deliveries that came to nothing; what they have used up is not executed."""
+        left: list[Task] = []
+        for run, parcel, plan in work:
+            used = run.attempt + parcel.leased.deliveries - 1
+            charged = run._replace(attempt=used)
+            if parcel.leased.deliveries > 1 and used >= plan.spec.retry.max_attempts:
+                ending = exhausted(charged, parcel.leased, plan, now=self._time.now())
+                self._reporter.ended(parcel, ending)
+            else:
+                left.append(Task(charged, parcel, plan))
+        return left
 
 
 def _with_homes(held: list[HeldParcel], wanted: list[WantedRun], plans: list[Plan]) -> list[Task]:
