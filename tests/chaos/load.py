@@ -102,9 +102,7 @@ class Client:
 @asynccontextmanager
 async def a_client(stage: Stage) -> AsyncIterator[Client]:
     """A client with connections of its own."""
-    database = await Database.open(
-        DatabaseSettings(), dsn=stage.dsn, clock=RealClock(), roll=half
-    )
+    database = await Database.open(DatabaseSettings(), dsn=stage.dsn, clock=RealClock(), roll=half)
     try:
         yield Client(
             Desk(

@@ -10,4 +10,4 @@ from chaos.witness import witness_handlers
 
 if __name__ == "__main__":
     run.builtin_handlers = partial(witness_handlers, Path(sys.argv.pop(1)))  # type: ignore[attr-defined]
-    sys.exit(main())
+    main()

@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -148,7 +147,8 @@ class Stage:
         deadline = time.monotonic() + seconds
         while True:
             rows = await self.fetch(
-                "SELECT DISTINCT name FROM betimes.nodes WHERE heartbeat_at > now() - interval '2 s'"
+                "SELECT DISTINCT name FROM betimes.nodes"
+                " WHERE heartbeat_at > now() - interval '2 s'"
             )
             if len(rows) >= len(self.nodes):
                 return
@@ -157,12 +157,12 @@ class Stage:
 
     def events(self) -> list[dict[str, Any]]:
         """Every line that every node has logged."""
-        found = []
-        for node in self.nodes.values():
-            for line in node.log.read_text(errors="replace").splitlines():
-                if line.startswith("{"):
-                    found.append({"node": node.name, **json.loads(line)})
-        return found
+        return [
+            {"node": node.name, **json.loads(line)}
+            for node in self.nodes.values()
+            for line in node.log.read_text(errors="replace").splitlines()
+            if line.startswith("{")
+        ]
 
     def said(self) -> str:
         """The last words of everybody."""
@@ -227,14 +227,18 @@ async def _stop_all(stage: Stage) -> None:
         if node.alive:
             node.send(signal.SIGCONT)
             node.send(signal.SIGTERM)
-    deadline = time.monotonic() + timedelta(seconds=20).total_seconds()
-    while any(node.alive for node in stage.nodes.values()) and time.monotonic() < deadline:
-        await asyncio.sleep(0.05)
     for node in stage.nodes.values():
-        if node.alive:
-            node.send(signal.SIGKILL)
         if node.popen is not None:
-            node.popen.wait()
+            await asyncio.to_thread(_ended, node)
+
+
+def _ended(node: NodeProcess) -> None:
+    assert node.popen is not None
+    try:
+        node.popen.wait(timeout=15)
+    except subprocess.TimeoutExpired:
+        node.popen.kill()
+        node.popen.wait()
 
 
 async def _execute(dsn: str, statements: str) -> None:

@@ -45,7 +45,8 @@ CREATE TRIGGER note_shard AFTER UPDATE ON betimes.shards
 CREATE TRIGGER note_lease AFTER UPDATE ON betimes.parcels
     FOR EACH ROW WHEN (NEW.fence > OLD.fence) EXECUTE FUNCTION evidence.note_lease();
 CREATE TRIGGER note_change AFTER UPDATE ON betimes.runs
-    FOR EACH ROW WHEN (NEW.state IS DISTINCT FROM OLD.state) EXECUTE FUNCTION evidence.note_change();
+    FOR EACH ROW WHEN (NEW.state IS DISTINCT FROM OLD.state)
+    EXECUTE FUNCTION evidence.note_change();
 """
 
 

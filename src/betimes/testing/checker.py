@@ -256,7 +256,9 @@ def intended(history: History) -> Judged:
         if start.attempt > most.get(start.run, start.attempt):
             wrong.append(f"{start.run}: attempt {start.attempt} of {most[start.run]}")
     numbers = Counter((start.run, start.fence) for start in history.starts)
-    wrong += [f"{run}: started {n} times under {fence}" for (run, fence), n in numbers.items() if n > 1]
+    wrong += [
+        f"{run}: started {n} times under {fence}" for (run, fence), n in numbers.items() if n > 1
+    ]
     return len(history.starts), wrong
 
 
@@ -284,9 +286,7 @@ def bites(history: History) -> Judged:
         for start in history.starts
         if start.at > history.cancelled.get(start.run, float("inf")) + history.bounds.early
     ]
-    fires = _group(
-        (start.job, start.fire_at) for start in history.starts if start.job is not None
-    )
+    fires = _group((start.job, start.fire_at) for start in history.starts if start.job is not None)
     for job, acknowledged_at, resumed_at in history.paused:
         known = sorted(fire for fire in fires.get(job, ()) if fire is not None)
         place = bisect_right(known, acknowledged_at)

@@ -43,7 +43,9 @@ def judged(guard: str) -> Iterator[None]:
 
 
 @contextmanager
-def without(guard: str, noun: LiteralString, name: str, pattern: str, instead: str) -> Iterator[None]:
+def without(
+    guard: str, noun: LiteralString, name: str, pattern: str, instead: str
+) -> Iterator[None]:
     """Take a condition out of a statement, if the guard is to be knocked out."""
     queries = load(noun)
     real = queries[name]

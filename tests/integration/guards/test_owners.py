@@ -120,9 +120,7 @@ async def test_the_key_of_a_run_follows_from_its_fire(
         promise(len(fires) == len(set(fires)), "one fire became two runs")
 
 
-async def test_an_edited_job_is_not_planned_by_its_old_definition(
-    world: World, guard: str
-) -> None:
+async def test_an_edited_job_is_not_planned_by_its_old_definition(world: World, guard: str) -> None:
     job = await world.insert_job("every 10s")
     owner = await an_owner(world)
     real = Planning._advance

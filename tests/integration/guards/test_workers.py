@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from betimes.config.settings import DatabaseSettings, JanitorSettings
 from betimes.domain.ids import Fence, ParcelId
 from betimes.domain.states import RunState
 from betimes.janitor.reap import Reaper
-from betimes.config.settings import DatabaseSettings, JanitorSettings
 from betimes.store.database import Database
 from betimes.store.finish import Finishing, Held, Success
 from betimes.store.parcels import LeasedParcel, Parcels, Source
@@ -105,8 +105,9 @@ async def test_nothing_is_leased_before_it_is_visible(
     await enqueue(database, clock.now() + timedelta(seconds=2), ["noop"])
     visible = r"visible_at <= coalesce\((\$\d+::timestamptz), statement_timestamp\(\)\)"
     parcels = Parcels(database, worker_id())
-    with judged(guard), without(
-        guard, "parcels", "lease_parcels", visible, r"(\1 IS NULL OR true)"
+    with (
+        judged(guard),
+        without(guard, "parcels", "lease_parcels", visible, r"(\1 IS NULL OR true)"),
     ):
         leased = await parcels.lease(
             SOURCE, slots=10, parcels_max=10, suspects=False, ttl=TTL, now=clock.now()
@@ -179,5 +180,3 @@ async def test_a_wrong_clock_of_a_coordinator_changes_nothing(
         promise(near in published, "what was due was not published")
         promise(far not in published, "a run was published long before it was due")
         promise(timedelta(0) < ahead < timedelta(seconds=3), "the cursor follows a wrong clock")
-
-
