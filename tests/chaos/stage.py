@@ -111,6 +111,7 @@ class Stage:
                 if node.wanted and not node.alive:
                     node.deaths += 1
                     self.start(node.name)
+                    self.note(f"death {node.kind}", node.name, time.time() - 0.3)
 
     async def fetch(self, statement: str, *arguments: Any) -> list[asyncpg.Record]:
         """Ask the database directly, past every proxy."""

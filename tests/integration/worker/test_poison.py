@@ -2,7 +2,10 @@
 
 from datetime import timedelta
 
+import pytest
+
 from betimes.config.settings import JanitorSettings
+from betimes.domain.errors import Unavailable
 from betimes.domain.outcome import OutcomeKind
 from betimes.domain.states import RunState
 from betimes.janitor.reap import Reaper
@@ -75,3 +78,35 @@ async def test_a_delivery_that_is_given_back_costs_nothing(
     async with a_worker(database, clock, number=2) as bench:
         await bench.once()
     assert (await read_run(database, run))["attempt"] == 1
+
+
+async def test_suspects_of_one_place_are_taken_one_after_the_other(
+    database: Database, clock: ManualClock
+) -> None:
+    """A worker that has become empty does not go back to ordinary work after the first of them."""
+    runs = [
+        (await enqueue(database, clock.now(), ["noop"], options=OPTIONS, deliveries=2))[0]
+        for _ in range(5)
+    ]
+    async with a_worker(database, clock) as bench:
+        for _ in range(8):
+            await bench.once()
+    assert {await state_of(database, run) for run in runs} == {RunState.SUCCEEDED}
+
+
+async def test_a_claim_that_waits_does_not_end_the_outage(
+    database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the pauses never grow, and a worker hammers a database that is away."""
+
+    async def away(_: object) -> object:
+        raise Unavailable("the database is away")
+
+    async with a_worker(database, clock) as bench:
+        monkeypatch.setattr(database, "_acquire", away)
+        lookout = bench.parts.lookout
+        for failures in range(1, 8):
+            await lookout.tick()
+            assert lookout._outage.failures == failures
+            await lookout.tick()
+            clock.advance(2.0)
