@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from betimes.domain.ids import RunId, ShardId, TenantId, compose, to_ms
-from betimes.domain.parcel import QUANTUM_MS, RUNS_MAX, Waiting, pack
+from betimes.domain.ids import ParcelId, RunId, ShardId, TenantId, compose, to_ms
+from betimes.domain.parcel import QUANTUM_MS, RUNS_MAX, SPLIT_INTO, Waiting, pack, split
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SHARD = ShardId(3)
@@ -50,3 +50,19 @@ def test_every_run_is_packed_once_with_its_likes_and_not_early(runs: list[Waitin
 @given(runs=waiting())
 def test_packing_again_gives_the_same_parcels(runs: list[Waiting]) -> None:
     assert pack(SHARD, runs) == pack(SHARD, runs)
+
+
+@given(count=st.integers(1, RUNS_MAX))
+def test_two_splits_leave_every_run_alone(count: int) -> None:
+    runs = [
+        Waiting(RunId(compose(to_ms(NOW), SHARD, number + 1)), TENANTS[0], NOW, 5, "a")
+        for number in range(count)
+    ]
+    (parcel,) = pack(SHARD, runs)
+    names = [ParcelId(compose(2, SHARD, number)) for number in range(SPLIT_INTO - 1)]
+    pieces = split(parcel, names)
+    assert len(pieces) <= SPLIT_INTO
+    assert [run for piece in pieces for run in piece.runs] == list(parcel.runs)
+    assert len({piece.id for piece in pieces}) == len(pieces)
+    singles = [single for piece in pieces for single in split(piece, names)]
+    assert all(len(single.runs) == 1 for single in singles)

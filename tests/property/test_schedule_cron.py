@@ -2,12 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 
-from cron_strategies import POLICIES, five_fields, near_changes, six_fields
-from dumb_clock import DumbCron
 from hypothesis import assume, example, given
 
 from betimes.domain.errors import NeverFires
 from betimes.schedule import Schedule, parse
+from cron_kit import POLICIES, five_fields, near_changes, six_fields
+from dumb_cron_kit import DumbCron
 
 DAYS = timedelta(days=3)
 
@@ -16,7 +16,7 @@ def schedule_of(expression: str, zone: str, dst: dict[str, str] | None) -> Sched
     try:
         return parse({"type": "cron", "expr": expression}, timezone=zone, dst=dst)
     except NeverFires:
-        assume(False)  # noqa: FBT003 -- hypothesis' own way to say "another one, please"
+        assume(False)
         raise
 
 

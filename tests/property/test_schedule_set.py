@@ -1,14 +1,15 @@
 """The fire set is one set: next, fires and count look at it from different sides."""
 
+import itertools
 from datetime import UTC, datetime, timedelta
 
-from cron_strategies import POLICIES, five_fields, near_changes
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from betimes.domain.errors import NeverFires
 from betimes.schedule import Schedule, parse
 from betimes.schedule.moment import to_instant
+from cron_kit import POLICIES, five_fields, near_changes
 
 NOW = datetime(2010, 1, 31, 2, 30, tzinfo=UTC)
 KINDS = st.one_of(
@@ -35,7 +36,7 @@ def read(members: dict[str, object], zone: str, dst: dict[str, str] | None) -> S
     try:
         return parse(members, timezone=zone, now=NOW, dst=dst)
     except NeverFires:
-        assume(False)  # noqa: FBT003 -- hypothesis' own way to say "another one, please"
+        assume(False)
         raise
 
 
@@ -77,7 +78,7 @@ def test_between_and_count_agree_with_next(
 
     assert schedule.instants(to_instant(after), to_instant(until), 100_000) == stepped
     assert schedule.count(after, until) == len(stepped)
-    assert all(left < right for left, right in zip(stepped, stepped[1:], strict=False))
+    assert all(left < right for left, right in itertools.pairwise(stepped))
 
 
 @given(members=KINDS, place=near_changes(), dst=POLICIES)

@@ -14,6 +14,7 @@ from typing import Any, TextIO
 import betimes
 from betimes.app import database as databases
 from betimes.app.clock import SystemClock
+from betimes.app.demo import Demo, Print, demo_handlers
 from betimes.app.dice import Dice
 from betimes.app.node import Node
 from betimes.app.presence import Presence
@@ -28,8 +29,11 @@ from betimes.domain.ids import TAIL_BYTES, NodeId, random_ids, to_ms
 from betimes.rhythm import Stopping
 from betimes.store import nodes
 from betimes.store.nodes import NodeCard
+from betimes.store.partitions import Partitions
+from betimes.store.server import read_clock
 from betimes.telemetry import Telemetry
 from betimes.telemetry.log import LogHandler, StandardBridge, choose_style
+from betimes.worker.builtin import builtin_handlers
 
 Announce = Callable[[str], None]
 
@@ -44,8 +48,16 @@ def run_to_end(work: Coroutine[Any, Any, int]) -> int:
         return runner.run(work)
 
 
-async def serve(settings: Settings, *, announce: Announce, stream: TextIO = sys.stderr) -> int:
+async def serve(
+    settings: Settings,
+    *,
+    announce: Announce,
+    show: Print | None = None,
+    stream: TextIO = sys.stderr,
+) -> int:
     """Run a node until it is told to stop; returns the exit code of the process.
+
+    With `show` the demo's jobs are run too, and each of their runs is shown in a line.
 
     0 after an orderly end, 1 when work had to be cut off after the drain timeout, 128 plus the
     signal's number after a second signal.
@@ -54,7 +66,7 @@ async def serve(settings: Settings, *, announce: Announce, stream: TextIO = sys.
     clock = SystemClock()
     telemetry = make_telemetry(settings, clock=clock, stream=stream)
     with hearing_signals(stopping) as interrupts:
-        ending = await _serve(settings, stopping, clock, telemetry, announce)
+        ending = await _serve(settings, stopping, clock, telemetry, announce, show)
     if ending is Ending.HASTENED:
         return interrupts.exit_code
     return 0 if ending is Ending.DRAINED else 1
@@ -100,6 +112,7 @@ async def _serve(
     clock: Clock,
     telemetry: Telemetry,
     announce: Announce,
+    show: Print | None,
 ) -> Ending:
     dice = Dice()
     async with databases.located(settings, clock=clock, dice=dice) as place:
@@ -120,14 +133,26 @@ async def _serve(
                 database=database,
                 listen_dsn=place.direct_dsn,
             )
+            await Partitions(database).ensure(
+                (await read_clock(database)).date(),
+                ahead_days=settings.janitor.partitions_ahead_days,
+            )
             announce(_where(place))
             async with _present(node):
-                return await _supervise(node, place, stopping)
+                return await _supervise(node, place, stopping, show)
 
 
-async def _supervise(node: Node, place: databases.Place, stopping: Stopping) -> Ending:
+async def _supervise(
+    node: Node, place: databases.Place, stopping: Stopping, show: Print | None
+) -> Ending:
     keeper = place.embedded
-    roles = [RoleEntry("presence", lambda: Presence(node=node)), *known_entries(node)]
+    handlers = demo_handlers(node, show) if show else builtin_handlers(node.clock)
+    roles = [
+        RoleEntry("presence", lambda: Presence(node=node)),
+        *known_entries(node, handlers),
+    ]
+    if show:
+        roles.append(RoleEntry("demo", lambda: Demo(node=node)))
     if keeper is not None:
         roles.insert(0, RoleEntry("embedded", lambda: databases.EmbeddedKeeper(postgres=keeper)))
     supervisor = Supervisor(

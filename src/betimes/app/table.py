@@ -3,23 +3,31 @@
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from betimes.app.coordinator import CoordinatorRole, JanitorRole
 from betimes.app.node import Node
 from betimes.app.roles import Role, RoleEntry
 from betimes.app.worker import worker_role
+from betimes.worker import Handlers
 
-Factory = Callable[[Node], Role]
+Factory = Callable[[Node, Handlers], Role]
 
-FACTORIES: Mapping[str, Factory] = MappingProxyType({"worker": worker_role})
+FACTORIES: Mapping[str, Factory] = MappingProxyType(
+    {
+        "coordinator": lambda node, _: CoordinatorRole(node),
+        "worker": worker_role,
+        "janitor": lambda node, _: JanitorRole(node),
+    }
+)
 
 
-def known_entries(node: Node) -> list[RoleEntry]:
+def known_entries(node: Node, handlers: Handlers) -> list[RoleEntry]:
     """The wanted roles that exist; those that do not are reported, never played for show."""
     wanted = node.settings.server.roles
     for name in wanted:
         if name not in FACTORIES:
             node.telemetry.event("role.missing", level="warning", role=name)
-    return [_entry(name, FACTORIES[name], node) for name in wanted if name in FACTORIES]
+    return [_entry(name, node, handlers) for name in wanted if name in FACTORIES]
 
 
-def _entry(name: str, factory: Factory, node: Node) -> RoleEntry:
-    return RoleEntry(name, lambda: factory(node))
+def _entry(name: str, node: Node, handlers: Handlers) -> RoleEntry:
+    return RoleEntry(name, lambda: FACTORIES[name](node, handlers))

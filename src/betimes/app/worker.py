@@ -1,34 +1,33 @@
 """The worker as a role of a node."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from betimes.app.listening import listener
 from betimes.app.node import Node
 from betimes.domain.ids import TAIL_BYTES, WorkerId, random_ids, to_ms
 from betimes.store.database import Database
-from betimes.store.listen import Hear, Listener
 from betimes.store.pool import Lane
 from betimes.worker import Chance, Handlers, Worker
-from betimes.worker.builtin import builtin_handlers
 from betimes.worker.hints import CHANNEL
 from betimes.worker.service import OpenDatabase
 
 
-def worker_role(node: Node, handlers: Handlers | None = None) -> Worker:
+def worker_role(node: Node, handlers: Handlers) -> Worker:
     """A fresh worker with an identity of its own: leases of an earlier life are not its."""
     (identifier,) = random_ids(to_ms(node.clock.now()), 0, node.dice.entropy(TAIL_BYTES))
     return Worker(
         worker=WorkerId(identifier),
         database=node.database,
         open_database=_opener(node),
-        handlers=handlers or builtin_handlers(node.clock),
+        handlers=handlers,
         clock=node.clock,
         chance=Chance(roll=node.dice.roll, entropy=node.dice.entropy),
         settings=node.settings.worker,
         drain_timeout=node.settings.server.drain_timeout,
         telemetry=node.telemetry,
-        listen=_listening(node),
+        listen=lambda hear: listener(node, [CHANNEL], hear),
     )
 
 
@@ -50,21 +49,3 @@ def _opener(node: Node) -> OpenDatabase:
             await database.close()
 
     return opened
-
-
-def _listening(node: Node) -> Callable[[Hear], Listener] | None:
-    # Behind a pooler nobody can listen; polls do then.
-    if node.database.address.pooled and node.listen_dsn == node.database.address.dsn:
-        return None
-
-    def make(hear: Hear) -> Listener:
-        return Listener(
-            dsn=node.listen_dsn,
-            settings=node.settings.database,
-            channels=[CHANNEL],
-            hear=hear,
-            clock=node.clock,
-            roll=node.dice.roll,
-        )
-
-    return make

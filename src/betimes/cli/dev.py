@@ -18,8 +18,9 @@ from betimes.config.sources import Flag
     "log.level",
     "log.format",
 )
+@click.option("--demo/--no-demo", default=True, help="Run demo jobs and show their runs.")
 @click.pass_context
-def dev(context: click.Context) -> int:
+def dev(context: click.Context, *, demo: bool) -> int:
     """Run everything here, on an embedded PostgreSQL that is set up by itself.
 
     Nothing needs to be installed or configured. The data stays in --data between starts. End it
@@ -28,4 +29,5 @@ def dev(context: click.Context) -> int:
     from betimes.app import run  # noqa: PLC0415 -- the service is loaded only by who runs it
 
     settings = invocation_of(context).settings(Flag("server.migrate", "betimes dev", value=True))
-    return run.run_to_end(run.serve(settings, announce=say))
+    show = click.echo if demo else None
+    return run.run_to_end(run.serve(settings, announce=say, show=show))

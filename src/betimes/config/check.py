@@ -62,12 +62,13 @@ def _coordinator(settings: Settings) -> Iterator[str]:
             f"database.transaction_timeout ({show_duration(covered)}), so that no run falls "
             f"between, got {show_duration(coordinator.margin)}."
         )
-    if coordinator.horizon <= coordinator.margin + coordinator.plan_every:
+    # A job is planned when its next fire is nearer than half the horizon.
+    ahead = 2 * (coordinator.margin + coordinator.plan_every)
+    if coordinator.horizon <= ahead:
         yield (
-            "coordinator.horizon: expected more than coordinator.margin plus "
-            "coordinator.plan_every "
-            f"({show_duration(coordinator.margin + coordinator.plan_every)}), so that fires are "
-            f"planned before they are due, got {show_duration(coordinator.horizon)}."
+            "coordinator.horizon: expected more than twice coordinator.margin plus "
+            f"coordinator.plan_every ({show_duration(ahead)}), so that fires are planned before "
+            f"they are due, got {show_duration(coordinator.horizon)}."
         )
 
 

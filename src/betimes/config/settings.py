@@ -116,7 +116,7 @@ class ServerSettings:
 
     roles: Annotated[
         tuple[str, ...], Rule("What this process does, separated by commas.", choices=ROLES)
-    ] = ROLES
+    ] = ("coordinator", "worker", "janitor")
     node: Annotated[
         str | None, Rule("Name of this process in lists and logs. Without one, host name and pid.")
     ] = None
@@ -194,6 +194,9 @@ class CoordinatorSettings:
     balance_every: Annotated[
         timedelta, Rule("Period of sharing the shards out anew.", least=100 * MILLISECOND)
     ] = 500 * MILLISECOND
+    sweep_every: Annotated[
+        timedelta, Rule("Period of looking for due runs that no parcel holds.", least=SECOND)
+    ] = MINUTE
     acquire_max: Annotated[
         int,
         Rule(
@@ -253,9 +256,6 @@ class JanitorSettings:
     reap_every: Annotated[
         timedelta, Rule("Period of taking back expired leases.", least=50 * MILLISECOND)
     ] = SECOND
-    sweep_every: Annotated[
-        timedelta, Rule("Period of looking for runs that nobody published.", least=SECOND)
-    ] = 15 * SECOND
     prune_every: Annotated[timedelta, Rule("Period of deleting what has aged.", least=SECOND)] = (
         5 * MINUTE
     )
@@ -275,6 +275,9 @@ class JanitorSettings:
     retain_dead_letters_days: Annotated[
         int, Rule("Days a dead letter is kept.", least=1, most=36_500)
     ] = 90
+    retain_outbox_days: Annotated[
+        int, Rule("Days an event is kept for those who ask later.", least=1, most=36_500)
+    ] = 7
     retain_idempotency_days: Annotated[
         int, Rule("Days an idempotency key is remembered.", least=1, most=366)
     ] = 2

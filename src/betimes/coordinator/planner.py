@@ -8,6 +8,7 @@ A job is planned when its next fire is nearer than half the horizon, and then th
 it: frequent jobs advance their row once per half horizon, not once per fire.
 """
 
+import asyncio
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -16,8 +17,8 @@ from betimes.coordinator.holdings import Held, Holdings
 from betimes.coordinator.plan import Pass
 from betimes.coordinator.publisher import Hint
 from betimes.domain.clock import Clock
-from betimes.domain.errors import FencedOut, Refused, Unavailable
-from betimes.rhythm import DatabaseTime, Stopping, beat
+from betimes.domain.errors import FencedOut, Refused
+from betimes.rhythm import DatabaseTime, Stopping, attend, beat
 from betimes.schedule import ScheduleCache
 from betimes.store.plan import DueJob, Planning, Step
 from betimes.telemetry import Outage, Telemetry
@@ -53,18 +54,16 @@ class Planner:
         self._tzdata = tzdata
         self._hint = hint
         self._schedules = ScheduleCache(SCHEDULES_MAX)
+        self.nudge = asyncio.Event()
         self._missed = telemetry.counter("betimes_fires_missed_total")
         self._lost = telemetry.counter("betimes_lease_lost_total")
         self._outage = Outage(duty="coordinator.planner", telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
         """Plan until asked to stop; while the database is away, keep trying."""
-        async for _ in beat(self._clock, every=self._settings.plan_every, stopping=stopping):
-            try:
-                await self.tick()
-                self._outage.ended()
-            except Unavailable as error:
-                self._outage.failed(error)
+        every = self._settings.plan_every
+        beats = beat(self._clock, every=every, stopping=stopping, nudge=self.nudge)
+        await attend(self.tick, beats=beats, troubles=self._outage)
 
     async def tick(self) -> int:
         """One pass over every shard we may trust; returns how many runs were planned."""
@@ -141,7 +140,7 @@ class Planner:
         return done.runs
 
     def _step_down(self, held: Held) -> None:
-        if self._holdings.lose(held.claim.shard) is not None:
+        if self._holdings.lose_claim(held.claim) is not None:
             self._lost.add(kind="shard")
             why = "fenced out"
             self._telemetry.event("shard.lost", level="warning", shard=held.claim.shard, why=why)

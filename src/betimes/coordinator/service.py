@@ -9,6 +9,7 @@ from betimes.coordinator.elector import Elector
 from betimes.coordinator.holdings import Holdings
 from betimes.coordinator.planner import Planner
 from betimes.coordinator.publisher import Hint, Publisher
+from betimes.coordinator.sweeper import Sweeper
 from betimes.domain.clock import Clock
 from betimes.domain.ids import NodeId
 from betimes.rhythm import DatabaseTime, Stopping
@@ -17,6 +18,7 @@ from betimes.store.database import Database
 from betimes.store.plan import Planning
 from betimes.store.publish import Publishing
 from betimes.store.shards import Shards
+from betimes.store.sweep import Sweeping
 from betimes.telemetry import Telemetry
 
 ROLE = "coordinator"
@@ -74,15 +76,24 @@ class Coordinator:
             transaction_timeout=database_settings.transaction_timeout,
             hint=hint,
         )
+        self.sweeper = Sweeper(
+            sweeping=Sweeping(database, node),
+            holdings=holdings,
+            time=time,
+            clock=clock,
+            telemetry=telemetry,
+            settings=settings,
+        )
         self._time = time
 
     async def run(self, stopping: Stopping) -> None:
-        """Run the three loops; when all have ended, give the shards back."""
+        """Run the four loops; when all have ended, give the shards back."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.planner.run(stopping), name="planner")
                 group.create_task(self.publisher.run(stopping), name="publisher")
                 group.create_task(self.elector.run(stopping), name="elector")
+                group.create_task(self.sweeper.run(stopping), name="sweeper")
         finally:
             await self.elector.hand_over()
 

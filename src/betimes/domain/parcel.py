@@ -1,7 +1,7 @@
 """Parcels: handfuls of runs of one (shard, queue, tenant) that are leased together."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import IntEnum, unique
 
@@ -11,10 +11,10 @@ RUNS_MAX = 256
 """Most runs in one parcel."""
 
 SUSPECT_AFTER = 2
-"""A parcel abandoned this often is a suspect: leased alone, split when it is abandoned again."""
+"""Handed out this often in vain, it is a suspect: only a worker that holds nothing leases it."""
 
 SPLIT_INTO = 16
-"""Pieces of an abandoned suspect: 256 runs stand alone after two splits."""
+"""Pieces of an abandoned parcel: of 256 runs each stands alone after two splits."""
 
 QUANTUM_MS = 10
 """Runs due within the same hundredth of a second may share a parcel, visible when all are due."""
@@ -103,3 +103,16 @@ def _parcel(shard: ShardId, runs: list[Waiting], lane: Lane) -> Parcel:
         runs=tuple(run.id for run in runs),
         lane=lane,
     )
+
+
+def split(parcel: Parcel, ids: Iterable[ParcelId]) -> list[Parcel]:
+    """The pieces of an abandoned parcel; they inherit what it has cost so far.
+
+    `ids` names the pieces after the first, which keeps the old name.
+    """
+    size = -(-len(parcel.runs) // SPLIT_INTO)
+    names = iter((parcel.id, *ids))
+    return [
+        replace(parcel, id=next(names), runs=parcel.runs[start : start + size])
+        for start in range(0, len(parcel.runs), size)
+    ]

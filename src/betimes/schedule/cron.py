@@ -37,6 +37,7 @@ NEVER = 1 << 60
 """Later than every time there is."""
 
 UNKNOWN = -1
+MONTHS_KNOWN_MAX = 120
 BEFORE_FIRST_YEAR = MONTH_STARTS[month_number(YEAR_FIRST, 1)] * DAY_SECONDS - 1
 MONTH_LAST = month_number(YEAR_LAST + 1, 1)
 
@@ -202,8 +203,10 @@ class CronClock:
     __slots__ = (
         "_cron",
         "_first",
+        "_first_second",
         "_jumps",
         "_kinds",
+        "_known",
         "_last_second",
         "_minutes",
         "_months",
@@ -219,42 +222,44 @@ class CronClock:
         self._seconds = members(cron.seconds)
         self._minutes = minutes_of_day(cron.hours, cron.minutes)
         self._first = self._minutes[0] * 60 + self._seconds[0]
+        self._first_second = self._seconds[0]
         self._last_second = self._seconds[-1]
+        self._known: dict[int, int] = {}
         self._per_day = len(self._minutes) * len(self._seconds)
         self._kinds = [UNKNOWN] * 28
         self._jumps = tuple(_distance(cron.months, index) for index in range(MONTHS))
 
     def after(self, local: int) -> int:
-        """The least match later than `local`, or `NEVER`."""
+        """The least match later than `local`, or `NEVER`.
+
+        The busiest function of the room: what could be a helper of its own is written out.
+        """
         day, second = divmod(local, DAY_SECONDS)
         month = day * CYCLE_MONTHS // CYCLE_DAYS
-        starts = MONTH_STARTS
-        if starts[month] > day:
+        first = MONTH_STARTS[month]
+        if first > day:
             month -= 1
-        elif starts[month + 1] <= day:
+            first = MONTH_STARTS[month]
+        elif MONTH_STARTS[month + 1] <= day:
             month += 1
-        rest = self._days(month) >> (day - starts[month])
+            first = MONTH_STARTS[month]
+        rest = self._days(month) >> (day - first)
         if rest & 1:
-            found = self._later_today(second)
-            if found >= 0:
-                return day * DAY_SECONDS + found
+            minute = second // 60
+            minutes = self._minutes
+            index = bisect_left(minutes, minute)
+            if index < len(minutes) and minutes[index] == minute:
+                second -= minute * 60
+                if second < self._last_second:
+                    later = self._seconds[bisect_right(self._seconds, second)]
+                    return day * DAY_SECONDS + minute * 60 + later
+                index += 1
+            if index < len(minutes):
+                return day * DAY_SECONDS + minutes[index] * 60 + self._first_second
         rest >>= 1
         if rest:
             return (day + (rest & -rest).bit_length()) * DAY_SECONDS + self._first
         return self._in_later_month(month)
-
-    def _later_today(self, second: int) -> int:
-        minute, second = divmod(second, 60)
-        minutes = self._minutes
-        index = bisect_left(minutes, minute)
-        if index == len(minutes):
-            return -1
-        if minutes[index] > minute:
-            return minutes[index] * 60 + self._seconds[0]
-        if second < self._last_second:
-            return minute * 60 + self._seconds[bisect_right(self._seconds, second)]
-        index += 1
-        return minutes[index] * 60 + self._seconds[0] if index < len(minutes) else -1
 
     def _in_later_month(self, month: int) -> int:
         jumps = self._jumps
@@ -269,7 +274,15 @@ class CronClock:
 
     def _days(self, month: int) -> int:
         """The matching days of a month as a bit set."""
-        if not self._months >> month % MONTHS & 1:
+        found = self._known.get(month)
+        if found is None:
+            if len(self._known) >= MONTHS_KNOWN_MAX:
+                self._known.clear()
+            found = self._known[month] = self._days_of(month)
+        return found
+
+    def _days_of(self, month: int) -> int:
+        if month >= MONTH_LAST or not self._months >> month % MONTHS & 1:
             return 0
         years = self._years
         if years is not None and (month < 0 or not years >> month // MONTHS & 1):

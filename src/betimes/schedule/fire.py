@@ -8,17 +8,24 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import NamedTuple
 
+from betimes.schedule.zone import fixed_offset
+
 MILLISECOND = 1_000
 JITTERED = "jittered"
 
 
 class Fire(NamedTuple):
-    """When, when really, what the wall clock shows, and what is special about it."""
+    """When, when really, how far the wall clock is from UTC (seconds), and what is special."""
 
     nominal: datetime
     effective: datetime
-    local: datetime
+    offset: int
     flags: tuple[str, ...] = ()
+
+    @property
+    def local(self) -> datetime:
+        """The nominal time as the wall clock of the schedule's zone shows it."""
+        return self.nominal.astimezone(fixed_offset(self.offset))
 
 
 class Drop(NamedTuple):

@@ -74,7 +74,10 @@ def to_instant(moment: datetime) -> int:
 
 def to_datetime(instant: int) -> datetime:
     """The aware UTC datetime of an instant."""
-    return EPOCH + timedelta(microseconds=instant)
+    second, micro = divmod(instant, SECOND)
+    if second < 0 or micro:
+        return EPOCH + timedelta(microseconds=instant)
+    return datetime.fromtimestamp(second, UTC)
 
 
 def to_local(instant: int, zone: Zone) -> datetime:

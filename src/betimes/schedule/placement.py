@@ -72,7 +72,8 @@ def track(zone: Zone, overlap: str) -> Track:
         before = zone.offsets[i - 1] if i else offset
         after = zone.offsets[i + 1] if i + 1 < len(zone.offsets) else offset
         floors.append(start + (max(offset, before) if overlap == FIRST_PASS else offset) - 1)
-        ceilings.append(end + (min(offset, after) if overlap == SECOND_PASS else offset))
+        shown = min(offset, after) if overlap == SECOND_PASS else offset
+        ceilings.append(min(end, LATEST) + shown)
     return Track(tuple(floors), tuple(ceilings))
 
 
@@ -114,23 +115,22 @@ class Placement:
 
     def next(self, after: int) -> int | None:
         """The least fire later than `after`, or None."""
-        found = self.next_second(after // SECOND)
-        return None if found >= NEVER else found * SECOND
-
-    def next_second(self, after: int) -> int:
-        """The same in seconds, `NEVER` for none."""
+        after //= SECOND
         if not EARLIEST <= after < LATEST:
             if after >= LATEST:
-                return NEVER
+                return None
             after = EARLIEST
         index = bisect_right(self._starts, after) - 1
         offset = self._offsets[index]
         local = after + offset
-        local = max(local, self._floors[index])
+        floor = self._floors[index]
+        if local < floor:  # noqa: PLR1730 -- max() costs a call, and this is asked a million times
+            local = floor
         found = self._clock.after(local)
-        if found < self._ceilings[index] and not self._shifts:
-            return found - offset
-        return self._cross(after, index, local, found)
+        if found >= self._ceilings[index] or self._shifts:
+            found = self._cross(after, index, local, found)
+            return None if found >= NEVER else found * SECOND
+        return (found - offset) * SECOND
 
     def _cross(self, after: int, index: int, searched: int, found: int) -> int:
         """Look segment by segment; `found` is the first match after the local time `searched`."""

@@ -23,7 +23,6 @@ from betimes.schedule.moment import (
     naive_text,
     to_datetime,
     to_instant,
-    to_local,
 )
 from betimes.schedule.series import Series
 from betimes.schedule.zone import Zone
@@ -166,8 +165,10 @@ class Schedule:
 
         For a fixed delay, give the end of the last run: the next fire follows it by the delay.
         """
-        end = None if last_end is None else to_instant(last_end)
-        found = self.next_instant(to_instant(after), end)
+        if last_end is None:
+            found = self.series.next(to_instant(after))
+        else:
+            found = self.next_instant(to_instant(after), to_instant(last_end))
         return None if found is None else self.fire(found)
 
     def instants(self, after: int, until: int, limit: int = FIRES_MAX) -> list[int]:
@@ -192,13 +193,15 @@ class Schedule:
 
     def fire(self, instant: int) -> Fire:
         """All that is known about the fire at an instant."""
-        effective = self.effective(instant)
+        nominal = to_datetime(instant)
+        offset = self.built.zone.offset(instant // SECOND)
         flags = self.series.flags(instant)
+        if not (self.common.jitter or self.common.window):
+            return Fire(nominal, nominal, offset, flags)
+        effective = self.effective(instant)
         if effective != instant:
             flags = (*flags, JITTERED)
-        return Fire(
-            to_datetime(instant), to_datetime(effective), to_local(instant, self.zone), flags
-        )
+        return Fire(nominal, to_datetime(effective), offset, flags)
 
     def effective(self, instant: int, seed: str | None = None) -> int:
         """When to start: the window places a job, jitter each of its fires, both by digest.

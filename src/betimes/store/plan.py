@@ -3,21 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
-from betimes.domain.errors import FencedOut
 from betimes.domain.ids import JobId, NodeId, RunId, ShardId, TenantId
 from betimes.domain.parcel import Parcel, Waiting, pack
 from betimes.domain.states import RunState, Trigger
 from betimes.store.database import Database
 from betimes.store.pool import Connection, Lane
 from betimes.store.publish import insert_parcels
-from betimes.store.queries import Query, load
-from betimes.store.shards import Claim
+from betimes.store.queries import load
+from betimes.store.shards import Claim, hold
 
 SQL = load("plan")
-SHARDS = load("shards")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,29 +132,19 @@ class Planning:
         """
 
         async def work(connection: Connection) -> Planned:
-            held = await connection.fetchrow(
-                SHARDS["hold_shard"].text,
-                *SHARDS["hold_shard"].arguments(
-                    {"shard": claim.shard, "node": self.node, "epoch": claim.epoch, "now": now}
-                ),
-            )
-            if held is None:
-                raise FencedOut(f"shard {claim.shard} has another owner")
+            held = await hold(connection, claim, node=self.node, now=now)
             advanced = await self._advance(connection, claim.shard, steps, tzdata=tzdata)
             moved = [step for step in steps if step.job.id in advanced]
             await self._record_dropped(connection, claim.shard, moved, now=now)
-            return await self._insert(
-                connection, claim.shard, moved, soon=held["now"] + self.margin
-            )
+            return await self._insert(connection, claim.shard, moved, soon=held + self.margin)
 
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
     async def _advance(
         self, connection: Connection, shard: ShardId, steps: Sequence[Step], *, tzdata: str
     ) -> set[UUID]:
-        rows = await _fetch(
+        rows = await SQL["advance_jobs"].fetch(
             connection,
-            SQL["advance_jobs"],
             shard=shard,
             tzdata=tzdata,
             ids=[step.job.id for step in steps],
@@ -176,9 +163,8 @@ class Planning:
         planned = Planned(jobs=len(steps))
         if not pairs:
             return planned
-        rows = await _fetch(
+        rows = await SQL["insert_planned_runs"].fetch(
             connection,
-            SQL["insert_planned_runs"],
             shard=shard,
             trigger=Trigger.SCHEDULE,
             ids=[run.id for _, run in pairs],
@@ -212,25 +198,20 @@ class Planning:
         pairs = [(step.job, dropped) for step in steps for dropped in step.dropped]
         if not pairs:
             return
-        query = SQL["insert_decisions"]
-        given: dict[str, Any] = {
-            "shard": shard,
-            "now": now,
-            "jobs": [job.id for job, _ in pairs],
-            "fires_at": [dropped.fire_at for _, dropped in pairs],
-            "until": [dropped.until_at for _, dropped in pairs],
-            "counts": [dropped.fires for _, dropped in pairs],
-            "tenants": [job.tenant for job, _ in pairs],
-            "revisions": [job.revision for job, _ in pairs],
-            "codes": [dropped.code for _, dropped in pairs],
-            "details": [dropped.detail for _, dropped in pairs],
-        }
-        await connection.execute(query.text, *query.arguments(given))
+        await SQL["insert_decisions"].execute(
+            connection,
+            shard=shard,
+            now=now,
+            jobs=[job.id for job, _ in pairs],
+            fires_at=[dropped.fire_at for _, dropped in pairs],
+            until=[dropped.until_at for _, dropped in pairs],
+            counts=[dropped.fires for _, dropped in pairs],
+            tenants=[job.tenant for job, _ in pairs],
+            revisions=[job.revision for job, _ in pairs],
+            codes=[dropped.code for _, dropped in pairs],
+            details=[dropped.detail for _, dropped in pairs],
+        )
 
 
 def _waiting(job: DueJob, run: PlannedRun) -> Waiting:
     return Waiting(run.id, job.tenant, run.due_at, job.priority, job.queue)
-
-
-async def _fetch(connection: Connection, query: Query, **given: Any) -> list[Any]:
-    return await connection.fetch(query.text, *query.arguments(given))

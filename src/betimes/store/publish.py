@@ -66,21 +66,15 @@ class Publishing:
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
     async def _publish_one(self, connection: Connection, batch: Batch) -> bool:
-        claim, query = batch.claim, SQL["publish_parcels"]
+        holder = {"shard": batch.claim.shard, "node": self.node, "epoch": batch.claim.epoch}
+        query = SQL["publish_parcels"]
         columns = parcel_columns(batch.parcels)
-        given = {name: columns[name] for name in query.parameters if name in columns}
-        given |= {
-            "shard": claim.shard,
-            "node": self.node,
-            "epoch": claim.epoch,
-            "through": batch.through,
-        }
-        if await connection.fetch(query.text, *query.arguments(given)):
+        wanted = {name: columns[name] for name in query.parameters if name in columns}
+        if await query.fetch(connection, **holder, **wanted, through=batch.through):
             return True
-        held = SHARDS["hold_shard"]
-        facts = {"shard": claim.shard, "node": self.node, "epoch": claim.epoch, "now": None}
-        row = await connection.fetchrow(held.text, *held.arguments(facts))
-        return row is not None and row["published_through"] >= batch.through
+        # Nothing was inserted: we are fenced out, or we repeat what has already been done.
+        rows = await SHARDS["hold_shard"].fetch(connection, **holder, now=None)
+        return bool(rows) and rows[0]["published_through"] >= batch.through
 
 
 def parcel_columns(parcels: Sequence[Parcel]) -> dict[str, Any]:
@@ -104,8 +98,4 @@ async def insert_parcels(connection: Connection, shard: ShardId, parcels: Sequen
     """Insert parcels inside the transaction that inserted their runs."""
     if not parcels:
         return
-    query = SQL["insert_parcels"]
-    await connection.execute(
-        query.text,
-        *query.arguments(parcel_columns(parcels) | {"shard": shard}),
-    )
+    await SQL["insert_parcels"].execute(connection, shard=shard, **parcel_columns(parcels))

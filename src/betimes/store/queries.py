@@ -20,6 +20,7 @@ from importlib.resources import files
 from typing import Any, LiteralString
 
 from betimes.domain.errors import Bug
+from betimes.store.pool import Connection
 
 KINDS = ("one", "maybe", "many", "exec")
 NOTES = ("Index", "Guard", "Scatter", "Returns")
@@ -51,6 +52,14 @@ class Query:
             extra = sorted(given.keys() - set(self.parameters))
             raise Bug(f"statement {self.name}: missing {missing}, not known {extra}")
         return [given[name] for name in self.parameters]
+
+    async def fetch(self, connection: Connection, **given: Any) -> list[Any]:
+        """Its rows, inside a transaction of the caller's."""
+        return await connection.fetch(self.text, *self.arguments(given))
+
+    async def execute(self, connection: Connection, **given: Any) -> None:
+        """Run it for its effect, inside a transaction of the caller's."""
+        await connection.execute(self.text, *self.arguments(given))
 
 
 def parse(source: str, *, file: str = "<text>") -> dict[str, Query]:

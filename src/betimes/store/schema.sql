@@ -1,4 +1,7 @@
 -- The schema as the migrations make it. Written by `make schema`; a test keeps it equal.
+-- Long because it is the whole of it, for reading and searching.
+
+CREATE SCHEMA betimes;
 
 CREATE FUNCTION betimes.current_tenant() RETURNS uuid
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -44,6 +47,10 @@ BEGIN
     upper_end := betimes.partition_bound(parent, day + 1);
     -- Taken first and strongest, so that nobody can put a row of this day into the default meanwhile.
     EXECUTE format('LOCK TABLE betimes.%I IN ACCESS EXCLUSIVE MODE', fallback);
+    -- Asked again: whoever held the lock before us may have made it.
+    IF to_regclass(format('betimes.%I', child)) IS NOT NULL THEN
+        RETURN false;
+    END IF;
     EXECUTE format('CREATE TABLE betimes.%I (LIKE betimes.%I INCLUDING DEFAULTS INCLUDING CONSTRAINTS) WITH (%s)',
                    child, parent, betimes.partition_storage(parent));
     EXECUTE format('WITH moved AS (DELETE FROM betimes.%I WHERE %I >= %L AND %I < %L RETURNING *) '
@@ -487,6 +494,7 @@ CREATE TABLE betimes.runs (
     first_started_at timestamp with time zone,
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
+    cancel_at timestamp with time zone,
     revision integer,
     fence integer DEFAULT 0 NOT NULL,
     shard smallint NOT NULL,
@@ -521,6 +529,7 @@ CREATE TABLE betimes.runs_default (
     first_started_at timestamp with time zone,
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
+    cancel_at timestamp with time zone,
     revision integer,
     fence integer DEFAULT 0 CONSTRAINT runs_fence_not_null NOT NULL,
     shard smallint CONSTRAINT runs_shard_not_null NOT NULL,
@@ -776,6 +785,8 @@ CREATE INDEX jobs_next_fire_idx ON betimes.jobs USING btree (shard, next_fire_at
 
 CREATE INDEX jobs_paused_until_idx ON betimes.jobs USING btree (shard, paused_until) WHERE (paused_until IS NOT NULL);
 
+CREATE INDEX jobs_spent_idx ON betimes.jobs USING btree (shard, id) WHERE ((state = 3) AND (after_completion = 1));
+
 CREATE INDEX jobs_tenant_idx ON betimes.jobs USING btree (tenant_id, id);
 
 CREATE INDEX outbox_tenant_idx ON ONLY betimes.outbox USING btree (tenant_id, id);
@@ -784,7 +795,7 @@ CREATE INDEX outbox_default_tenant_id_id_idx ON betimes.outbox_default USING btr
 
 CREATE INDEX parcels_leased_idx ON betimes.parcels USING btree (shard, lease_until) WHERE (worker_id IS NOT NULL);
 
-CREATE INDEX parcels_ready_idx ON betimes.parcels USING btree (shard, queue, tenant_id, rank) INCLUDE (visible_at) WHERE (worker_id IS NULL);
+CREATE INDEX parcels_ready_idx ON betimes.parcels USING btree (shard, queue, tenant_id, rank) INCLUDE (visible_at, deliveries) WHERE (worker_id IS NULL);
 
 CREATE INDEX parcels_worker_idx ON betimes.parcels USING btree (worker_id) WHERE (worker_id IS NOT NULL);
 
@@ -1053,6 +1064,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs_default TO betimes_syste
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.shards TO betimes_system;
 GRANT SELECT ON TABLE betimes.shards TO betimes_api;
+
+GRANT UPDATE(swept_through) ON TABLE betimes.shards TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.tenants TO betimes_system;
 GRANT SELECT,UPDATE ON TABLE betimes.tenants TO betimes_api;

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from betimes.domain.errors import FencedOut
 from betimes.domain.ids import Epoch, NodeId, ShardId
 from betimes.store.database import Database
-from betimes.store.pool import Lane
+from betimes.store.pool import Connection, Lane
 from betimes.store.queries import load
 
 SQL = load("shards")
@@ -142,3 +143,21 @@ class Shards:
             through=through,
         )
         return row is not None
+
+
+async def hold(
+    connection: Connection, claim: Claim, *, node: NodeId, now: datetime | None
+) -> datetime:
+    """Prove inside a transaction that we still own a shard; returns the database's time.
+
+    Raises:
+        FencedOut: the shard has another owner.
+
+    """
+    rows = await SQL["hold_shard"].fetch(
+        connection, shard=claim.shard, node=node, epoch=claim.epoch, now=now
+    )
+    if not rows:
+        raise FencedOut(f"shard {claim.shard} has another owner")
+    told: datetime = rows[0]["now"]
+    return told

@@ -27,6 +27,13 @@ A test compares this table with the names used in the code; a star stands for th
 | `elector.tick`     | span  | debug    | held                |                                   |
 | `publisher.tick`   | span  | debug    | runs, waiting       |                                   |
 | `planner.tick`     | span  | debug    | jobs, runs          |                                   |
+| `sweeper.tick`     | span  | debug    | found               |                                   |
+| `run.unpublished`  | event | error    |                     | shard, runs                       |
+| `reaper.tick`      | span  | debug    | parcels             |                                   |
+| `partitions.tick`  | span  | debug    | made, dropped       |                                   |
+| `pruner.tick`      | span  | debug    | rows                |                                   |
+| `snapshot.old`     | event | warning  | seconds             |                                   |
+| `lease.expired`    | event | warning  |                     | workers, runs                     |
 | `shard.acquired`   | event | debug    |                     | shard, epoch                      |
 | `shard.lost`       | event | warning  |                     | shard, why                        |
 | `outage.began`     | event | error    |                     | duty, and what the duty adds      |

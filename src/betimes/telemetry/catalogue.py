@@ -46,6 +46,9 @@ _ALL = (
     Metric("betimes_quota_used_ratio", "gauge", "Share of a quota in use.", ("quota",)),
     Metric("betimes_tx_retries_total", "counter", "Transactions repeated, by cause.", ("cause",)),
     Metric("betimes_hints_total", "counter", "Hints received.", ("channel",)),
+    Metric("betimes_oldest_snapshot_seconds", "gauge", "Age of the snapshot that holds up vacuum."),
+    Metric("betimes_hot_update_ratio", "gauge", "Updates that touched no index.", ("table",)),
+    Metric("betimes_dead_rows", "gauge", "Rows that wait for vacuum.", ("table",)),
     Metric("betimes_role_up", "gauge", "1 while the role runs.", ("role",)),
     Metric("betimes_role_crashes_total", "counter", "Crashes of a role.", ("role",)),
     Metric(

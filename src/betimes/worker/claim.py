@@ -11,7 +11,8 @@ from betimes.telemetry import Telemetry
 from betimes.worker.execute import Executor, Work
 from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcel, HeldParcels
-from betimes.worker.plans import Plans
+from betimes.worker.plans import Plan, Plans
+from betimes.worker.settle import exhausted
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 from betimes.worker.slots import Slots
 
@@ -106,7 +107,24 @@ class Claims:
             self._held.add(parcel)
             if not parcel.left:
                 self._reporter.unwanted(parcel)
-        return len(wanted), zip(wanted, homes, plans, strict=True)
+        work = zip(wanted, homes, plans, strict=True)
+        if all(parcel.deliveries == 1 for parcel in leased):
+            return len(wanted), work
+        left = self._charged(work)
+        return len(left), iter(left)
+
+    def _charged(self, work: Work) -> list[tuple[WantedRun, HeldParcel, Plan]]:
+        """Count the deliveries that came to nothing; what they have used up is not executed."""
+        left: list[tuple[WantedRun, HeldParcel, Plan]] = []
+        for run, parcel, plan in work:
+            used = run.attempt + parcel.leased.deliveries - 1
+            charged = run._replace(attempt=used)
+            if parcel.leased.deliveries > 1 and used >= plan.spec.retry.max_attempts:
+                ending = exhausted(charged, parcel.leased, plan, now=self._time.now())
+                self._reporter.ended(parcel, ending)
+            else:
+                left.append((charged, parcel, plan))
+        return left
 
 
 def _homes(held: list[HeldParcel], wanted: list[WantedRun]) -> list[HeldParcel]:

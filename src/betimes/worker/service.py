@@ -161,7 +161,7 @@ class Worker:
     """A role: runs until stopping is requested, then drains.
 
     `open_database` makes a database for the heartbeat, on the event loop of the heartbeat's thread.
-    `listen` makes what tells hints; without it there are only polls.
+    `listen` makes what tells hints; without one there are only polls.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class Worker:
         settings: WorkerSettings,
         drain_timeout: timedelta,
         telemetry: Telemetry,
-        listen: Callable[[Hear], Listens] | None = None,
+        listen: Callable[[Hear], Listens | None] = lambda _: None,
         signals: WorkerSignals = NO_SIGNALS,
     ) -> None:
         self._worker = worker
@@ -232,8 +232,8 @@ class Worker:
             ("worker.watch", parts.watch.run()),
             ("worker.heartbeat", self._beat_beside(parts)),
         ]
-        if self._listen is not None:
-            helpers.append(("worker.listen", self._listen(parts.lookout.hear).run()))
+        if (ear := self._listen(parts.lookout.hear)) is not None:
+            helpers.append(("worker.listen", ear.run()))
         return helpers
 
     async def _beat_beside(self, parts: Parts) -> None:

@@ -33,6 +33,8 @@ CREATE TABLE betimes.jobs (
 CREATE INDEX jobs_next_fire_idx ON betimes.jobs (shard, next_fire_at, id) WHERE next_fire_at IS NOT NULL;
 CREATE UNIQUE INDEX jobs_name_idx ON betimes.jobs (shard, tenant_id, job_group, name) WHERE name IS NOT NULL;
 CREATE INDEX jobs_tenant_idx ON betimes.jobs (tenant_id, id);
+-- One-off jobs that are to go when their last run is over.
+CREATE INDEX jobs_spent_idx ON betimes.jobs (shard, id) WHERE state = 3 AND after_completion = 1;
 CREATE INDEX jobs_paused_until_idx ON betimes.jobs (shard, paused_until) WHERE paused_until IS NOT NULL;
 
 CREATE TABLE betimes.job_revisions (

@@ -67,6 +67,10 @@ BEGIN
     upper_end := betimes.partition_bound(parent, day + 1);
     -- Taken first and strongest, so that nobody can put a row of this day into the default meanwhile.
     EXECUTE format('LOCK TABLE betimes.%I IN ACCESS EXCLUSIVE MODE', fallback);
+    -- Asked again: whoever held the lock before us may have made it.
+    IF to_regclass(format('betimes.%I', child)) IS NOT NULL THEN
+        RETURN false;
+    END IF;
     EXECUTE format('CREATE TABLE betimes.%I (LIKE betimes.%I INCLUDING DEFAULTS INCLUDING CONSTRAINTS) WITH (%s)',
                    child, parent, betimes.partition_storage(parent));
     EXECUTE format('WITH moved AS (DELETE FROM betimes.%I WHERE %I >= %L AND %I < %L RETURNING *) '

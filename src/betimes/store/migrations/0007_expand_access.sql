@@ -41,6 +41,8 @@ GRANT SELECT, INSERT ON betimes.attempts, betimes.outbox, betimes.audit TO betim
 GRANT SELECT, UPDATE ON betimes.tenants TO betimes_api;
 GRANT SELECT, INSERT, UPDATE ON betimes.breakers TO betimes_api;
 GRANT SELECT ON betimes.shards, betimes.cluster, betimes.nodes TO betimes_api;
+-- A request may hold a shard's cursor still, FOR SHARE, which asks for the right to update some column.
+GRANT UPDATE (swept_through) ON betimes.shards TO betimes_api;
 
 -- The setting of a finished transaction is an empty string, not null: hence nullif.
 CREATE FUNCTION betimes.current_tenant() RETURNS uuid

@@ -109,6 +109,16 @@ UPDATE betimes.parcels
    AND ((id, fence) IN (SELECT * FROM unnest(:ids::uuid[], :fences::integer[]))) IS TRUE
 RETURNING id;
 
+-- name: find_shards_to_reap :many
+-- Which shards have a parcel whose lease ran out.
+-- Scatter: one probe of an index per shard
+-- Index: parcels_leased_idx
+-- Returns: shard int2
+SELECT shards.shard FROM betimes.shards
+ WHERE EXISTS (SELECT FROM betimes.parcels
+                WHERE parcels.shard = shards.shard AND worker_id IS NOT NULL
+                  AND lease_until < coalesce(:now::timestamptz, statement_timestamp()));
+
 -- name: find_expired :many
 -- Parcels of one shard whose lease ran out, oldest first, locked.
 -- Index: parcels_leased_idx

@@ -22,7 +22,7 @@ SELECT id, tenant_id, revision, next_fire_at, fires, queue, priority, handler,
 
 -- name: advance_jobs :many
 -- Move jobs to their next fire, or to their end; only those nobody edited or advanced meanwhile.
--- Index: jobs_pkey
+-- Index: jobs_next_fire_idx
 -- Guard: revision and the fire we computed from
 -- Returns: id uuid
 UPDATE betimes.jobs
@@ -67,7 +67,7 @@ SELECT id, revision, next_fire_at, schedule::text AS schedule FROM betimes.jobs
 
 -- name: refresh_jobs :many
 -- Replace next fires after the zone rules changed; an edit or an advance meanwhile wins.
--- Index: jobs_pkey
+-- Index: jobs_next_fire_idx
 -- Guard: revision and the fire it replaces
 -- Returns: id uuid
 UPDATE betimes.jobs

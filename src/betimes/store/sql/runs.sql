@@ -34,9 +34,18 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
 -- name: find_unparcelled :many
 -- Runs that should be in a parcel by now and are in none: the sweeper's find, which must stay empty.
 -- Index: runs_pkey
--- Returns: id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text, fence int4, state int2
-SELECT id, tenant_id, due_at, priority, queue, fence, state
+-- Returns: id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text, fence int4
+SELECT runs.id, runs.tenant_id, runs.due_at, runs.priority, runs.queue, runs.fence
   FROM betimes.runs
- WHERE shard = :shard::smallint AND id >= :low::uuid AND id < :high::uuid AND state < 4
-   AND id <> ALL (ARRAY(SELECT unnest(run_ids) FROM betimes.parcels WHERE parcels.shard = :shard::smallint))
- ORDER BY id LIMIT :most::integer;
+  LEFT JOIN (SELECT unnest(run_ids) AS run_id FROM betimes.parcels WHERE parcels.shard = :shard::smallint) AS held
+    ON held.run_id = runs.id
+ WHERE runs.shard = :shard::smallint AND runs.id >= :low::uuid AND runs.id < :high::uuid AND runs.state < 4
+   AND held.run_id IS NULL
+ ORDER BY runs.id LIMIT :most::integer;
+
+-- name: read_unfinished :many
+-- Which of these runs have not ended, and what they have cost so far.
+-- Index: runs_pkey
+-- Returns: id uuid, attempt int2
+SELECT id, attempt FROM betimes.runs
+ WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4;

@@ -6,7 +6,7 @@ same zone data, and a loop over every minute (or second).
 
 from calendar import monthrange
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import cache
 from importlib import resources
 from zoneinfo import ZoneInfo
 
@@ -20,8 +20,8 @@ RANGES = {
     "year": (1970, 2199),
 }
 NAMES = {
-    "month": "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(),
-    "weekday": "SUN MON TUE WED THU FRI SAT".split(),
+    "month": ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"],
+    "weekday": ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"],
 }
 LAYOUTS = {
     5: ["minute", "hour", "day", "month", "weekday"],
@@ -30,7 +30,7 @@ LAYOUTS = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def zone_info(name: str) -> ZoneInfo:
     with resources.files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
         return ZoneInfo.from_file(file, key=name)
@@ -51,7 +51,7 @@ class DumbCron:
             return names.index(text) + RANGES[name][0]
         return int(text)
 
-    @lru_cache(maxsize=None)  # noqa: B019 -- lives as long as a test
+    @cache  # noqa: B019 -- lives as long as a test
     def plain(self, name: str) -> frozenset[int]:
         found: set[int] = set()
         low, high = RANGES[name]

@@ -1,0 +1,66 @@
+"""The coordinator and the janitor as roles of a node."""
+
+import asyncio
+
+from betimes.app.listening import listener
+from betimes.app.node import Node
+from betimes.coordinator.service import Coordinator
+from betimes.domain.ids import TAIL_BYTES, random_ids, to_ms
+from betimes.janitor.service import Janitor
+from betimes.rhythm import Stopping
+from betimes.store.hints import PLAN, Hints
+from betimes.store.shards import Shards
+
+
+class CoordinatorRole:
+    """A coordinator that tells workers what it has published, and hears of new jobs."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._hints = Hints(database=node.database, clock=node.clock)
+        self._coordinator = Coordinator(
+            node=node.card.id,
+            database=node.database,
+            clock=node.clock,
+            telemetry=node.telemetry,
+            settings=node.settings.coordinator,
+            database_settings=node.settings.database,
+            tzdata=node.card.tzdata,
+            hint=self._hints.hint,
+        )
+
+    async def run(self, stopping: Stopping) -> None:
+        """Coordinate until asked to stop."""
+        async with asyncio.TaskGroup() as group:
+            helpers = [group.create_task(self._hints.run(), name="coordinator.hints")]
+            if (ear := listener(self._node, [PLAN], self._hear)) is not None:
+                helpers.append(group.create_task(ear.run(), name="coordinator.listen"))
+            try:
+                await self._coordinator.run(stopping)
+            finally:
+                for helper in helpers:
+                    helper.cancel()
+
+    def _hear(self, _channel: str, _payload: str) -> None:
+        self._coordinator.planner.nudge.set()
+
+
+class JanitorRole:
+    """A janitor for all shards of the cell."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    async def run(self, stopping: Stopping) -> None:
+        """Keep house until asked to stop."""
+        node = self._node
+        await Janitor(
+            database=node.database,
+            shards=await Shards(node.database, node.card.id).count(),
+            clock=node.clock,
+            telemetry=node.telemetry,
+            settings=node.settings.janitor,
+            new_id=lambda: next(
+                random_ids(to_ms(node.clock.now()), 0, node.dice.entropy(TAIL_BYTES))
+            ),
+        ).run(stopping)

@@ -1,0 +1,72 @@
+"""Jobs: what to do and when, as a value."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum, unique
+from typing import Any
+
+from betimes.domain.ids import JobId, ShardId, TenantId, shard_of
+from betimes.domain.parcel import PRIORITY_DEFAULT
+from betimes.domain.states import JobState
+
+GROUP_DEFAULT = "default"
+QUEUE_DEFAULT = "default"
+
+
+@unique
+class AfterCompletion(IntEnum):
+    """What becomes of a job that has no fire left; the numbers are stored."""
+
+    KEEP = 0
+    DELETE = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """Everything a revision covers: what a user may edit."""
+
+    schedule: Mapping[str, Any]
+    target: Mapping[str, Any] = field(default_factory=dict)
+    handler: str | None = None
+    payload: bytes | None = None
+    queue: str = QUEUE_DEFAULT
+    priority: int = PRIORITY_DEFAULT
+    options: Mapping[str, Any] = field(default_factory=dict)
+    after_completion: AfterCompletion = AfterCompletion.KEEP
+
+    @property
+    def has_fixed_delay(self) -> bool:
+        """Whether the next fire is known only when the run of the last one has ended."""
+        return self.schedule.get("mode") == "fixed_delay"
+
+    @property
+    def is_manual(self) -> bool:
+        """Whether it never fires by itself."""
+        return self.schedule.get("type") == "manual"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job as it is stored."""
+
+    id: JobId
+    tenant: TenantId
+    group: str
+    name: str | None
+    definition: Definition
+    state: JobState
+    revision: int
+    fires: int
+    next_fire_at: datetime | None
+    paused_until: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    tzdata: str
+    state_reason: Mapping[str, Any] = field(default_factory=dict)
+    created_by: str | None = None
+
+    @property
+    def shard(self) -> ShardId:
+        """Its id says where it lives."""
+        return shard_of(self.id)

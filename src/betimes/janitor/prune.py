@@ -1,0 +1,83 @@
+"""Forget what has aged, and watch how well the tables keep."""
+
+from datetime import timedelta
+
+from betimes.config.settings import JanitorSettings
+from betimes.domain.clock import Clock
+from betimes.domain.ids import ShardId
+from betimes.rhythm import Stopping, attend, beat
+from betimes.store.prune import Pruning
+from betimes.store.server import read_bloat, read_clock
+from betimes.telemetry import Outage, Telemetry
+
+SILENT_AFTER = timedelta(hours=1)
+OLDEST_SNAPSHOT_SECONDS_MAX = 300.0
+PASSES_MAX = 50
+
+
+class Pruner:
+    """Deletes in small batches, shard by shard; any number of them may run at once."""
+
+    def __init__(
+        self,
+        *,
+        pruning: Pruning,
+        shards: int,
+        clock: Clock,
+        telemetry: Telemetry,
+        settings: JanitorSettings,
+    ) -> None:
+        self._pruning = pruning
+        self._shards = [ShardId(number) for number in range(shards)]
+        self._clock = clock
+        self._telemetry = telemetry
+        self._settings = settings
+        self._oldest = telemetry.gauge("betimes_oldest_snapshot_seconds")
+        self._hot = telemetry.gauge("betimes_hot_update_ratio")
+        self._dead = telemetry.gauge("betimes_dead_rows")
+        self._outage = Outage(duty="janitor.pruner", telemetry=telemetry)
+
+    async def run(self, stopping: Stopping) -> None:
+        """Prune until asked to stop."""
+        beats = beat(self._clock, every=self._settings.prune_every, stopping=stopping)
+        await attend(self.tick, beats=beats, troubles=self._outage)
+
+    async def tick(self) -> int:
+        """One pass; returns how many rows went."""
+        with self._telemetry.span("pruner.tick") as span:
+            span.expect_errors()
+            rows = await self._pruning.silent(after=SILENT_AFTER, now=self._clock.stated())
+            for shard in self._shards:
+                rows += await self._prune(shard)
+            await self._watch()
+            span.add(rows=rows)
+        return rows
+
+    async def _prune(self, shard: ShardId) -> int:
+        now = self._clock.stated() or await read_clock(self._pruning.database)
+        letters = now - timedelta(days=self._settings.retain_dead_letters_days)
+        runs = now - timedelta(days=self._settings.retain_runs_days)
+        total = 0
+        for _ in range(PASSES_MAX):
+            rows = await self._pruning.dead_letters(shard, before=letters)
+            rows += await self._pruning.default_runs(shard, before=runs)
+            rows += await self._pruning.completed_jobs(shard)
+            rows += await self._pruning.expired(shard, now=self._clock.stated())
+            total += rows
+            if rows < self._pruning.most:
+                break
+        return total
+
+    async def _watch(self) -> None:
+        """Say how well vacuum can work: a forgotten snapshot slows every lease down."""
+        bloat = await read_bloat(self._pruning.database)
+        self._oldest.set(bloat.oldest_snapshot_seconds)
+        for table in bloat.tables:
+            self._hot.set(table.hot_share, table=table.table)
+            self._dead.set(table.dead, table=table.table)
+        if bloat.oldest_snapshot_seconds > OLDEST_SNAPSHOT_SECONDS_MAX:
+            self._telemetry.event(
+                "snapshot.old",
+                level="warning",
+                measurements={"seconds": bloat.oldest_snapshot_seconds},
+            )

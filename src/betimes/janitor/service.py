@@ -1,0 +1,50 @@
+"""The janitor of a node: reaper, partition keeper and pruner."""
+
+import asyncio
+
+from betimes.config.settings import JanitorSettings
+from betimes.domain.clock import Clock
+from betimes.janitor.partitions import PartitionKeeper
+from betimes.janitor.prune import Pruner
+from betimes.janitor.reap import Reaper
+from betimes.rhythm import Stopping
+from betimes.store.database import Database
+from betimes.store.partitions import Partitions
+from betimes.store.prune import Pruning
+from betimes.store.reap import NewId, Reaping
+from betimes.telemetry import Telemetry
+
+
+class Janitor:
+    """Repair and housekeeping. Needs no ownership: locks keep janitors apart."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        shards: int,
+        clock: Clock,
+        telemetry: Telemetry,
+        settings: JanitorSettings,
+        new_id: NewId,
+    ) -> None:
+        self.reaper = Reaper(
+            reaping=Reaping(database, new_id), clock=clock, telemetry=telemetry, settings=settings
+        )
+        self.partitions = PartitionKeeper(
+            partitions=Partitions(database), clock=clock, telemetry=telemetry, settings=settings
+        )
+        self.pruner = Pruner(
+            pruning=Pruning(database),
+            shards=shards,
+            clock=clock,
+            telemetry=telemetry,
+            settings=settings,
+        )
+
+    async def run(self, stopping: Stopping) -> None:
+        """Run the three loops."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.reaper.run(stopping), name="reaper")
+            group.create_task(self.partitions.run(stopping), name="partitions")
+            group.create_task(self.pruner.run(stopping), name="pruner")

@@ -1,0 +1,237 @@
+"""Creating jobs, one and many: the definition and what is nearly due, in one transaction."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from betimes.domain.errors import AlreadyExists, Refused, TooLarge
+from betimes.domain.ids import JobId, ShardId, TenantId, random_ids, shard_of_key, to_ms
+from betimes.domain.job import GROUP_DEFAULT, Definition, Job
+from betimes.domain.parcel import Parcel
+from betimes.domain.states import JobState, Trigger
+from betimes.ops.checks import (
+    check_name,
+    check_payload,
+    check_priority,
+    check_queue,
+    check_work,
+    encode_options,
+)
+from betimes.ops.desk import TAIL_BYTES, Desk
+from betimes.ops.outlook import Outlook, look_ahead, require_a_future, runs_of
+from betimes.ops.parcelling import parcel_runs
+from betimes.ops.timetable import shared_timetable
+from betimes.schedule import Schedule
+from betimes.store.jobs import insert_jobs, read_job
+from betimes.store.occurrences import insert_planned
+from betimes.store.pool import Connection
+
+BATCH_JOBS_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A job as a caller asks for it."""
+
+    definition: Definition
+    name: str | None = None
+    group: str = GROUP_DEFAULT
+    created_by: str | None = None
+
+
+async def create_job(
+    desk: Desk, tenant: TenantId, new: NewJob, *, shard: ShardId | None = None
+) -> Job:
+    """One job; `shard` places an unnamed one beside the key that guards its creation."""
+    return (await create_jobs(desk, tenant, [new], shard=shard))[0]
+
+
+async def create_jobs(
+    desk: Desk, tenant: TenantId, new: Sequence[NewJob], *, shard: ShardId | None = None
+) -> list[Job]:
+    """All of them or none, in one transaction, in the order given."""
+    creation = Creation(desk, tenant, new, shard=shard)
+    parcels = await desk.transact(creation.place, tenant=tenant)
+    announce(desk, creation.jobs, parcels)
+    return creation.jobs
+
+
+def announce(desk: Desk, jobs: Sequence[Job], parcels: Sequence[Parcel]) -> None:
+    """Hints about what is due and what is to be planned; after the commit."""
+    for parcel in parcels:
+        desk.hints.hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+    for shard in {job.shard for job in jobs if job.next_fire_at is not None}:
+        desk.hints.replan(shard)
+
+
+def check_definition(definition: Definition) -> None:
+    """Everything about a definition except its schedule, which reading checks."""
+    check_work(definition.handler, definition.target)
+    check_queue(definition.queue)
+    check_priority(definition.priority)
+    check_payload(definition.payload)
+    encode_options(definition.options, definition.target)
+
+
+def shard_of_name(shards: int, tenant: TenantId, group: str, name: str) -> ShardId:
+    """Where a named job lives: a function of its name, so that one index keeps names unique."""
+    return shard_of_key(shards, str(tenant), group, name)
+
+
+class Creation:
+    """Jobs that one tenant asked for. Made once; `place` may run again with the same ids."""
+
+    def __init__(
+        self, desk: Desk, tenant: TenantId, new: Sequence[NewJob], *, shard: ShardId | None
+    ) -> None:
+        if len(new) > BATCH_JOBS_MAX:
+            raise TooLarge(
+                f"expected at most {BATCH_JOBS_MAX} jobs in a batch, got {len(new)}",
+                code="batch_too_large",
+            )
+        self._desk = desk
+        self._tenant = tenant
+        self._new = new
+        for place, one in enumerate(new):
+            with _pointing(place, alone=len(new) == 1):
+                check_new_job(one)
+        unnamed = desk.next_shard() if shard is None else shard
+        self._shards = [
+            unnamed if one.name is None else shard_of_name(desk.shards, tenant, one.group, one.name)
+            for one in new
+        ]
+        self._tails = desk.entropy(len(new) * TAIL_BYTES)
+        self._timetables: list[Schedule] = []
+        self.jobs: list[Job] = []
+
+    async def place(self, connection: Connection) -> list[Parcel]:
+        """Insert jobs, and runs and parcels of those that fire within the margin."""
+        now = await self._desk.now(connection)
+        self._prepare(now)
+        near = now + self._desk.margin
+        outlooks = self._outlooks(now, near)
+        self.jobs = [
+            _with_outlook(job, outlook, now)
+            for job, outlook in zip(self.jobs, outlooks, strict=True)
+        ]
+        by_shard: dict[ShardId, list[int]] = {}
+        for place, job in enumerate(self.jobs):
+            by_shard.setdefault(job.shard, []).append(place)
+        parcels: list[Parcel] = []
+        for places in by_shard.values():
+            parcels += await self._place_in_shard(connection, places, outlooks, near=near)
+        return parcels
+
+    async def _place_in_shard(
+        self,
+        connection: Connection,
+        places: Sequence[int],
+        outlooks: Sequence[Outlook],
+        *,
+        near: datetime,
+    ) -> list[Parcel]:
+        jobs = [self.jobs[place] for place in places]
+        made = await insert_jobs(connection, jobs)
+        for job in jobs:
+            if job.id not in made:
+                await self._recognise(connection, job)
+        runs = [
+            run
+            for place in places
+            if (job := self.jobs[place]).id in made
+            for run in runs_of(
+                outlooks[place].near,
+                job.definition,
+                job=job.id,
+                tenant=job.tenant,
+                revision=job.revision,
+                near=near,
+            )
+        ]
+        inserted = await insert_planned(connection, jobs[0].shard, runs, trigger=Trigger.SCHEDULE)
+        return await parcel_runs(
+            connection, jobs[0].shard, [run for run in runs if run.id in inserted]
+        )
+
+    async def _recognise(self, connection: Connection, job: Job) -> None:
+        """Our own commit whose reply was lost is fine; a name that somebody else has is not."""
+        if await read_job(connection, job.id) is None:
+            raise AlreadyExists(
+                f"a job with the name {job.name!r} exists already in the group {job.group!r}",
+                pointer="/name",
+            )
+
+    def _prepare(self, now: datetime) -> None:
+        """Ids and timetables, the first time; an id carries its creation and must not change."""
+        if self.jobs:
+            return
+        for place, (one, shard) in enumerate(zip(self._new, self._shards, strict=True)):
+            tail = self._tails[place * TAIL_BYTES : (place + 1) * TAIL_BYTES]
+            job = JobId(next(random_ids(to_ms(now), shard, tail)))
+            with _pointing(place, alone=len(self._new) == 1):
+                self._timetables.append(
+                    shared_timetable(self._desk.schedules, one.definition.schedule, job)
+                )
+            self.jobs.append(_job(one, job, self._tenant, now, tzdata=self._desk.tzdata))
+
+    def _outlooks(self, now: datetime, near: datetime) -> list[Outlook]:
+        outlooks, known = list[Outlook](), dict[int, Outlook]()
+        for place, (job, timetable) in enumerate(zip(self.jobs, self._timetables, strict=True)):
+            outlook = known.get(id(timetable))
+            if outlook is None:
+                outlook = look_ahead(timetable, job.definition, after=now, near=near)
+                known[id(timetable)] = outlook
+            with _pointing(place, alone=len(self.jobs) == 1):
+                require_a_future(outlook, job.definition)
+            outlooks.append(outlook)
+        return outlooks
+
+
+@contextmanager
+def _pointing(place: int, *, alone: bool) -> Iterator[None]:
+    """Let what is refused in a batch point at its item."""
+    try:
+        yield
+    except Refused as refused:
+        if not alone:
+            refused.pointer = f"/items/{place}{refused.pointer}"
+        raise
+
+
+def check_new_job(new: NewJob) -> None:
+    """Everything about a new job except its schedule, which reading checks."""
+    if new.name is not None:
+        check_name(new.name)
+    check_name(new.group, pointer="/group")
+    check_definition(new.definition)
+
+
+def _job(new: NewJob, job: JobId, tenant: TenantId, now: datetime, *, tzdata: str) -> Job:
+    return Job(
+        id=job,
+        tenant=tenant,
+        group=new.group,
+        name=new.name,
+        definition=new.definition,
+        state=JobState.ACTIVE,
+        revision=1,
+        fires=0,
+        next_fire_at=None,
+        paused_until=None,
+        created_at=now,
+        updated_at=now,
+        tzdata=tzdata,
+        created_by=new.created_by,
+    )
+
+
+def _with_outlook(job: Job, outlook: Outlook, now: datetime) -> Job:
+    return replace(
+        job,
+        next_fire_at=outlook.next_fire_at,
+        state=outlook.state,
+        fires=len(outlook.near),
+        created_at=now,
+        updated_at=now,
+    )

@@ -1,0 +1,71 @@
+"""The desk: what every verb is given. Made once by `app`, shared by all requests."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import count
+from typing import TypeVar
+
+from betimes.domain.clock import Clock
+from betimes.domain.ids import ParcelId, ShardId, TenantId, compose, to_ms
+from betimes.schedule import ScheduleCache
+from betimes.store.ask import one
+from betimes.store.database import Database
+from betimes.store.hints import Hinter
+from betimes.store.pool import Connection, Lane
+from betimes.store.queries import load
+
+T = TypeVar("T")
+SQL = load("server")
+MARGIN = timedelta(seconds=10)
+TAIL_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """Store, clock, chance and hints; `margin` is `coordinator.margin` of the settings.
+
+    A tenant of None means the service itself: janitor, demo, compatibility doors.
+    """
+
+    database: Database
+    clock: Clock
+    hints: Hinter
+    entropy: Callable[[int], bytes]
+    shards: int
+    tzdata: str
+    margin: timedelta = MARGIN
+    turns: Iterator[int] = field(default_factory=count)
+    schedules: ScheduleCache = field(default_factory=ScheduleCache)
+    connection: "Connection | None" = None
+
+    async def transact(
+        self, work: Callable[[Connection], Awaitable[T]], *, tenant: TenantId | None
+    ) -> T:
+        """One transaction as the tenant; the work is always safe to repeat with the same ids."""
+        if self.connection is not None:
+            return await work(self.connection)
+        return await self.database.transact(work, lane=Lane.API, repeatable=True, tenant=tenant)
+
+    def inside(self, connection: Connection, hints: Hinter) -> "Desk":
+        """The same desk inside a transaction that somebody else opened and will end."""
+        return replace(self, connection=connection, hints=hints)
+
+    async def now(self, connection: Connection) -> datetime:
+        """The database clock, unless a test states its own."""
+        if (stated := self.clock.stated()) is not None:
+            return stated
+        answer: datetime = (await one(connection, SQL["read_clock"]))["now"]
+        return answer
+
+    def next_shard(self) -> ShardId:
+        """Round robin, so that batches spread evenly over owners."""
+        return ShardId(next(self.turns) % self.shards)
+
+    def parcel_ids(self, times: Sequence[datetime], shard: ShardId) -> list[ParcelId]:
+        """Ids for new parcels, one for each time at which one becomes visible."""
+        tails = self.entropy(len(times) * TAIL_BYTES)
+        return [
+            ParcelId(compose(to_ms(at), shard, int.from_bytes(tails[start : start + TAIL_BYTES])))
+            for at, start in zip(times, range(0, len(tails), TAIL_BYTES), strict=True)
+        ]

@@ -1,0 +1,40 @@
+"""Stored schedules, read back for one job."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from betimes.domain.errors import Refused
+from betimes.domain.ids import JobId
+from betimes.schedule import Schedule, ScheduleCache
+from betimes.store.jobs import to_json
+
+
+def read_timetable(schedule: Mapping[str, Any], job: JobId) -> Schedule:
+    """The schedule of a job; its id is the seed of jitter and hashed fields, as in the planner.
+
+    Raises:
+        BadSchedule: with a pointer into the definition.
+
+    """
+    try:
+        return Schedule.from_dict(schedule, seed=str(job))
+    except Refused as refused:
+        refused.pointer = f"/schedule{refused.pointer}"
+        raise
+
+
+def shared_timetable(cache: ScheduleCache, schedule: Mapping[str, Any], job: JobId) -> Schedule:
+    """The same, sharing one schedule among all jobs whose fires do not depend on their id.
+
+    Raises:
+        BadSchedule: with a pointer into the definition.
+
+    """
+    try:
+        found = cache.get(to_json(schedule), str(job))
+    except Refused as refused:
+        refused.pointer = f"/schedule{refused.pointer}"
+        raise
+    if found.is_seeded or not (found.common.jitter or found.common.window):
+        return found
+    return read_timetable(schedule, job)

@@ -1,0 +1,124 @@
+"""Ad-hoc runs on their way into the store: one shard per batch, a handful of statements each.
+
+INSERT from arrays, not COPY: PostgreSQL refuses COPY into a table with row-level security, and
+measured side by side the arrays are as fast (docs/decisions/0022-control-verbs.md).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from betimes.domain.ids import RunId, ShardId, TenantId
+from betimes.domain.parcel import Parcel
+from betimes.domain.run import bounds
+from betimes.domain.states import RunState, Trigger
+from betimes.store.ask import execute, many
+from betimes.store.pool import Connection
+from betimes.store.queries import load
+
+SQL = load("adhoc")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What many runs of a batch have in common; `options` is JSON text."""
+
+    handler: str | None
+    queue: str
+    priority: int
+    due_at: datetime
+    state: RunState
+    options: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Runs of one tenant and one shard; `shapes[i]` is what `ids[i]` looks like."""
+
+    shard: ShardId
+    tenant: TenantId
+    created_at: datetime
+    trigger: Trigger
+    ids: Sequence[RunId]
+    payloads: Sequence[bytes | None]
+    shapes: Sequence[Shape]
+
+
+async def insert_runs(connection: Connection, batch: Batch) -> None:
+    """Insert every run of the batch; one that exists already fails the transaction."""
+    first = batch.shapes[0]
+    if all(shape is first or shape == first for shape in batch.shapes):
+        await _insert_uniform(connection, batch, first)
+    else:
+        await _insert_mixed(connection, batch)
+
+
+async def existing(connection: Connection, shard: ShardId, runs: Sequence[RunId]) -> set[RunId]:
+    """Which of these runs are there."""
+    low, high = bounds(runs)
+    rows = await many(connection, SQL["find_runs"], shard=shard, ids=list(runs), low=low, high=high)
+    return {row["id"] for row in rows}
+
+
+async def insert_parcels(connection: Connection, parcels: Sequence[Parcel]) -> None:
+    """Put parcels of one shard and tenant into the queue."""
+    if not parcels:
+        return
+    lasts: list[int] = []
+    for parcel in parcels:
+        lasts.append((lasts[-1] if lasts else 0) + len(parcel.runs))
+    await execute(
+        connection,
+        SQL["insert_waiting_parcels"],
+        shard=parcels[0].shard,
+        tenant=parcels[0].tenant,
+        ids=[parcel.id for parcel in parcels],
+        queues=[parcel.queue for parcel in parcels],
+        priorities=[parcel.priority for parcel in parcels],
+        lanes=[int(parcel.lane) for parcel in parcels],
+        ranks=[parcel.rank for parcel in parcels],
+        visible=[parcel.visible_at for parcel in parcels],
+        fences=[parcel.fence for parcel in parcels],
+        firsts=[last - len(parcel.runs) + 1 for last, parcel in zip(lasts, parcels, strict=True)],
+        lasts=lasts,
+        runs=[run for parcel in parcels for run in parcel.runs],
+    )
+
+
+async def _insert_uniform(connection: Connection, batch: Batch, shape: Shape) -> None:
+    await execute(
+        connection,
+        SQL["insert_uniform_runs"],
+        shard=batch.shard,
+        tenant=batch.tenant,
+        due_at=shape.due_at,
+        created_at=batch.created_at,
+        state=int(shape.state),
+        trigger=int(batch.trigger),
+        priority=shape.priority,
+        queue=shape.queue,
+        handler=shape.handler,
+        options=shape.options,
+        ids=batch.ids,
+        payloads=batch.payloads,
+    )
+
+
+async def _insert_mixed(connection: Connection, batch: Batch) -> None:
+    shapes = batch.shapes
+    await execute(
+        connection,
+        SQL["insert_mixed_runs"],
+        shard=batch.shard,
+        tenant=batch.tenant,
+        created_at=batch.created_at,
+        trigger=int(batch.trigger),
+        ids=batch.ids,
+        dues=[shape.due_at for shape in shapes],
+        states=[int(shape.state) for shape in shapes],
+        priorities=[shape.priority for shape in shapes],
+        queues=[shape.queue for shape in shapes],
+        handlers=[shape.handler for shape in shapes],
+        payloads=batch.payloads,
+        options=[shape.options for shape in shapes],
+    )

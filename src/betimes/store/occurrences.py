@@ -1,0 +1,90 @@
+"""Occurrences of jobs, inserted as the planner does: the same ids, the same statements."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from betimes.domain.ids import JobId, RunId, ShardId, TenantId
+from betimes.domain.states import RunState, Trigger
+from betimes.store.ask import execute, many
+from betimes.store.pool import Connection
+from betimes.store.queries import load
+
+SQL = load("plan")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occurrence:
+    """An occurrence on its way into the store."""
+
+    id: RunId
+    tenant: TenantId
+    job: JobId
+    due_at: datetime
+    fire_at: datetime | None
+    revision: int
+    state: RunState
+    priority: int
+    queue: str
+    handler: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """Fires that did not become runs: one, or all from `fire_at` up to and including `until_at`."""
+
+    job: JobId
+    tenant: TenantId
+    fire_at: datetime
+    until_at: datetime | None
+    fires: int
+    revision: int
+    code: str
+    detail: str | None = None
+
+
+async def insert_planned(
+    connection: Connection, shard: ShardId, runs: Sequence[Occurrence], *, trigger: Trigger
+) -> set[RunId]:
+    """Insert occurrences; those that existed already are missing from the answer."""
+    if not runs:
+        return set()
+    rows = await many(
+        connection,
+        SQL["insert_planned_runs"],
+        shard=shard,
+        trigger=int(trigger),
+        ids=[run.id for run in runs],
+        tenants=[run.tenant for run in runs],
+        jobs=[run.job for run in runs],
+        dues=[run.due_at for run in runs],
+        fires=[run.fire_at for run in runs],
+        revisions=[run.revision for run in runs],
+        states=[int(run.state) for run in runs],
+        priorities=[run.priority for run in runs],
+        queues=[run.queue for run in runs],
+        handlers=[run.handler for run in runs],
+    )
+    return {row["id"] for row in rows}
+
+
+async def insert_decisions(
+    connection: Connection, shard: ShardId, dropped: Sequence[Dropped], *, now: datetime
+) -> None:
+    """Record why fires did not become runs; the first reason for a fire stands."""
+    if not dropped:
+        return
+    await execute(
+        connection,
+        SQL["insert_decisions"],
+        shard=shard,
+        now=now,
+        jobs=[one.job for one in dropped],
+        fires_at=[one.fire_at for one in dropped],
+        until=[one.until_at for one in dropped],
+        counts=[one.fires for one in dropped],
+        tenants=[one.tenant for one in dropped],
+        revisions=[one.revision for one in dropped],
+        codes=[one.code for one in dropped],
+        details=[one.detail for one in dropped],
+    )

@@ -1,0 +1,58 @@
+"""Forgetting what has aged, a bounded number of rows at a time."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from betimes.domain.ids import ShardId, floor_of, to_ms
+from betimes.store.database import Database
+from betimes.store.pool import Lane
+from betimes.store.queries import load
+
+SQL = load("prune")
+NODES = load("nodes")
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """The pruner's side of the store; every method returns how many rows went."""
+
+    database: Database
+    most: int = 1_000
+
+    async def dead_letters(self, shard: ShardId, *, before: datetime) -> int:
+        """Dead letters laid aside before an instant."""
+        return await self._count("prune_dead_letters", shard=shard, before=before)
+
+    async def default_runs(self, shard: ShardId, *, before: datetime) -> int:
+        """Ended runs that no partition will be dropped with."""
+        return await self._count(
+            "prune_default_runs", shard=shard, before=before, before_id=floor_of(to_ms(before))
+        )
+
+    async def completed_jobs(self, shard: ShardId) -> int:
+        """Jobs that were told to go when they are done."""
+        return await self._count("prune_completed_jobs", shard=shard)
+
+    async def expired(self, shard: ShardId, *, now: datetime | None) -> int:
+        """Business keys and blobs whose time is up."""
+        keys = await self._count("prune_dedupe", shard=shard, now=now)
+        return keys + await self._count("prune_blobs", shard=shard, now=now)
+
+    async def silent(self, *, after: timedelta, now: datetime | None) -> int:
+        """Nodes and workers that were not seen for long."""
+        workers = await self.database.many(
+            SQL["prune_workers"], lane=Lane.ENGINE, after=after, now=now
+        )
+        nodes = await self.database.many(
+            NODES["prune_nodes"], lane=Lane.ENGINE, after=after, now=now
+        )
+        return len(workers) + len(nodes)
+
+    async def _count(self, statement: str, **given: object) -> int:
+        rows = await self.database.many(
+            SQL[statement],
+            lane=Lane.ENGINE,
+            **given,
+            **({"most": self.most} if "most" in SQL[statement].parameters else {}),
+        )
+        return len(rows)

@@ -1,0 +1,35 @@
+-- Work without a job: inserted in batches of one shard, as the tenant whose work it is.
+
+-- name: insert_uniform_runs :exec
+-- Insert ad-hoc runs that differ in nothing but id and payload.
+-- Guard: the primary key; a batch is inserted whole or not at all
+INSERT INTO betimes.runs (shard, id, tenant_id, due_at, created_at, state, trigger, priority, queue, handler, payload, options)
+SELECT :shard::smallint, fresh.id, :tenant::uuid, :due_at::timestamptz, :created_at::timestamptz, :state::smallint,
+       :trigger::smallint, :priority::smallint, :queue::text, :handler::text, fresh.payload, :options::text::jsonb
+  FROM unnest(:ids::uuid[], :payloads::bytea[]) AS fresh (id, payload);
+
+-- name: insert_mixed_runs :exec
+-- Insert ad-hoc runs that differ in more.
+-- Guard: the primary key; a batch is inserted whole or not at all
+INSERT INTO betimes.runs (shard, id, tenant_id, due_at, created_at, state, trigger, priority, queue, handler, payload, options)
+SELECT :shard::smallint, fresh.id, :tenant::uuid, fresh.due_at, :created_at::timestamptz, fresh.state,
+       :trigger::smallint, fresh.priority, fresh.queue, fresh.handler, fresh.payload, fresh.options::jsonb
+  FROM unnest(:ids::uuid[], :dues::timestamptz[], :states::smallint[], :priorities::smallint[], :queues::text[],
+              :handlers::text[], :payloads::bytea[], :options::text[])
+       AS fresh (id, due_at, state, priority, queue, handler, payload, options);
+
+-- name: insert_waiting_parcels :exec
+-- Put several parcels into the queue with one statement; their runs stand one after the other in one list.
+INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_ids)
+SELECT :shard::smallint, fresh.id, :tenant::uuid, fresh.queue, fresh.priority, fresh.lane, fresh.rank, fresh.visible_at,
+       fresh.fence, (:runs::uuid[])[fresh.first:fresh.last]
+  FROM unnest(:ids::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[], :ranks::timestamptz[],
+              :visible::timestamptz[], :fences::integer[], :firsts::integer[], :lasts::integer[])
+       AS fresh (id, queue, priority, lane, rank, visible_at, fence, first, last);
+
+-- name: find_runs :many
+-- Which of these runs exist: after a commit whose reply was lost, whether it happened.
+-- Index: runs_pkey
+-- Returns: id uuid
+SELECT id FROM betimes.runs
+ WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) AND id >= :low::uuid AND id <= :high::uuid;

@@ -1,0 +1,76 @@
+-- What has aged and has no partition to be dropped with.
+
+-- name: prune_dead_letters :many
+-- Forget dead letters older than they are kept, a bounded number.
+-- Index: dead_letters_pkey
+-- Returns: run_id uuid
+WITH aged AS MATERIALIZED (
+    SELECT run_id FROM betimes.dead_letters
+     WHERE shard = :shard::smallint AND dead_at < :before::timestamptz
+     LIMIT :most::integer FOR UPDATE SKIP LOCKED
+)
+DELETE FROM betimes.dead_letters USING aged
+ WHERE dead_letters.shard = :shard::smallint AND dead_letters.run_id = aged.run_id
+RETURNING dead_letters.run_id;
+
+-- name: prune_default_runs :many
+-- Forget ended runs whose day never had a partition, or has none any more, a bounded number.
+-- Index: runs_pkey
+-- Returns: id uuid
+WITH aged AS MATERIALIZED (
+    SELECT runs.id FROM betimes.runs
+     WHERE runs.shard = :shard::smallint AND runs.id < :before_id::uuid AND runs.state >= 4
+       AND runs.finished_at < :before::timestamptz
+     LIMIT :most::integer FOR UPDATE SKIP LOCKED
+)
+DELETE FROM betimes.runs USING aged
+ WHERE runs.shard = :shard::smallint AND runs.id = aged.id AND runs.id < :before_id::uuid
+RETURNING runs.id;
+
+-- name: prune_completed_jobs :many
+-- Remove jobs that have nothing left to do and were told to go when they are done.
+-- Guard: no run of the job is unfinished
+-- Returns: id uuid
+WITH done AS MATERIALIZED (
+    SELECT id FROM betimes.jobs
+     WHERE shard = :shard::smallint AND state = 3 AND after_completion = 1
+       AND NOT EXISTS (SELECT FROM betimes.runs
+                        WHERE runs.shard = :shard::smallint AND runs.job_id = jobs.id AND runs.state < 4)
+     LIMIT :most::integer FOR UPDATE SKIP LOCKED
+)
+DELETE FROM betimes.jobs USING done
+ WHERE jobs.shard = :shard::smallint AND jobs.id = done.id
+RETURNING jobs.id;
+
+-- name: prune_dedupe :many
+-- Forget business keys whose window has passed, a bounded number.
+-- Index: dedupe_expires_idx
+-- Returns: key text
+WITH aged AS MATERIALIZED (
+    SELECT tenant_id, key FROM betimes.dedupe
+     WHERE shard = :shard::smallint AND expires_at < coalesce(:now::timestamptz, statement_timestamp())
+     LIMIT :most::integer FOR UPDATE SKIP LOCKED
+)
+DELETE FROM betimes.dedupe USING aged
+ WHERE dedupe.shard = :shard::smallint AND dedupe.tenant_id = aged.tenant_id AND dedupe.key = aged.key
+RETURNING dedupe.key;
+
+-- name: prune_blobs :many
+-- Forget payloads and results whose time is up, a bounded number.
+-- Index: blobs_expires_idx
+-- Returns: id uuid
+WITH aged AS MATERIALIZED (
+    SELECT tenant_id, id FROM betimes.blobs
+     WHERE shard = :shard::smallint AND expires_at < coalesce(:now::timestamptz, statement_timestamp())
+     LIMIT :most::integer FOR UPDATE SKIP LOCKED
+)
+DELETE FROM betimes.blobs USING aged
+ WHERE blobs.shard = :shard::smallint AND blobs.tenant_id = aged.tenant_id AND blobs.id = aged.id
+RETURNING blobs.id;
+
+-- name: prune_workers :many
+-- Forget workers that were not seen for long and hold nothing.
+-- Returns: id uuid
+DELETE FROM betimes.workers
+ WHERE heartbeat_at < coalesce(:now::timestamptz, statement_timestamp()) - :after::interval
+RETURNING id;
