@@ -61,7 +61,9 @@ async def working(
     """A worker that runs, and drains at the end."""
     stopping = Stopping()
 
-    def listen(hear: Hear) -> Listener:
+    def listen(hear: Hear) -> Listener | None:
+        if listening is None:
+            return None
         listener = Listener(
             dsn=dsn,
             settings=DatabaseSettings(),
@@ -70,7 +72,6 @@ async def working(
             clock=CLOCK,
             roll=half,
         )
-        assert listening is not None
         listener.listening = listening
         return listener
 
@@ -84,7 +85,7 @@ async def working(
         settings=WorkerSettings(**settings),  # type: ignore[arg-type]
         drain_timeout=timedelta(seconds=drain),
         telemetry=Telemetry(clock=CLOCK),
-        listen=None if listening is None else listen,
+        listen=listen,
         signals=signals,
     )
     async with asyncio.TaskGroup() as group:

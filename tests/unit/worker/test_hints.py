@@ -6,7 +6,7 @@ import pytest
 
 from betimes.domain.ids import ShardId, TenantId
 from betimes.store.parcels import Source
-from betimes.worker.hints import Board, Hint, read_hint
+from betimes.worker.hints import Board, Hint, read_hints
 
 TENANT = TenantId(UUID(int=7))
 
@@ -16,13 +16,21 @@ def source(shard: int = 1, queue: str = "q") -> Source:
 
 
 def test_a_hint_names_shard_queue_tenant_and_time() -> None:
-    assert read_hint(f"3:mail:{TENANT}:1700") == Hint(source(3, "mail"), 1700)
-    assert read_hint(f"3:a:b:{TENANT}:1700") == Hint(source(3, "a:b"), 1700)
+    assert list(read_hints(f"3:mail:{TENANT}:1700")) == [Hint(source(3, "mail"), 1700)]
+    assert list(read_hints(f"3:a:b:{TENANT}:1700")) == [Hint(source(3, "a:b"), 1700)]
+
+
+def test_several_times_and_places_come_together() -> None:
+    assert list(read_hints(f"3:mail:{TENANT}:1700,40\n4:mail:{TENANT}:5")) == [
+        Hint(source(3, "mail"), 1700),
+        Hint(source(3, "mail"), 1740),
+        Hint(source(4, "mail"), 5),
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "x", "1:q:nobody:5", f"one:q:{TENANT}:5", f"1:q:{TENANT}:"])
 def test_what_is_no_hint_is_ignored(text: str) -> None:
-    assert read_hint(text) is None
+    assert list(read_hints(text)) == []
 
 
 def test_a_source_is_due_from_its_time_on_until_it_is_drained() -> None:
