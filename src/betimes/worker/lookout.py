@@ -150,7 +150,9 @@ class Lookout:
         leased = await self._claims.take(source, places)
         self._served = credit(self._served, source, leased, due=due)
         if leased < places:
-            self._board.served(source, now_ms=now_ms, drained=True)
+            # Hints are cut to the millisecond: with nothing found, this one is not over yet.
+            over_ms = now_ms if leased else now_ms - 1
+            self._board.served(source, now_ms=over_ms, drained=True)
         return leased
 
     def _has_room(self, now: float) -> bool:
