@@ -53,7 +53,11 @@ class Snapshots:
                 rows = await self._stage.fetch(SNAPSHOT)
             except Exception:  # noqa: BLE001, S112 -- the database is away: nothing to be seen
                 continue
-            self.plans += [self._plan(row) for row in rows if row["latest"] is not None]
+            self.plans += [
+                self._plan(row)
+                for row in rows
+                if row["latest"] is not None and row["next_fire_at"] is not None
+            ]
 
     def _plan(self, row: Any) -> PlanFact:
         following = row["next_fire_at"].timestamp()
@@ -86,6 +90,8 @@ async def collect(
         acknowledged=set(client.acknowledged),
         unknown=set(client.unknown),
         plans=plans,
+        cancelled=dict(client.cancelled),
+        paused=list(client.paused),
         faults=list(stage.faults),
     )
     await _final(stage, client, history, until)
