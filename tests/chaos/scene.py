@@ -49,6 +49,8 @@ def assert_kept(stage: Stage, history: History, *, unknown: frozenset[str]) -> d
     report = f"faults {counts}\nruns {len(history.runs)}, starts {len(history.starts)}\n"
     report += table(findings)
     sys.stderr.write("\n" + report + "\n")
+    repaired = [event for event in stage.events() if event.get("event") == "run.unpublished"]
+    assert not repaired, f"a run fell between and was swept up: {repaired}"
     failed = [one.promise for one in findings.values() if one.verdict is Verdict.FAIL]
     assert not failed, f"{report}\n{stage.said()}"
     silent = {one.promise for one in findings.values() if one.verdict is Verdict.UNKNOWN}
