@@ -94,9 +94,10 @@ async def collect(
         paused=list(client.paused),
         faults=list(stage.faults),
     )
+    # The nodes go on working: effects are read before the intents that must precede them.
+    _witnessed(stage, history)
     await _final(stage, client, history, until)
     await _commits(stage, history)
-    _witnessed(stage, history)
     _refusals(stage, history)
     return history
 

@@ -133,7 +133,7 @@ class Hints:
             await self._send(PLAN, str(shard))
         if not self._waiting:
             return None
-        return max(0.0, min(self._quiet_until[place] for place in self._waiting) - now)
+        return max(0.0, min(self._quiet_until.get(place, now) for place in self._waiting) - now)
 
     async def _send(self, channel: str, payload: str) -> None:
         try:
