@@ -23,7 +23,7 @@ from betimes.telemetry import Outage, Telemetry
 from betimes.worker.claim import Claims
 from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcels
-from betimes.worker.hints import Board, Hint, read_hint
+from betimes.worker.hints import Board, Hint, read_hints
 from betimes.worker.pick import Pair, credit, pick
 from betimes.worker.slots import Slots
 
@@ -90,7 +90,7 @@ class Lookout:
         if not payload:
             self._poll_at = self._clock.monotonic()
             self._nudge.set()
-        elif (hint := read_hint(payload)) is not None:
+        for hint in read_hints(payload):
             self.expect(hint)
 
     def expect(self, hint: Hint) -> None:
