@@ -3,19 +3,24 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 import pytest
 
-from betimes.domain.errors import Invalid, Unavailable
+from betimes.domain.errors import AlreadyExists, Invalid, Unavailable
 from betimes.domain.run import NewRun
-from betimes.ops.group import EnqueueGroup
+from betimes.ops import NewJob
+from betimes.ops.group import Group, job_group, run_group
 from betimes.store.database import Database
 from betimes.testing import ManualClock
-from ops_kit import OTHER, TENANT, add_tenant, fetch, make_desk, parcelled
+from ops_kit import OTHER, TENANT, add_tenant, every, fetch, make_desk, parcelled
+
+A = TypeVar("A")
+M = TypeVar("M")
 
 
 @asynccontextmanager
-async def running(group: EnqueueGroup) -> AsyncIterator[EnqueueGroup]:
+async def running(group: Group[A, M]) -> AsyncIterator[Group[A, M]]:
     async with asyncio.TaskGroup() as tasks:
         loop = tasks.create_task(group.run())
         yield group
@@ -24,9 +29,9 @@ async def running(group: EnqueueGroup) -> AsyncIterator[EnqueueGroup]:
 
 async def test_concurrent_callers_share_commits(database: Database, clock: ManualClock) -> None:
     desk = make_desk(database, clock)
-    async with running(EnqueueGroup(desk=desk, collect_seconds=0)) as group:
+    async with running(run_group(desk, collect_seconds=0)) as group:
         runs = await asyncio.gather(
-            *(group.enqueue(TENANT, NewRun(handler="a", payload=b"%d" % n)) for n in range(100))
+            *(group.ask(TENANT, NewRun(handler="a", payload=b"%d" % n)) for n in range(100))
         )
     rows = await fetch(database, "SELECT id, payload FROM betimes.runs")
     assert {row["id"]: row["payload"] for row in rows} == {
@@ -39,9 +44,9 @@ async def test_concurrent_callers_share_commits(database: Database, clock: Manua
 async def test_tenants_do_not_share_a_transaction(database: Database, clock: ManualClock) -> None:
     await add_tenant(database)
     desk = make_desk(database, clock)
-    async with running(EnqueueGroup(desk=desk, collect_seconds=0)) as group:
+    async with running(run_group(desk, collect_seconds=0)) as group:
         await asyncio.gather(
-            *(group.enqueue(tenant, NewRun(handler="a")) for tenant in (TENANT, OTHER) * 3)
+            *(group.ask(tenant, NewRun(handler="a")) for tenant in (TENANT, OTHER) * 3)
         )
     rows = await fetch(
         database, "SELECT tenant_id, count(*) AS n FROM betimes.runs GROUP BY 1 ORDER BY 1"
@@ -55,9 +60,9 @@ async def test_one_that_the_database_refuses_does_not_harm_the_others(
 ) -> None:
     desk = make_desk(database, clock)
     good, bad = NewRun(handler="a"), NewRun(handler="a", options={"x": "\x00"})
-    async with running(EnqueueGroup(desk=desk, collect_seconds=0)) as group:
+    async with running(run_group(desk, collect_seconds=0)) as group:
         answers = await asyncio.gather(
-            *(group.enqueue(TENANT, new) for new in (good, bad, good)), return_exceptions=True
+            *(group.ask(TENANT, new) for new in (good, bad, good)), return_exceptions=True
         )
     assert [isinstance(answer, Invalid) for answer in answers] == [False, True, False]
     assert len(await parcelled(database)) == 2
@@ -66,15 +71,30 @@ async def test_one_that_the_database_refuses_does_not_harm_the_others(
 async def test_what_makes_no_sense_is_told_before_it_joins(
     database: Database, clock: ManualClock
 ) -> None:
-    group = EnqueueGroup(desk=make_desk(database, clock))
+    group = run_group(make_desk(database, clock))
     with pytest.raises(Invalid, match="expected a handler"):
-        await group.enqueue(TENANT, NewRun())
+        await group.ask(TENANT, NewRun())
 
 
 async def test_nobody_waits_for_a_group_that_has_ended(
     database: Database, clock: ManualClock
 ) -> None:
-    async with running(EnqueueGroup(desk=make_desk(database, clock))) as group:
-        await group.enqueue(TENANT, NewRun(handler="a"))
+    async with running(run_group(make_desk(database, clock))) as group:
+        await group.ask(TENANT, NewRun(handler="a"))
     with pytest.raises(Unavailable, match="the node stops"):
-        await group.enqueue(TENANT, NewRun(handler="a"))
+        await group.ask(TENANT, NewRun(handler="a"))
+
+
+async def test_jobs_share_commits_too_and_a_taken_name_is_its_own_affair(
+    database: Database, clock: ManualClock
+) -> None:
+    desk = make_desk(database, clock)
+    names = ["a", "b", "a", "c"]
+    async with running(job_group(desk, collect_seconds=0)) as group:
+        jobs = await asyncio.gather(
+            *(group.ask(TENANT, NewJob(definition=every(60), name=name)) for name in names),
+            return_exceptions=True,
+        )
+    assert [isinstance(job, AlreadyExists) for job in jobs] == [False, False, True, False]
+    rows = await fetch(database, "SELECT name FROM betimes.jobs ORDER BY 1")
+    assert [row["name"] for row in rows] == ["a", "b", "c"]
