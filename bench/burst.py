@@ -15,7 +15,7 @@ from time import time
 from bench.kit.processes import Noted, a_node, noting_workers, used
 from bench.kit.report import Report, lags_ms
 from bench.kit.rows import Row, copy_rate, copy_runs
-from bench.kit.server import TENANT, a_server, empty
+from bench.kit.server import TENANT, a_server, as_owner, empty
 from bench.kit.worker import HANDLER
 from betimes.app.dice import Dice
 from betimes.app.run import run_to_end
@@ -24,6 +24,11 @@ from betimes.embedded import EmbeddedPostgres
 
 ROWS_PER_SECOND = 30_000
 SETTLE_SECONDS = 12.0
+
+DONE = """
+SELECT min(published_through) > $1 AND NOT EXISTS (SELECT FROM betimes.parcels) AND now() > $1
+  FROM betimes.shards
+"""
 
 
 def main(arguments: list[str]) -> int:
@@ -41,7 +46,7 @@ async def measure(options: argparse.Namespace) -> int:
     """Each size with each number of workers."""
     report = Report("burst")
     if options.quick:
-        options.runs, options.workers, options.patience = [500], [1], 5.0
+        options.runs, options.workers, options.patience = [500], [1], 20.0
     async with a_server(options.shards) as server:
         for runs in options.runs:
             for workers in options.workers:
@@ -71,7 +76,7 @@ async def one_burst(
         ):
             await asyncio.sleep(max(0.0, due.timestamp() - time() - 3.0))
             before = used()
-            await asyncio.sleep(5.0 + options.patience * runs / 100_000)
+            await all_done(server, due, patience=options.patience)
             spent = used().since(before)
         lags = list(Noted.read(files).lag)
     report.tell(
@@ -83,6 +88,15 @@ async def one_burst(
         copy_rows_per_second=raw,
         ratio_to_copy=round(len(lags) / max(lags) / raw, 3) if lags else 0.0,
     )
+
+
+async def all_done(server: EmbeddedPostgres, due: datetime, *, patience: float) -> None:
+    """Return when everything due then was published and no parcel is left."""
+    async with as_owner(server) as connection:
+        while time() < due.timestamp() + patience:
+            await asyncio.sleep(0.5)
+            if await connection.fetchval(DONE, due):
+                return
 
 
 def waiting(count: int, due: datetime, shards: int) -> Iterator[Row]:

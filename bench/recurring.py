@@ -20,8 +20,8 @@ from time import time
 
 from bench.kit.processes import Noted, a_node, noting_workers, resident_mb, used
 from bench.kit.report import Report, lags_ms
-from bench.kit.rows import copy_rate
-from bench.kit.server import a_server
+from bench.kit.rows import copy_jobs, copy_rate, interval_jobs
+from bench.kit.server import a_server, empty
 from betimes.app.run import run_to_end
 from betimes.embedded import EmbeddedPostgres
 
