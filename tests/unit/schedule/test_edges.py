@@ -1,9 +1,11 @@
 """First and last members of ranges, to the second: where a wrong `<` would hide."""
 
+from datetime import timedelta
+
 import pytest
 
 from betimes.domain.errors import BadSchedule
-from betimes.schedule import Schedule, fire_times
+from betimes.schedule import Catchup, Schedule, fire_times, plan_catchup
 from betimes.schedule.cron import read_cron
 from betimes.schedule.moment import to_instant
 from facts_kit import days, parse, utc
@@ -172,3 +174,45 @@ def test_the_first_instant_after_a_gap_is_not_fired_twice() -> None:
     assert fire_times("30 2 * * *", BERLIN, utc("2026-03-29T00:59:59"), 1) == [
         utc("2026-03-29T01:00")
     ]
+
+
+def test_shifts_for_good_know_both_their_offsets() -> None:
+    """Where the clock does not swing back, the segment after is no copy of the one before."""
+    for gap in ("next", "shift"):
+        schedule = parse("45 2 * * *", timezone="America/Caracas", dst={"gap": gap})
+        fire = schedule.next(utc("2016-04-30T12:00"))
+        assert fire is not None
+        assert schedule.intended(fire) == "2016-05-01T02:45:00"
+    merged = parse("45 23 * * *", timezone="Asia/Pyongyang")
+    lost = merged.dropped(utc("2015-08-01"), utc("2015-09-01"))
+    assert [(drop.local, drop.nominal) for drop in lost] == [
+        ("2015-08-14T23:45:00", utc("2015-08-14T15:15"))
+    ]
+
+
+def test_the_farthest_day_before_the_last() -> None:
+    """L-30 is the first of a month with 31 days, and nothing in the others."""
+    assert days("0 0 0 L-30 * ?", "2026-01-02T00:00", 2, "quartz") == ["2026-03-01", "2026-05-01"]
+
+
+def test_grace_is_measured_to_the_microsecond() -> None:
+    """A fire exactly as old as the grace has just left it."""
+    schedule = parse("0 * * * *")
+    for micros, runs in ((10_000_001, 1), (10_000_000, 0)):
+        plan = plan_catchup(
+            schedule,
+            utc("2026-01-01T00:30"),
+            utc("2026-01-01T01:00:10"),
+            Catchup("none"),
+            grace=timedelta(microseconds=micros),
+        )
+        assert len(plan.runs) == runs
+        assert sum(gap.count for gap in plan.skipped) == 1 - runs
+
+
+def test_a_single_fire_at_the_edge_is_recorded() -> None:
+    """The last instant of a range belongs to it."""
+    plan = plan_catchup(
+        parse("0 * * * *"), utc("2026-01-01T00:30"), utc("2026-01-01T01:00"), Catchup("none")
+    )
+    assert [(gap.first, gap.count) for gap in plan.skipped] == [(utc("2026-01-01T01:00"), 1)]
