@@ -34,7 +34,7 @@ UNWRITTEN_MAX = 32 * RUNS_MAX
 LINGER_SECONDS = 0.005
 """How long to wait for more free places before claiming for a few."""
 SUSPECTS_EVERY_SECONDS = 2.0
-EMPTYING_SECONDS, EMPTYING_SECONDS_MAX = 0.5, 8.0
+EMPTYING_SECONDS, EMPTYING_SECONDS_MAX = 2.0, 8.0
 """How long a worker stops claiming to become empty; longer each time that it was not enough."""
 SERIES_SECONDS = 2.0
 """How long an empty worker goes on with one suspect after the other."""
@@ -150,7 +150,9 @@ class Lookout:
         leased = await self._claims.take(source, places)
         self._served = credit(self._served, source, leased, due=due)
         if leased < places:
-            self._board.served(source, now_ms=now_ms, drained=True)
+            # Hints are cut to the millisecond: with nothing found, this one is not over yet.
+            over_ms = now_ms if leased else now_ms - 1
+            self._board.served(source, now_ms=over_ms, drained=True)
         return leased
 
     def _has_room(self, now: float) -> bool:
