@@ -45,10 +45,7 @@ class Publishing:
             high=floor_of(until_ms + 1),
             most=most,
         )
-        return [
-            Waiting(row["id"], row["tenant_id"], row["due_at"], row["priority"], row["queue"])
-            for row in rows
-        ]
+        return [Waiting._make(row.values()) for row in rows]
 
     async def publish(self, batches: Sequence[Batch]) -> set[ShardId]:
         """Publish several shards in one transaction; returns those where we were fenced out.

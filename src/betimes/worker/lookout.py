@@ -34,7 +34,7 @@ UNWRITTEN_MAX = 32 * RUNS_MAX
 LINGER_SECONDS = 0.005
 """How long to wait for more free places before claiming for a few."""
 SUSPECTS_EVERY_SECONDS = 2.0
-EMPTYING_SECONDS, EMPTYING_SECONDS_MAX = 0.5, 8.0
+EMPTYING_SECONDS, EMPTYING_SECONDS_MAX = 2.0, 8.0
 """How long a worker stops claiming to become empty; longer each time that it was not enough."""
 SERIES_SECONDS = 2.0
 """How long an empty worker goes on with one suspect after the other."""
