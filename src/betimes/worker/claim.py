@@ -100,7 +100,7 @@ class Claims:
             # We were frozen, or the database was: somebody else may have them by now. What is
             # still ours is found by the heartbeat and given back.
             self._telemetry.event("worker.lease_lost", level="warning", found="claim")
-            return []
+            return 0, iter(())
         held = [
             HeldParcel(parcel, left=0, since=since, trusted_until=trusted_until)
             for parcel in leased
