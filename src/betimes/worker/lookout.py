@@ -134,7 +134,9 @@ class Lookout:
         if now >= self._suspects_at:
             await self._look_for_suspects(now)
         if self._stays_quiet(now):
-            return await self._take_suspect(now)
+            leased = await self._take_suspect(now)
+            if leased or self._stays_quiet(now):
+                return leased
         return await self._take() if self._has_room(now) else 0
 
     async def _take(self) -> int:

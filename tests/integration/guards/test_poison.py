@@ -57,7 +57,7 @@ async def test_deliveries_that_were_lost_are_charged(
 ) -> None:
     await enqueue(database, clock.now(), ["poison"], options=OPTIONS)
     if guard == KNOCKED_OUT:
-        monkeypatch.setattr(Claims, "_charged", lambda _, work: work)
+        monkeypatch.setattr(Claims, "_charged", lambda _, work: list(work))
     with judged(guard):
         deaths = await deaths_of(database, clock, workers=DEATHS_MAX + 2)
         promise(deaths <= DEATHS_MAX, f"poison has killed {deaths} workers")
