@@ -61,7 +61,7 @@ bench-time: $(VENV)/.dev ## Measure the time mathematics beside croniter, cronsi
 	@$(BIN)/python -m bench time $(ARGS)
 
 chaos: $(VENV)/.dev ## Kill, freeze and cut real processes, then check that nothing was lost
-	@$(BIN)/python -m pytest -q -m chaos $(ARGS)
+	@$(BIN)/python -m pytest -q -s -m chaos $(ARGS)
 
 mutation: $(VENV)/.dev ## Mutation testing of the pure rooms (long)
 	@$(BIN)/mutmut run $(ARGS)

@@ -141,17 +141,18 @@ async def close(connection: Session) -> None:
 async def open_pool(
     address: Address, settings: DatabaseSettings, *, size: int, lane: Lane, server_version: int
 ) -> Pool:
-    """A pool for one class of work, with its first connection made."""
+    """A pool for one class of work; it connects when it is first asked."""
     patience = settings.connect_timeout.total_seconds()
     options: dict[str, Any] = {
-        "min_size": 1,
+        # None is kept alive by the driver: it would shout in the background while the server is away.
+        "min_size": 0,
         "max_size": size,
         "timeout": patience,
         "command_timeout": settings.statement_timeout.total_seconds() + patience,
         "connection_class": CheckedSession,
         "init": _prepare_socket,
         "reset": _keep,
-        "max_inactive_connection_lifetime": 60.0,
+        "max_inactive_connection_lifetime": 0.0,  # few, and a new one costs more than an idle one
     }
     if address.pooled:
         options["statement_cache_size"] = 0

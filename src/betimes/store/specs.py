@@ -3,11 +3,13 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from betimes.domain.ids import JobId, ShardId, shard_of
 from betimes.domain.spec import RunSpec, spec_from_json
+from betimes.schedule.duration import read_duration
 from betimes.store.database import Database
 from betimes.store.pool import Lane
 from betimes.store.queries import load
@@ -83,7 +85,7 @@ def _spec_of(
         payload=payload,
         target=_loads(target),
         options=_loads(options),
-        schedule=_loads(schedule),
+        fixed_delay=fixed_delay(_loads(schedule)),
     )
 
 
@@ -94,8 +96,15 @@ def _from_definition(row: Mapping[str, Any]) -> RunSpec:
         payload=row["payload"],
         target=definition.get("target"),
         options=definition.get("options"),
-        schedule=definition.get("schedule"),
+        fixed_delay=fixed_delay(definition.get("schedule", {})),
     )
+
+
+def fixed_delay(schedule: Mapping[str, Any]) -> timedelta | None:
+    """The pause after the end of a run, of a schedule that counts from there."""
+    if schedule.get("mode") != "fixed_delay":
+        return None
+    return timedelta(microseconds=read_duration(schedule["every"]).elapsed())
 
 
 def _loads(text: str | None) -> Mapping[str, Any]:

@@ -119,6 +119,11 @@ class Claims:
         wanted = await self._parcels.wanted(leased)
         plans = await self._plans.of(wanted)
         trusted_until = asked_at + trust_seconds(self._ttl)
+        if self._clock.monotonic() >= trusted_until:
+            # We were frozen, or the database was: somebody else may have them by now. What is
+            # still ours is found by the heartbeat and given back.
+            self._telemetry.event("worker.lease_lost", level="warning", found="claim")
+            return 0, iter(())
         held = [
             HeldParcel(parcel, left=0, since=since, trusted_until=trusted_until)
             for parcel in leased

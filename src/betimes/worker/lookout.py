@@ -36,7 +36,7 @@ UNWRITTEN_MAX = 32 * RUNS_MAX
 LINGER_SECONDS = 0.005
 """How long to wait for more free places before claiming for a few."""
 SUSPECTS_EVERY_SECONDS = 2.0
-EMPTYING_SECONDS, EMPTYING_SECONDS_MAX = 0.5, 8.0
+EMPTYING_SECONDS, EMPTYING_SECONDS_MAX = 2.0, 8.0
 """How long a worker stops claiming to become empty; longer each time that it was not enough."""
 SERIES_SECONDS = 2.0
 """How long an empty worker goes on with one suspect after the other."""
@@ -153,7 +153,9 @@ class Lookout:
         taken = await self._claims.take(sources, places)
         self._served = credit(self._served, taken.runs, due=due)
         for source in taken.drained:
-            self._board.served(source, now_ms=now_ms, drained=True)
+            # Hints are cut to the millisecond: with nothing found, this one is not over yet.
+            over_ms = now_ms if taken.runs[source] else now_ms - 1
+            self._board.served(source, now_ms=over_ms, drained=True)
         return taken.runs.total()
 
     def _has_room(self, now: float) -> bool:

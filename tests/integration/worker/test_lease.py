@@ -285,3 +285,26 @@ async def test_one_that_ignores_its_end_is_reported_all_the_same(
         await settle_down()
         assert bench.parts.slots.idle
         assert bench.parts.reporter.unwritten == 0
+
+
+async def test_a_hint_cut_to_the_millisecond_is_not_given_up_too_early(
+    database: Database, clock: ManualClock
+) -> None:
+    async with a_worker(database, clock, poll_every=timedelta(hours=1)) as bench:
+        assert await bench.once() == 0
+        await enqueue(database, clock.now() + timedelta(microseconds=700), ["noop"])
+        milliseconds = int(clock.now().timestamp() * 1000)
+        bench.parts.lookout.hear(CHANNEL, f"{SHARD}:{QUEUE}:{TENANT}:{milliseconds}")
+        assert await bench.once() == 0
+        clock.advance(timedelta(milliseconds=1))
+        assert await bench.once() == 1
+
+
+async def test_a_worker_remembers_its_own_retries(database: Database, clock: ManualClock) -> None:
+    """On time, without a poll and without a hint from anybody."""
+    (run,) = await enqueue(database, clock.now(), ["snooze"])
+    async with a_worker(database, clock, poll_every=timedelta(hours=1)) as bench:
+        assert await bench.once() == 1
+        clock.advance(SECOND)
+        assert await bench.once() == 1
+    assert await state_of(database, run) is RunState.SUCCEEDED
