@@ -144,7 +144,7 @@ async def open_pool(
     """A pool for one class of work; it connects when it is first asked."""
     patience = settings.connect_timeout.total_seconds()
     options: dict[str, Any] = {
-        # None is kept alive by the driver: it would shout in the background while the server is away.
+        # The driver keeps none alive: it would shout in the background while the server is away.
         "min_size": 0,
         "max_size": size,
         "timeout": patience,
