@@ -31,7 +31,10 @@ from worker_kit import (
 
 TTL = timedelta(seconds=30)
 SOURCE = Source(SHARD, QUEUE, TENANT)
-FENCE = r"\(\(id, fence\) IN \(SELECT \* FROM unnest\((\$\d+::uuid\[\]), (\$\d+::integer\[\])\)\)\) IS TRUE"
+FENCE = (
+    r"\(\(id, fence\) IN \(SELECT \* FROM "
+    r"unnest\((\$\d+::uuid\[\]), (\$\d+::integer\[\])\)\)\) IS TRUE"
+)
 ANY_FENCE = r"cardinality(\1) = cardinality(\2)"
 
 
