@@ -2,7 +2,7 @@
 
 NOTIFY takes a lock that is global to the server until after its commit, so it has no place in a
 transaction that writes. The first hint leaves at once; what follows within the pause leaves
-together, one line for each (shard, queue, tenant) with the times at which something becomes visible:
+together, one line for each (shard, queue, tenant), with the times when something becomes visible:
 
     7:default:6b3f…:1767225600000,40,250        the first in ms since 1970, the others after it
 
@@ -17,7 +17,7 @@ from typing import Protocol
 
 from betimes.domain.clock import Clock
 from betimes.domain.errors import SchedulerError
-from betimes.domain.ids import ShardId, TenantId, to_ms
+from betimes.domain.ids import ShardId, TenantId, to_us
 from betimes.store.database import Database
 from betimes.store.pool import Lane
 from betimes.store.queries import load
@@ -109,7 +109,8 @@ class Hints:
         """Remember the time until it is sent."""
         times = self._waiting.setdefault((shard, queue, tenant), set())
         if len(times) < TIMES_MAX:
-            times.add(to_ms(visible_at))
+            # Rounded up: whoever looks then finds it.
+            times.add(-(-to_us(visible_at) // 1_000))
         self._changed.set()
 
     def replan(self, shard: ShardId) -> None:

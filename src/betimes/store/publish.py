@@ -52,10 +52,7 @@ class Publishing:
             high=floor_of(until_ms + 1),
             most=most,
         )
-        return [
-            Waiting(row["id"], row["tenant_id"], row["due_at"], row["priority"], row["queue"])
-            for row in rows
-        ]
+        return [Waiting._make(row.values()) for row in rows]
 
     async def cursor(self, claim: Claim) -> Cursor | None:
         """How far a shard of ours is published; None when it is no longer ours.

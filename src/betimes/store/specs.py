@@ -3,15 +3,19 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from betimes.domain.ids import JobId, ShardId
+from betimes.domain.ids import JobId, ShardId, shard_of
 from betimes.domain.spec import RunSpec, spec_from_json
+from betimes.schedule.duration import read_duration
 from betimes.store.database import Database
 from betimes.store.pool import Lane
 from betimes.store.queries import load
 
 SQL = load("runs")
+SPECS_MAX = 10_000
 
 
 class SpecKey(NamedTuple):
@@ -27,16 +31,27 @@ class Specs:
 
     database: Database
 
-    async def read(self, shard: ShardId, wanted: Iterable[SpecKey]) -> dict[SpecKey, RunSpec]:
+    async def read(self, wanted: Iterable[SpecKey]) -> dict[SpecKey, RunSpec]:
+        """Every definition that can be found, shard by shard."""
+        by_shard: dict[ShardId, list[SpecKey]] = {}
+        for key in wanted:
+            by_shard.setdefault(shard_of(key.job), []).append(key)
+        found: dict[SpecKey, RunSpec] = {}
+        for shard, keys in by_shard.items():
+            found |= await self._read(shard, keys)
+        return found
+
+    async def _read(self, shard: ShardId, keys: list[SpecKey]) -> dict[SpecKey, RunSpec]:
         """Current definitions first, then those that were replaced; what is in neither is gone."""
-        keys = list(wanted)
         found = {
-            SpecKey(row["id"], row["revision"]): spec_from_json(
-                handler=row["handler"],
-                payload=row["payload"],
-                target=_loads(row["target"]),
-                options=_loads(row["options"]),
-                schedule=_loads(row["schedule"]),
+            SpecKey(row["id"], row["revision"]): _spec_of(
+                row["handler"],
+                row["payload"],
+                row["target"],
+                row["options"],
+                # Of a schedule only this kind concerns a worker; without the others, jobs that do
+                # the same at different times share one definition.
+                row["schedule"] if "fixed_delay" in row["schedule"] else None,
             )
             for row in await self._rows("read_specs", shard, keys)
         }
@@ -56,6 +71,24 @@ class Specs:
         )
 
 
+@lru_cache(maxsize=SPECS_MAX)
+def _spec_of(
+    handler: str | None,
+    payload: bytes | None,
+    target: str | None,
+    options: str | None,
+    schedule: str | None,
+) -> RunSpec:
+    """Read the stored texts; the same ones are read once."""
+    return spec_from_json(
+        handler=handler,
+        payload=payload,
+        target=_loads(target),
+        options=_loads(options),
+        fixed_delay=fixed_delay(_loads(schedule)),
+    )
+
+
 def _from_definition(row: Mapping[str, Any]) -> RunSpec:
     definition = _loads(row["definition"])
     return spec_from_json(
@@ -63,8 +96,15 @@ def _from_definition(row: Mapping[str, Any]) -> RunSpec:
         payload=row["payload"],
         target=definition.get("target"),
         options=definition.get("options"),
-        schedule=definition.get("schedule"),
+        fixed_delay=fixed_delay(definition.get("schedule", {})),
     )
+
+
+def fixed_delay(schedule: Mapping[str, Any]) -> timedelta | None:
+    """The pause after the end of a run, of a schedule that counts from there."""
+    if schedule.get("mode") != "fixed_delay":
+        return None
+    return timedelta(microseconds=read_duration(schedule["every"]).elapsed())
 
 
 def _loads(text: str | None) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ A parcel that turns out to be lost is counted and forgotten, never tried again.
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
@@ -18,6 +18,7 @@ from betimes.domain.ids import Fence, ParcelId, RunId, ShardId
 from betimes.domain.states import FINAL
 from betimes.rhythm import full_jitter
 from betimes.store.finish import Ending, Finishing, Held, Streak
+from betimes.store.parcels import Source
 from betimes.telemetry import Outage, Telemetry
 from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
@@ -84,9 +85,11 @@ class Reporter:
         settings: WorkerSettings,
         telemetry: Telemetry,
         roll: Callable[[], float],
+        queued_again: Callable[[Source, datetime], None] = lambda _, __: None,
         signals: WorkerSignals = NO_SIGNALS,
     ) -> None:
         self._finishing = finishing
+        self._queued_again = queued_again
         self._held = held
         self._clock = clock
         self._count = settings.flush_count
@@ -202,7 +205,7 @@ class Reporter:
             self._idle.set()
             self.unwritten -= box.count
             self._ready.set()
-        self._conclude(box, refused)
+        self._conclude(shard, box, refused)
         self._signals.flushed(box.count - len(refused))
         return box.count - len(refused)
 
@@ -238,7 +241,7 @@ class Reporter:
         claims = [(run, box.fence(parcel)) for run, parcel in outcomes.items()]
         return outcomes.keys() - await self._finishing.ours(shard, claims)
 
-    def _conclude(self, box: Box, refused: set[RunId]) -> None:
+    def _conclude(self, shard: ShardId, box: Box, refused: set[RunId]) -> None:
         for parcel in box.emptied:
             self._held.remove(box.parcels[parcel])
         if refused:
@@ -249,8 +252,12 @@ class Reporter:
         if succeeded:
             self._runs.add(succeeded, outcome="succeeded")
         for one in box.endings:
-            if one.run not in refused and one.state in FINAL:
+            if one.run in refused:
+                continue
+            if one.state in FINAL:
                 self._runs.add(1, outcome=one.state.name.lower())
+            if one.again is not None:
+                self._queued_again(Source(shard, one.queue, one.tenant), one.again.visible_at)
 
     def _note_losses(self, box: Box, refused: set[RunId]) -> None:
         """Parcels of which nothing could be written: their lease ended under us."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from betimes.config.settings import WorkerSettings
@@ -14,7 +14,7 @@ from betimes.domain.ids import TAIL_BYTES, ParcelId, WorkerId, random_ids, to_ms
 from betimes.rhythm import DatabaseTime, Stopping
 from betimes.store.database import Database
 from betimes.store.finish import Finishing
-from betimes.store.parcels import Parcels
+from betimes.store.parcels import Parcels, Source
 from betimes.store.specs import Specs
 from betimes.telemetry import Telemetry
 from betimes.worker.beside import run_beside
@@ -25,6 +25,7 @@ from betimes.worker.finish import Reporter
 from betimes.worker.handlers import Handlers, Kind
 from betimes.worker.heartbeat import Answer, Heartbeat, Pulse
 from betimes.worker.held import HeldParcel, HeldParcels
+from betimes.worker.hints import Hint
 from betimes.worker.lookout import CLAIM_RUNS_MAX, Lookout
 from betimes.worker.plans import Plans, on_the_loop
 from betimes.worker.processes import Processes
@@ -34,6 +35,8 @@ from betimes.worker.threads import Threads
 from betimes.worker.watch import Watch
 
 CLAIMS_AT_ONCE = 2
+REMEMBERED_AHEAD = timedelta(minutes=1)
+"""Retries due sooner are remembered; polls find the later ones."""
 SENDERS = 2
 """As many boxes on their way as there are connections for them."""
 
@@ -87,6 +90,7 @@ class Parts:
             settings=settings,
             telemetry=telemetry,
             roll=chance.roll,
+            queued_again=self._expect,
             signals=signals,
         )
         self.executor = Executor(
@@ -142,6 +146,11 @@ class Parts:
         """End threads and processes that wait for work."""
         self.threads.close()
         self.processes.close()
+
+    def _expect(self, source: Source, visible_at: datetime) -> None:
+        """What we queue again ourselves needs no hint; others find it by their polls."""
+        if visible_at - self.time.now() < REMEMBERED_AHEAD:
+            self.lookout.expect(Hint(source, to_ms(visible_at)))
 
     def _new_parcel_id(self, parcel: HeldParcel) -> ParcelId:
         entropy = self._chance.entropy(TAIL_BYTES)

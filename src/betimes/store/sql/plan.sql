@@ -48,6 +48,21 @@ SELECT :shard::smallint, planned.id, planned.tenant_id, planned.job_id, planned.
 ON CONFLICT (shard, id) DO NOTHING
 RETURNING id;
 
+-- name: insert_far_runs :exec
+-- Insert occurrences that the publisher will put into parcels; one that exists already stays as it is.
+-- Each job is sent once, its runs are a slice of the lists; a missing fire time is the due time.
+-- Guard: the primary key is a function of (job, fire time)
+INSERT INTO betimes.runs (shard, id, tenant_id, job_id, due_at, fire_at, revision, state, trigger, priority, queue, handler)
+SELECT :shard::smallint, run.id, job.tenant_id, job.id, run.due_at, coalesce(run.fire_at, run.due_at),
+       job.revision, 0, :trigger::smallint, job.priority, job.queue, job.handler
+  FROM unnest(:jobs::uuid[], :tenants::uuid[], :revisions::integer[], :priorities::smallint[], :queues::text[],
+              :handlers::text[], :firsts::integer[], :lasts::integer[])
+       AS job (id, tenant_id, revision, priority, queue, handler, first, last)
+ CROSS JOIN LATERAL unnest((:ids::uuid[])[job.first:job.last], (:dues::timestamptz[])[job.first:job.last],
+                           (:fires::timestamptz[])[job.first:job.last]) AS run (id, due_at, fire_at)
+ WHERE true  -- so that no reader takes ON CONFLICT for the condition of the join
+ON CONFLICT (shard, id) DO NOTHING;
+
 -- name: insert_decisions :exec
 -- Record fires that did not become runs; the first reason stands.
 INSERT INTO betimes.decisions (shard, job_id, fire_at, until_at, fires, tenant_id, decided_at, revision, code, detail)
