@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-BENCH ?=
+BENCH ?= all
 ARGS ?=
 
 .PHONY: help setup dev test check fmt bench bench-time chaos docs ci clean lock schema test-pg15 mutation
@@ -54,7 +54,7 @@ fmt: $(VENV)/.dev ## Format the code and apply safe fixes
 schema: $(VENV)/.dev ## Write src/betimes/store/schema.sql from the migrations
 	@$(BIN)/python scripts/dump_schema.py
 
-bench: $(VENV)/.dev ## Measure (one part: make bench BENCH=name)
+bench: $(VENV)/.dev ## Measure everything (one part: make bench BENCH=name ARGS=--quick)
 	@$(BIN)/python -m bench $(BENCH) $(ARGS)
 
 bench-time: $(VENV)/.dev ## Measure the time mathematics beside croniter, cronsim and APScheduler

@@ -62,7 +62,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--slots", type=int, default=2048)
     parser.add_argument("--shards", type=int, default=64)
     parser.add_argument("--profile", default=None, help="file for a profile by cProfile")
-    return run_to_end(measure(parser.parse_args(arguments)))
+    parser.add_argument("--quick", action="store_true", help="one small round")
+    options = parser.parse_args(arguments)
+    if options.quick:
+        options.runs, options.rounds = min(options.runs, 1_000), 1
+    return run_to_end(measure(options))
 
 
 async def measure(options: argparse.Namespace) -> int:

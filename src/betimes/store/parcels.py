@@ -190,7 +190,6 @@ class Parcels:
                 shards=[parcel.shard for parcel in parcels for _ in parcel.runs],
                 ids=runs,
                 low=low,
-                high=high,
             )
         return list(map(WantedRun._make, rows))
 
@@ -198,9 +197,14 @@ class Parcels:
         self, *, ttl: timedelta, now: datetime | None
     ) -> tuple[list[Renewed], datetime | None]:
         """Prolong every lease of this worker; also the database time, if there was any lease."""
-        rows = await self.database.many(
-            SQL["renew_parcels"], lane=Pool.LEASE, worker=self.worker, ttl=ttl, now=now
-        )
+
+        async def work(connection: Connection) -> list[Any]:
+            await SQL["lock_own_parcels"].fetch(connection, worker=self.worker)
+            return await SQL["renew_parcels"].fetch(
+                connection, worker=self.worker, ttl=ttl, now=now
+            )
+
+        rows = await self.database.transact(work, lane=Pool.LEASE, repeatable=True)
         renewed = [Renewed(row["shard"], row["id"], row["fence"]) for row in rows]
         return renewed, rows[0]["now"] if rows else None
 

@@ -24,6 +24,8 @@ from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 
 BOX_BYTES_MAX = 1 << 20
+BOXES_TOGETHER_MAX = 16
+"""Most shards that are finished in one transaction."""
 PAUSE, PAUSE_MAX = timedelta(milliseconds=50), timedelta(seconds=2)
 
 
@@ -186,28 +188,76 @@ class Reporter:
 
     async def _send_ripe(self) -> None:
         while True:
-            shard = next(
-                (key for key, box in self._boxes.items() if box.ripe and key not in self._sending),
-                None,
-            )
-            if shard is None:
+            boxes = self._take_ripe()
+            if not boxes:
                 self._ready.clear()
                 await self._ready.wait()
+            elif len(boxes) == 1:
+                ((shard, box),) = boxes.items()
+                await self._send(shard, box)
             else:
-                await self._send(shard, self._boxes.pop(shard))
+                await self._send_together(boxes)
+
+    def _take_ripe(self) -> dict[ShardId, Box]:
+        """The oldest ripe box, and if it is small and plain, others like it from other shards."""
+        taken: dict[ShardId, Box] = {}
+        room = self._count
+        for shard, box in self._boxes.items():
+            if not box.ripe or shard in self._sending:
+                continue
+            if taken and (box.endings or box.count > room):
+                continue
+            taken[shard] = box
+            room -= box.count
+            if box.endings or room <= 0 or len(taken) == BOXES_TOGETHER_MAX:
+                break
+        for shard in taken:
+            del self._boxes[shard]
+        return taken
+
+    async def _send_together(self, boxes: dict[ShardId, Box]) -> None:
+        """Several shards in one transaction: where each has little, the commit is what costs.
+
+        A box of which not everything was written is sent once more, alone: that way recognises
+        what an unanswered try has committed, and what is lost.
+        """
+        self._sending.update(boxes)
+        written: dict[ShardId, int] = {}
+        try:
+            with self._telemetry.span("worker.finish", shards=len(boxes)) as span:
+                span.expect_errors()
+                written = await self._finishing.succeeded_together(
+                    [(shard, box.fast(), box.streaks) for shard, box in boxes.items()]
+                )
+        except Unavailable as error:
+            self._outage.failed(error)
+        except BaseException:
+            for shard, box in boxes.items():
+                self._sent(shard, box)
+            raise
+        for shard, box in boxes.items():
+            if written.get(shard) == box.count:
+                self._sent(shard, box)
+                self._conclude(shard, box, set())
+                self._signals.flushed(box.count)
+            else:
+                await self._send(shard, box)
 
     async def _send(self, shard: ShardId, box: Box) -> int:
         self._sending.add(shard)
         try:
             refused = await self._until_answered(shard, box)
         finally:
-            self._sending.discard(shard)
-            self._idle.set()
-            self.unwritten -= box.count
-            self._ready.set()
+            self._sent(shard, box)
         self._conclude(shard, box, refused)
         self._signals.flushed(box.count - len(refused))
         return box.count - len(refused)
+
+    def _sent(self, shard: ShardId, box: Box) -> None:
+        self._sending.discard(shard)
+        self._idle.set()
+        self.unwritten -= box.count
+        self._ready.set()
 
     async def _until_answered(self, shard: ShardId, box: Box) -> set[RunId]:
         while True:
