@@ -21,7 +21,7 @@ COLUMNS = """
     SELECT c.relname, a.attname, format_type(a.atttypid, NULL) AS type
       FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
      WHERE c.relnamespace = 'betimes'::regnamespace AND c.relkind IN ('r', 'p')
-       AND NOT c.relispartition AND a.attnum > 0 AND NOT a.attisdropped
+       AND a.attnum > 0 AND NOT a.attisdropped
 """
 UNIQUE_KEYS = """
     SELECT c.relname, i.indexrelid::regclass::text AS key,

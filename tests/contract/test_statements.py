@@ -28,9 +28,8 @@ MEANINGFUL: dict[str, Any] = {
     "ttl": timedelta(seconds=10),
     "low": UUID("019b76da-a800-8000-8000-000000000000"),
     "high": UUID("019b76e3-0000-8000-8000-000000000000"),
+    "job": UUID("019b76da-abe8-8c4c-8a42-38a0b923820d"),
     "worker": UUID("00000000-0000-8000-8000-000000000002"),
-    "errors": ["{}"],
-    "details": ["{}"],
 }
 # The migrator is the owner; everybody else acts as the system.
 OWNERS_NOUNS = {"migrations"}
@@ -51,9 +50,16 @@ def long_name(short: str) -> str:
     return LONG_NAMES.get(base, base) + ("[]" if base != short else "")
 
 
+def sample_of(type_name: str) -> Any:
+    """A value of a type; a text may be on its way to a json column, so it is one."""
+    if type_name.startswith("text"):
+        return ["{}"] if type_name.endswith("[]") else "{}"
+    return sample(type_name)
+
+
 def arguments_for(query: Query, prepared: Any) -> list[Any]:
     return [
-        MEANINGFUL[name] if name in MEANINGFUL else sample(long_name(kind.name))
+        MEANINGFUL[name] if name in MEANINGFUL else sample_of(long_name(kind.name))
         for name, kind in zip(query.parameters, prepared.get_parameters(), strict=True)
     ]
 

@@ -26,7 +26,7 @@ from betimes.coordinator.term import LeaseTerm
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import NodeId, ShardId
-from betimes.rhythm import DatabaseTime, Stopping, beat
+from betimes.rhythm import DatabaseTime, Stopping, attend, beat
 from betimes.store.shards import Shards, ShardSeen
 from betimes.telemetry import Outage, Telemetry
 
@@ -65,12 +65,8 @@ class Elector:
 
     async def run(self, stopping: Stopping) -> None:
         """Balance until asked to stop."""
-        async for _ in beat(self._clock, every=self._settings.balance_every, stopping=stopping):
-            try:
-                await self.tick()
-                self._outage.ended()
-            except Unavailable as error:
-                self._outage.failed(error)
+        beats = beat(self._clock, every=self._settings.balance_every, stopping=stopping)
+        await attend(self.tick, beats=beats, troubles=self._outage)
 
     async def tick(self) -> Moves:
         """One pass: drop what we may not trust, see everybody, take and give a few."""

@@ -17,8 +17,8 @@ from betimes.coordinator.holdings import Held, Holdings
 from betimes.coordinator.plan import Pass
 from betimes.coordinator.publisher import Hint
 from betimes.domain.clock import Clock
-from betimes.domain.errors import FencedOut, Refused, Unavailable
-from betimes.rhythm import DatabaseTime, Stopping, beat
+from betimes.domain.errors import FencedOut, Refused
+from betimes.rhythm import DatabaseTime, Stopping, attend, beat
 from betimes.schedule import ScheduleCache
 from betimes.store.plan import DueJob, Planning, Step
 from betimes.telemetry import Outage, Telemetry
@@ -62,12 +62,8 @@ class Planner:
     async def run(self, stopping: Stopping) -> None:
         """Plan until asked to stop; while the database is away, keep trying."""
         every = self._settings.plan_every
-        async for _ in beat(self._clock, every=every, stopping=stopping, nudge=self.nudge):
-            try:
-                await self.tick()
-                self._outage.ended()
-            except Unavailable as error:
-                self._outage.failed(error)
+        beats = beat(self._clock, every=every, stopping=stopping, nudge=self.nudge)
+        await attend(self.tick, beats=beats, troubles=self._outage)
 
     async def tick(self) -> int:
         """One pass over every shard we may trust; returns how many runs were planned."""

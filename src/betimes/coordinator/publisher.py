@@ -21,10 +21,9 @@ from betimes.coordinator.elector import TRUST_MARGIN
 from betimes.coordinator.holdings import Held, Holdings
 from betimes.coordinator.wheel import Wheel
 from betimes.domain.clock import Clock
-from betimes.domain.errors import Unavailable
 from betimes.domain.ids import ShardId, TenantId, floor_of, time_ms_of, to_ms
 from betimes.domain.parcel import Parcel, Waiting, pack
-from betimes.rhythm import DatabaseTime, Stopping, beat
+from betimes.rhythm import DatabaseTime, Stopping, attend, beat
 from betimes.store.publish import Batch, Publishing
 from betimes.store.shards import Shards
 from betimes.telemetry import Outage, Telemetry
@@ -73,12 +72,8 @@ class Publisher:
     async def run(self, stopping: Stopping) -> None:
         """Publish until asked to stop; while the database is away, keep trying."""
         every = self._settings.publish_every
-        async for _ in beat(self._clock, every=every, stopping=stopping):
-            try:
-                await self.tick()
-                self._outage.ended()
-            except Unavailable as error:
-                self._outage.failed(error)
+        beats = beat(self._clock, every=every, stopping=stopping)
+        await attend(self.tick, beats=beats, troubles=self._outage)
 
     async def tick(self) -> int:
         """One pass over every shard we may trust; returns how many runs were published."""

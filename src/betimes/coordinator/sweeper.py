@@ -9,8 +9,8 @@ from datetime import timedelta
 from betimes.config.settings import CoordinatorSettings
 from betimes.coordinator.holdings import Held, Holdings
 from betimes.domain.clock import Clock
-from betimes.domain.errors import FencedOut, Unavailable
-from betimes.rhythm import DatabaseTime, Stopping, beat
+from betimes.domain.errors import FencedOut
+from betimes.rhythm import DatabaseTime, Stopping, attend, beat
 from betimes.store.sweep import Sweeping
 from betimes.telemetry import Outage, Telemetry
 
@@ -43,12 +43,8 @@ class Sweeper:
 
     async def run(self, stopping: Stopping) -> None:
         """Sweep until asked to stop."""
-        async for _ in beat(self._clock, every=self._settings.sweep_every, stopping=stopping):
-            try:
-                await self.tick()
-                self._outage.ended()
-            except Unavailable as error:
-                self._outage.failed(error)
+        beats = beat(self._clock, every=self._settings.sweep_every, stopping=stopping)
+        await attend(self.tick, beats=beats, troubles=self._outage)
 
     async def tick(self) -> int:
         """One pass over every shard we may trust; returns how many runs had to be repaired."""

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from betimes.config.settings import JanitorSettings
 from betimes.domain.clock import Clock
-from betimes.domain.errors import Unavailable
-from betimes.rhythm import Stopping, beat
+from betimes.rhythm import Stopping, attend, beat
 from betimes.store.partitions import Partitions
 from betimes.store.server import read_clock
 from betimes.telemetry import Outage, Telemetry
@@ -30,12 +29,8 @@ class PartitionKeeper:
 
     async def run(self, stopping: Stopping) -> None:
         """Keep the days until asked to stop."""
-        async for _ in beat(self._clock, every=self._settings.partitions_every, stopping=stopping):
-            try:
-                await self.tick()
-                self._outage.ended()
-            except Unavailable as error:
-                self._outage.failed(error)
+        beats = beat(self._clock, every=self._settings.partitions_every, stopping=stopping)
+        await attend(self.tick, beats=beats, troubles=self._outage)
 
     async def tick(self) -> tuple[int, int]:
         """One pass; returns how many partitions were made and dropped."""

@@ -4,9 +4,8 @@ from datetime import timedelta
 
 from betimes.config.settings import JanitorSettings
 from betimes.domain.clock import Clock
-from betimes.domain.errors import Unavailable
 from betimes.domain.ids import ShardId
-from betimes.rhythm import Stopping, beat
+from betimes.rhythm import Stopping, attend, beat
 from betimes.store.prune import Pruning
 from betimes.store.server import read_bloat, read_clock
 from betimes.telemetry import Outage, Telemetry
@@ -40,12 +39,8 @@ class Pruner:
 
     async def run(self, stopping: Stopping) -> None:
         """Prune until asked to stop."""
-        async for _ in beat(self._clock, every=self._settings.prune_every, stopping=stopping):
-            try:
-                await self.tick()
-                self._outage.ended()
-            except Unavailable as error:
-                self._outage.failed(error)
+        beats = beat(self._clock, every=self._settings.prune_every, stopping=stopping)
+        await attend(self.tick, beats=beats, troubles=self._outage)
 
     async def tick(self) -> int:
         """One pass; returns how many rows went."""

@@ -2,8 +2,7 @@
 
 from betimes.config.settings import JanitorSettings
 from betimes.domain.clock import Clock
-from betimes.domain.errors import Unavailable
-from betimes.rhythm import Stopping, beat
+from betimes.rhythm import Stopping, attend, beat
 from betimes.store.reap import Abandoned, Reaping
 from betimes.telemetry import Outage, Telemetry
 
@@ -26,12 +25,8 @@ class Reaper:
 
     async def run(self, stopping: Stopping) -> None:
         """Reap until asked to stop."""
-        async for _ in beat(self._clock, every=self._settings.reap_every, stopping=stopping):
-            try:
-                await self.tick()
-                self._outage.ended()
-            except Unavailable as error:
-                self._outage.failed(error)
+        beats = beat(self._clock, every=self._settings.reap_every, stopping=stopping)
+        await attend(self.tick, beats=beats, troubles=self._outage)
 
     async def tick(self) -> int:
         """One bounded pass; returns how many parcels were taken back."""

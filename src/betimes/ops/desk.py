@@ -1,7 +1,7 @@
 """The desk: what every verb is given. Made once by `app`, shared by all requests."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
 from typing import TypeVar
@@ -35,12 +35,19 @@ class Desk:
     tzdata: str
     margin: timedelta = MARGIN
     turns: Iterator[int] = field(default_factory=count)
+    connection: "Connection | None" = None
 
     async def transact(
         self, work: Callable[[Connection], Awaitable[T]], *, tenant: TenantId | None
     ) -> T:
         """One transaction as the tenant; the work is always safe to repeat with the same ids."""
+        if self.connection is not None:
+            return await work(self.connection)
         return await self.database.transact(work, lane=Lane.API, repeatable=True, tenant=tenant)
+
+    def inside(self, connection: Connection, hints: Hinter) -> "Desk":
+        """The same desk inside a transaction that somebody else opened and will end."""
+        return replace(self, connection=connection, hints=hints)
 
     async def now(self, connection: Connection) -> datetime:
         """The database clock, unless a test states its own."""

@@ -4,6 +4,7 @@ A room of its own, because every service needs it, `domain` may not know asyncio
 is about telling, not about waiting.
 """
 
+from betimes.rhythm.attend import attend
 from betimes.rhythm.backoff import full_jitter
 from betimes.rhythm.beat import Beat, beat
 from betimes.rhythm.database_time import DatabaseTime
@@ -11,4 +12,13 @@ from betimes.rhythm.race import first_of
 from betimes.rhythm.stopping import Stopping
 from betimes.rhythm.within import within
 
-__all__ = ["Beat", "DatabaseTime", "Stopping", "beat", "first_of", "full_jitter", "within"]
+__all__ = [
+    "Beat",
+    "DatabaseTime",
+    "Stopping",
+    "attend",
+    "beat",
+    "first_of",
+    "full_jitter",
+    "within",
+]

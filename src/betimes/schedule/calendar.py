@@ -17,7 +17,7 @@ from betimes.schedule.bounds import CALENDAR_RANGES_MAX, DAY, DAY_SECONDS, SECON
 from betimes.schedule.civil import EPOCH_ORDINAL, weekday_of
 from betimes.schedule.dst import COMPATIBLE
 from betimes.schedule.moment import resolve
-from betimes.schedule.placement import EARLIEST
+from betimes.schedule.placement import EARLIEST, LATEST
 from betimes.schedule.series import Dropped, Series
 from betimes.schedule.zone import Zone
 
@@ -70,6 +70,20 @@ class Calendar:
             return True
         index = bisect_right(self.firsts, day) - 1
         return index >= 0 and day <= self.lasts[index]
+
+    def next_in(self, day: int) -> int | None:
+        """The first day from this one on that is in it."""
+        if self.contains(day):
+            return day
+        index = bisect_right(self.firsts, day)
+        found = [self.firsts[index]] if index < len(self.firsts) else []
+        found += [day + (number - weekday_of(day)) % 7 for number in self.weekdays]
+        return min(found, default=None)
+
+    def last_in(self, day: int) -> int:
+        """The end of the range that a day of it lies in."""
+        index = bisect_right(self.firsts, day) - 1
+        return max(self.lasts[index], day) if index >= 0 else day
 
     def to_dict(self) -> dict[str, object]:
         """The inline form."""
@@ -133,6 +147,21 @@ class CalendarRule:
         if self.include and not any(calendar.contains(day) for calendar in self.include):
             return False
         return not any(calendar.contains(day) for calendar in self.exclude)
+
+    def next_allowed(self, day: int) -> int | None:
+        """The first date from this one on that is in, after a bounded search."""
+        for _ in range(CLOSED_DAYS_MAX):
+            if self.include:
+                opens = [calendar.next_in(day) for calendar in self.include]
+                known = [found for found in opens if found is not None]
+                if not known:
+                    return None
+                day = min(known)
+            closed = [calendar for calendar in self.exclude if calendar.contains(day)]
+            if not closed:
+                return day
+            day = max(calendar.last_in(day) for calendar in closed) + 1
+        return None
 
     def rolled(self, day: int) -> int | None:
         """The date an excluded one rolls to; the earlier of two equally near; None if too far."""
@@ -200,11 +229,12 @@ class Calendared:
         if self._rule.roll != "none":
             return self._next_rolled(after)
         found = self._series.next(after)
-        for _ in range(CLOSED_DAYS_MAX):
-            if found is None or self._allows(self._day(found)):
-                return found
-            found = self._series.next(max(self._end_of(self._day(found)), found))
-        return None
+        while found is not None and not self._allows(self._day(found)):
+            opens = self._rule.next_allowed(self._day(found) + 1)
+            if opens is None or opens >= LATEST // DAY_SECONDS:
+                return None
+            found = self._series.next(max(self._end_of(opens - 1), found))
+        return found
 
     def _end_of(self, day: int) -> int:
         """The last microsecond before the next local date begins."""

@@ -1,5 +1,6 @@
 """A schedule in English, for people to check what they wrote."""
 
+import re
 from datetime import date
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -132,6 +133,9 @@ def _month_days(cron: Cron) -> str:
     if cron.fields["day"] in STARS:
         return ""
     days = cron.days
+    rhythm = re.fullmatch(r"\*/([0-9]+)", cron.fields["day"])
+    if rhythm is not None:
+        return f"on every {_ordinal(int(rhythm[1]))} day of the month from day 1"
     words = [f"day {day + 1}" for day in members(days.plain)]
     words += [
         "the last day" if back == 0 else f"{back} days before the last" for back in days.from_end
@@ -142,6 +146,11 @@ def _month_days(cron: Cron) -> str:
         else:
             words.append("the last weekday" if near == -1 else f"the weekday nearest L{near + 1}")
     return f"on {listed(words)} of the month"
+
+
+def _ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{'th' if number // 10 == 1 else ending}"
 
 
 def _week_days(cron: Cron) -> str:

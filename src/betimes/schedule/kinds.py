@@ -17,7 +17,7 @@ from betimes.schedule.period import Period, read_month_end
 from betimes.schedule.placement import Placement
 from betimes.schedule.rate import Rate
 from betimes.schedule.rrule import RuleClock
-from betimes.schedule.rrule_rate import RuleRate
+from betimes.schedule.rrule_rate import UNITS, RuleRate
 from betimes.schedule.rrule_syntax import Recurrence, Rule, read_recurrence, refusal
 from betimes.schedule.series import Listed, Series
 from betimes.schedule.zone import Zone, zone
@@ -187,6 +187,8 @@ def _rule_zone(recurrence: Recurrence, common: Common) -> Zone:
 
 
 def _rule_series(rule: Rule, begin: int, start: Moment, rule_zone: Zone, common: Common) -> Series:
+    if rule == Rule(rule.frequency, rule.interval, rule.count, rule.until) and rule.is_sub_daily:
+        return Rate(begin * SECOND, UNITS[rule.frequency] * rule.interval * SECOND, rule.count)
     if rule.is_sub_daily:
         return RuleRate(rule, begin, rule_zone)
     local = start.local // SECOND if start.offset is None else rule_zone.local(begin)

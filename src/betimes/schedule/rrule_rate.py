@@ -16,6 +16,10 @@ QUARTER = 900
 """Seconds: hours are passed over by quarters, so that no half-hour shift is missed."""
 
 UNITS = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
+WHOLE_DAY = (1 << DAY_SECONDS) - 1
+COUNT_WALK_MAX = 100_000
+"""Instants that counting a rule with positions may visit; beyond it the count is a lower bound."""
+
 STEPS_MAX = 20_000
 """Periods looked at in one search, after whole days, hours and minutes were passed over."""
 
@@ -23,7 +27,17 @@ STEPS_MAX = 20_000
 class RuleRate:
     """The instants of an HOURLY, MINUTELY or SECONDLY rule in a zone; `start` is in seconds."""
 
-    __slots__ = ("_base", "_days", "_in_period", "_last", "_rule", "_start", "_step", "_zone")
+    __slots__ = (
+        "_base",
+        "_days",
+        "_in_period",
+        "_last",
+        "_passing",
+        "_rule",
+        "_start",
+        "_step",
+        "_zone",
+    )
 
     def __init__(self, rule: Rule, start: int, zone: Zone) -> None:
         local = zone.local(start)
@@ -35,6 +49,7 @@ class RuleRate:
         self._step = unit * rule.interval
         self._base = start - local % unit
         self._in_period = _expanded(self._rule, local % unit)
+        self._passing = passing(self._rule)
         self._last = LATEST
         if rule.count is not None:
             self._last = self._numbered(rule.count)
@@ -119,34 +134,46 @@ class RuleRate:
         return found
 
     def count(self, after: int, until: int) -> int:
-        """How many lie in (after, until]; UTC days that look alike are counted once."""
-        first = max(after // SECOND, self._start - 1)
+        """How many lie in (after, until]: by bit sets of the seconds of a day, not one by one."""
+        first = max(after // SECOND, self._start - 1) + 1
         last = min(until // SECOND, self._last)
-        seen: dict[tuple[int, int, int], int] = {}
+        if last < first:
+            return 0
+        if self._rule.by_position:
+            return len(self.between((first - 1) * SECOND, last * SECOND, COUNT_WALK_MAX))
         total = 0
-        while first < last:
-            end = min((first // DAY_SECONDS + 1) * DAY_SECONDS, last)
-            look = self._look(first) if end - first == DAY_SECONDS else None
-            if look is None:
-                total += self._count_plain(first, end)
-            else:
-                if look not in seen:
-                    seen[look] = self._count_plain(first, end)
-                total += seen[look]
-            first = end
+        counts: dict[int, int] = {}
+        for index in range(self._zone.segment(first), self._zone.segment(last) + 1):
+            offset = self._zone.offsets[index]
+            low = max(first, self._zone.starts[index]) + offset
+            high = min(last + 1, self._zone.ends[index]) + offset
+            total += self._count_local(low, high, offset, counts)
         return total
 
-    def _look(self, first: int) -> tuple[int, int, int] | None:
-        """What decides the count of the UTC day after `first`; None when the clock jumps in it."""
-        if self._zone.changes(first, first + DAY_SECONDS + 1):
-            return None
-        offset = self._zone.offset(first + 1)
-        day = (first + 1 + offset) // DAY_SECONDS
-        spans = sum(bool(self._days.within(day + d, day + d + 1)) << d for d in (0, 1))
-        return (first - self._base) % self._step, offset, spans
+    def _count_local(self, low: int, high: int, offset: int, counts: dict[int, int]) -> int:
+        """How many lie in [low, high) on the wall clock, while the offset stays the same."""
+        total = 0
+        for day in self._days.since(low // DAY_SECONDS):
+            midnight = day * DAY_SECONDS
+            if midnight >= high:
+                break
+            phase = (midnight - offset - self._base) % self._step
+            begin, end = max(low - midnight, 0), min(high - midnight, DAY_SECONDS)
+            if end - begin < DAY_SECONDS:
+                part = self._seconds(phase) >> begin & ((1 << (end - begin)) - 1)
+                total += part.bit_count()
+                continue
+            if phase not in counts:
+                counts[phase] = self._seconds(phase).bit_count()
+            total += counts[phase]
+        return total
 
-    def _count_plain(self, after: int, until: int) -> int:
-        return len(self.between(after * SECOND, until * SECOND, DAY_SECONDS + 1))
+    def _seconds(self, phase: int) -> int:
+        """The seconds of an allowed day that fire, as bits; `phase` is midnight's in the period."""
+        aligned = 0
+        for rest in self._in_period:
+            aligned |= comb((rest - phase) % self._step, self._step)
+        return aligned & self._passing
 
     def flags(self, instant: int) -> tuple[str, ...]:  # noqa: ARG002 -- a stopwatch knows no jump
         """Nothing special happens to a stopwatch."""
@@ -159,6 +186,24 @@ class RuleRate:
     def dropped(self, after: int, until: int, limit: int) -> list[Dropped]:  # noqa: ARG002
         """Nothing is denied."""
         return []
+
+
+def comb(first: int, step: int) -> int:
+    """Every step-th of the seconds of a day as bits, from the first on."""
+    bits, width = 1, step
+    while width < DAY_SECONDS:
+        bits |= bits << width
+        width *= 2
+    return bits << first & WHOLE_DAY
+
+
+def passing(rule: Rule) -> int:
+    """The seconds of a day that the BY parts of a rule let pass, as bits."""
+    by_second = rule.by_second if rule.frequency == "SECONDLY" else ()
+    by_minute = rule.by_minute if rule.frequency != "HOURLY" else ()
+    minute = sum(1 << second for second in by_second or range(60))
+    hour = sum(minute << 60 * number for number in by_minute or range(60))
+    return sum(hour << 3600 * number for number in rule.by_hour or range(24))
 
 
 def _expanded(rule: Rule, start: int) -> tuple[int, ...]:

@@ -45,6 +45,34 @@ class NoHints:
         """Nothing."""
 
 
+class LaterHints:
+    """Keeps hints until the transaction they belong to has ended."""
+
+    def __init__(self) -> None:
+        self._ready: list[tuple[ShardId, str, TenantId, datetime]] = []
+        self._plans: list[ShardId] = []
+
+    def hint(self, shard: ShardId, queue: str, tenant: TenantId, visible_at: datetime) -> None:
+        """Remember it."""
+        self._ready.append((shard, queue, tenant, visible_at))
+
+    def replan(self, shard: ShardId) -> None:
+        """Remember it."""
+        self._plans.append(shard)
+
+    def clear(self) -> None:
+        """Forget everything: the transaction is done over."""
+        self._ready.clear()
+        self._plans.clear()
+
+    def pass_on(self, hints: Hinter) -> None:
+        """Tell it all to somebody who sends."""
+        for ready in self._ready:
+            hints.hint(*ready)
+        for shard in self._plans:
+            hints.replan(shard)
+
+
 class Hints:
     """Collects hints and sends them from a loop of its own; failures are only counted."""
 

@@ -13,6 +13,7 @@ import asyncpg
 
 from betimes.config.settings import DatabaseSettings
 from betimes.domain.clock import Clock
+from betimes.domain.errors import BadSetting
 from betimes.rhythm import first_of
 from betimes.store.database import Roll
 from betimes.store.faults import LOST
@@ -40,6 +41,8 @@ class Listener:
         on_lost: Callable[[BaseException], None] = lambda _: None,
     ) -> None:
         self._address = Address.of(dsn)
+        if self._address.pooled:
+            raise BadSetting("LISTEN needs a direct address of the database, got one with a pooler")
         self._settings = settings
         self._channels = tuple(channels)
         self._hear = hear

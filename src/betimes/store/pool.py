@@ -17,6 +17,7 @@ import asyncpg
 from betimes.config.dsn import read_dsn
 from betimes.config.settings import DatabaseSettings
 from betimes.domain.errors import BadSetting, Bug
+from betimes.rhythm import within
 
 # Quoted because the driver's classes are generic only in its type stubs.
 Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -141,7 +142,7 @@ async def open_pool(
     else:
         names = {"application_name": f"betimes-{lane}", "jit": "off", "role": SYSTEM_ROLE}
         options["server_settings"] = names | session_settings(settings, server_version)
-    async with asyncio.timeout(patience * 2):
+    async with within(settings.connect_timeout * 2, f"opening the pool of the lane {lane}"):
         return await asyncpg.create_pool(address.dsn, **options)
 
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from betimes.config.settings import DatabaseSettings
+from betimes.domain.errors import BadSetting
 from betimes.store.database import Database
 from betimes.store.listen import PROBE_SECONDS, Listener
 from betimes.store.pool import Lane
@@ -124,6 +125,18 @@ async def test_pauses_grow_while_the_database_is_away(dsn: str, clock: ManualClo
             await sleeping(clock)
             clock.advance(10)
             await ears.told_to_look()
+
+
+def test_a_pooler_is_no_address_for_listening(clock: ManualClock) -> None:
+    with pytest.raises(BadSetting, match="direct address"):
+        Listener(
+            dsn="postgresql://user@host/name?pgbouncer=true",
+            settings=DatabaseSettings(),
+            channels=CHANNELS,
+            hear=lambda _channel, _payload: None,
+            clock=clock,
+            roll=half,
+        )
 
 
 async def test_a_listener_that_is_cancelled_leaves_no_session(dsn: str, clock: ManualClock) -> None:

@@ -83,7 +83,7 @@ def test_a_note_may_go_on_in_a_second_line() -> None:
         ("-- name: a :one\n-- It.\nSELECT 1", "Returns"),
         ("-- name: a :exec\n-- It.\n-- Returns: b int4\nSELECT 1", "Returns"),
         ("-- name: a :one\n-- It.\n-- Returns: b\nSELECT 1", "`name type`"),
-        ("-- name: a :exec\n-- It.\n-- Retruns: b int4\nSELECT 1", "Retruns"),
+        ("-- name: a :exec\n-- It.\n-- Yields: b int4\nSELECT 1", "Yields"),
         ("-- name a :exec\n-- It.\nSELECT 1", "before the first"),
     ],
 )

@@ -3,7 +3,7 @@
 
 -- name: find_parcelled :many
 -- Runs of one job that parcels of its tenant hold and that are not over.
--- Index: runs_pkey
+-- Index: runs_job_idx
 -- Returns: id uuid
 SELECT runs.id
   FROM betimes.parcels CROSS JOIN LATERAL unnest(parcels.run_ids) AS held (run_id)
@@ -22,8 +22,8 @@ SELECT id, due_at, fire_at, state, trigger FROM betimes.runs
 -- name: find_fires :many
 -- Which fires of a job in a span have a run, whatever became of it.
 -- Index: runs_job_idx
--- Returns: id uuid, fire_at timestamptz
-SELECT id, fire_at FROM betimes.runs
+-- Returns: id uuid, fire_at timestamptz, state int2
+SELECT id, fire_at, state FROM betimes.runs
  WHERE shard = :shard::smallint AND job_id = :job::uuid AND id >= :low::uuid
    AND fire_at >= :first::timestamptz AND fire_at <= :last::timestamptz AND trigger IN (0, 3)
  ORDER BY id LIMIT :most::integer;

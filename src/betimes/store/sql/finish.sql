@@ -104,7 +104,8 @@ SELECT runs.id AS run_id
 -- Returns: run_id uuid
 SELECT id AS run_id FROM betimes.runs
  WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid
-   AND (cancel_at IS NOT NULL OR state >= 4);
+   -- A time beyond all times means: let this attempt end in peace, but start no other.
+   AND (cancel_at < '9999-01-01 00:00:00+00' OR state >= 4);
 
 -- name: follow_jobs :exec
 -- Give jobs with a fixed delay their next fire, now that their run has ended.

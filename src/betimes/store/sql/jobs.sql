@@ -2,7 +2,6 @@
 
 -- name: insert_jobs :many
 -- Insert jobs of one shard; an id or a name that is taken leaves its row out.
--- Index: jobs_pkey, jobs_name_idx
 -- Guard: the primary key, and one name per tenant and group
 -- Returns: id uuid
 INSERT INTO betimes.jobs (shard, id, tenant_id, job_group, name, next_fire_at, created_at, updated_at, fires, state, priority,

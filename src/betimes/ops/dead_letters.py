@@ -1,0 +1,232 @@
+"""Dead letters: looking at them, redriving one or many at a rate, discarding, noting."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from betimes.domain.errors import IllegalTransition, NotFound, TooLarge
+from betimes.domain.ids import RunId, TenantId, shard_of, to_text
+from betimes.domain.parcel import Parcel
+from betimes.domain.run import spread
+from betimes.ops.checks import check_payload, check_queue, check_rate, check_reason
+from betimes.ops.desk import TAIL_BYTES, Desk
+from betimes.ops.revival import revive_runs
+from betimes.store.dead_letters import (
+    BEGINNING,
+    Attempt,
+    DeadLetter,
+    LetterFilter,
+    LetterGroup,
+    LetterState,
+    annotate,
+    group_letters,
+    list_letters,
+    read_attempts,
+    read_letter,
+    resolve,
+)
+from betimes.store.pool import Connection
+
+PAGE_MAX = 1_000
+REDRIVE_MAX = 10_000
+REDRIVEN = "REDRIVEN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LetterPage:
+    """A page of letters; `next` is where the following one begins, None at the end."""
+
+    letters: Sequence[DeadLetter]
+    next: tuple[datetime, UUID] | None
+
+
+async def list_dead_letters(
+    desk: Desk,
+    tenant: TenantId,
+    chosen: LetterFilter | None = None,
+    *,
+    after: tuple[datetime, UUID] = BEGINNING,
+    limit: int = 50,
+) -> LetterPage:
+    """Letters in the order of their deaths."""
+    most = min(max(limit, 1), PAGE_MAX)
+
+    async def work(connection: Connection) -> list[DeadLetter]:
+        return await list_letters(
+            connection, tenant, chosen or LetterFilter(), after=after, most=most
+        )
+
+    letters = await desk.transact(work, tenant=tenant)
+    full = len(letters) == most
+    return LetterPage(
+        letters=letters, next=(letters[-1].dead_at, letters[-1].run) if full else None
+    )
+
+
+async def list_dead_groups(desk: Desk, tenant: TenantId) -> list[LetterGroup]:
+    """Open letters by what they died of, the largest groups first."""
+
+    async def work(connection: Connection) -> list[LetterGroup]:
+        return await group_letters(connection, tenant)
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def get_dead_letter(
+    desk: Desk, tenant: TenantId, run: RunId
+) -> tuple[DeadLetter, list[Attempt]]:
+    """One letter with its attempts."""
+
+    async def work(connection: Connection) -> tuple[DeadLetter, list[Attempt]]:
+        return await _required(connection, tenant, run), await read_attempts(connection, run)
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def redrive(
+    desk: Desk,
+    tenant: TenantId,
+    runs: Sequence[RunId],
+    *,
+    rate_per_second: float | None = None,
+    reset_attempts: bool = True,
+    queue: str | None = None,
+    payload: bytes | None = None,
+) -> list[RunId]:
+    """Give dead runs another life, in the order given, no faster than the rate.
+
+    All in one transaction; letters that are not open any more are left out of the answer. Repeating
+    it therefore redrives nothing twice.
+    """
+    check_rate(rate_per_second)
+    check_payload(payload)
+    if queue is not None:
+        check_queue(queue)
+    if len(runs) > REDRIVE_MAX:
+        raise TooLarge(
+            f"expected at most {REDRIVE_MAX} dead letters at once, got {len(runs)}",
+            code="batch_too_large",
+        )
+    tails = desk.entropy(len(runs) * TAIL_BYTES)
+
+    async def work(connection: Connection) -> tuple[list[RunId], list[Parcel]]:
+        now = await desk.now(connection)
+        times = dict(zip(runs, spread(len(runs), now, rate_per_second), strict=True))
+        parcels: list[Parcel] = []
+        for shard in sorted({shard_of(run) for run in runs}):
+            mine = [run for run in runs if shard_of(run) == shard]
+            opened = await resolve(connection, shard, mine, state=LetterState.REDRIVEN, now=now)
+            chosen = [run for run in mine if run in opened]
+            places = [runs.index(run) for run in chosen]
+            parcels += await revive_runs(
+                connection,
+                tenant,
+                chosen,
+                visible=[times[run] for run in chosen],
+                tails=b"".join(
+                    tails[place * TAIL_BYTES : (place + 1) * TAIL_BYTES] for place in places
+                ),
+                reason=REDRIVEN,
+                reset_attempts=reset_attempts,
+                queue=queue,
+                payload=payload,
+            )
+        revived = {run for parcel in parcels for run in parcel.runs}
+        return [run for run in runs if run in revived], parcels
+
+    done, parcels = await desk.transact(work, tenant=tenant)
+    for parcel in parcels:
+        desk.hints.hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+    return done
+
+
+async def redrive_one(
+    desk: Desk,
+    tenant: TenantId,
+    run: RunId,
+    *,
+    reset_attempts: bool = True,
+    queue: str | None = None,
+    payload: bytes | None = None,
+) -> RunId:
+    """Redrive one letter, or say why not."""
+    done = await redrive(
+        desk, tenant, [run], reset_attempts=reset_attempts, queue=queue, payload=payload
+    )
+    if not done:
+        letter, _ = await get_dead_letter(desk, tenant, run)
+        raise IllegalTransition(
+            f"expected an open dead letter, got one that is {letter.state.name.lower()}"
+        )
+    return run
+
+
+async def redrive_matching(
+    desk: Desk,
+    tenant: TenantId,
+    chosen: LetterFilter,
+    *,
+    limit: int = REDRIVE_MAX,
+    rate_per_second: float | None = None,
+    reset_attempts: bool = True,
+) -> list[RunId]:
+    """Redrive what a filter or a fingerprint means, oldest death first, at a rate."""
+    page = await list_dead_letters(desk, tenant, chosen, limit=limit)
+    runs = [letter.run for letter in page.letters]
+    while page.next is not None and len(runs) < limit:
+        page = await list_dead_letters(
+            desk, tenant, chosen, after=page.next, limit=limit - len(runs)
+        )
+        runs += [letter.run for letter in page.letters]
+    return await redrive(
+        desk, tenant, runs, rate_per_second=rate_per_second, reset_attempts=reset_attempts
+    )
+
+
+async def discard(
+    desk: Desk, tenant: TenantId, runs: Sequence[RunId], *, reason: str | None = None
+) -> list[RunId]:
+    """Close letters for good; the runs stay dead. Returns those that were open."""
+    if reason is not None:
+        check_reason(reason)
+
+    async def work(connection: Connection) -> set[RunId]:
+        now = await desk.now(connection)
+        closed: set[RunId] = set()
+        for shard in sorted({shard_of(run) for run in runs}):
+            mine = [run for run in runs if shard_of(run) == shard]
+            closed |= await resolve(
+                connection, shard, mine, state=LetterState.DISCARDED, now=now, note=reason
+            )
+        return closed
+
+    closed = await desk.transact(work, tenant=tenant)
+    return [run for run in runs if run in closed]
+
+
+async def annotate_dead_letter(
+    desk: Desk,
+    tenant: TenantId,
+    run: RunId,
+    *,
+    note: str | None = None,
+    assignee: str | None = None,
+) -> DeadLetter:
+    """Write a note, or give the letter to somebody."""
+    for text in (note, assignee):
+        if text is not None:
+            check_reason(text)
+
+    async def work(connection: Connection) -> DeadLetter:
+        await annotate(connection, run, note=note, assignee=assignee)
+        return await _required(connection, tenant, run)
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def _required(connection: Connection, tenant: TenantId, run: RunId) -> DeadLetter:
+    letter = await read_letter(connection, run)
+    if letter is None or letter.tenant != tenant:
+        raise NotFound(f"there is no dead letter of the run {to_text('run', run)}")
+    return letter

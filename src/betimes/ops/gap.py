@@ -1,0 +1,95 @@
+"""The gap a pause leaves: from the first fire nobody has accounted for up to its end. Pure."""
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from betimes.domain.ids import to_us
+from betimes.domain.job import Job
+from betimes.ops.outlook import just_before
+from betimes.schedule import Catchup, Fire, Schedule, Skipped, plan_catchup
+from betimes.schedule.catchup import MAX_REACHED
+from betimes.store.occurrences import Dropped
+
+JOB_PAUSED = "JOB_PAUSED"
+RUN_ALL_MAX = 1_000
+"""Most missed fires that resuming runs; the older ones are recorded."""
+GAP_FROM = "gap_from_us"
+FOREVER_US = 1 << 60
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Missed(StrEnum):
+    """What to do with fires that fell into a pause."""
+
+    SKIP = "skip"
+    RUN_LATEST = "run_latest"
+    RUN_ALL = "run_all"
+
+
+POLICIES = {Missed.SKIP: "none", Missed.RUN_LATEST: "latest", Missed.RUN_ALL: "all"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    """Every fire of a gap: either it runs now, or it is recorded."""
+
+    runs: Sequence[Fire] = ()
+    dropped: Sequence[Dropped] = ()
+
+
+def open_gap(job: Job, forgotten: Sequence[datetime], now: datetime) -> dict[str, int]:
+    """What a pause must remember: the first fire that was planned and forgotten, or not planned."""
+    first = min([*forgotten, now if job.next_fire_at is None else job.next_fire_at])
+    return {GAP_FROM: to_us(first)}
+
+
+def gap_start(job: Job) -> datetime:
+    """Where the gap of a paused job begins."""
+    first = job.state_reason.get(GAP_FROM)
+    # A job that was set aside by a rule has kept no cursor; it stopped when it was last written.
+    return job.updated_at if first is None else EPOCH + timedelta(microseconds=first)
+
+
+def close_gap(
+    job: Job, timetable: Schedule, *, until: datetime, missed: Missed, kept: AbstractSet[datetime]
+) -> Closed:
+    """Decide about every fire of the gap up to `until`; `kept` are fires that have a run."""
+    begin = gap_start(job)
+    if timetable.is_fixed_delay or until < begin:
+        return Closed()
+    policy = Catchup(policy=POLICIES[missed], window=FOREVER_US, max=RUN_ALL_MAX)
+    plan = plan_catchup(timetable, just_before(begin), until, policy)
+    dropped = [
+        Dropped(
+            job=job.id,
+            tenant=job.tenant,
+            fire_at=gap.first,
+            until_at=None if gap.count == 1 else gap.last,
+            fires=gap.count,
+            revision=job.revision,
+            code=MAX_REACHED if gap.code == MAX_REACHED else JOB_PAUSED,
+        )
+        for skipped in plan.skipped
+        for gap in _without(timetable, skipped, kept)
+    ]
+    return Closed(
+        runs=tuple(fire for fire in plan.runs if fire.nominal not in kept), dropped=dropped
+    )
+
+
+def _without(
+    timetable: Schedule, skipped: Skipped, kept: AbstractSet[datetime]
+) -> Iterator[Skipped]:
+    """The parts of a range between fires that have a run, so that no fire is counted twice."""
+    after = just_before(skipped.first)
+    inside = sorted(fire for fire in kept if skipped.first <= fire <= skipped.last)
+    for end, resume in [(just_before(fire), fire) for fire in inside] + [
+        (skipped.last, skipped.last)
+    ]:
+        if end > after:
+            for part in plan_catchup(timetable, after, end, Catchup(policy="none")).skipped:
+                yield Skipped(part.first, part.last, part.count, skipped.code)
+        after = resume

@@ -1,0 +1,183 @@
+"""Fires by hand: run now, and skip the next ones."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from betimes.domain.errors import IllegalTransition, Invalid
+from betimes.domain.ids import JobId, RunId, TenantId, compose, floor_of, shard_of, to_ms
+from betimes.domain.job import Job
+from betimes.domain.parcel import Parcel
+from betimes.domain.run import Run
+from betimes.domain.states import FINAL, JobState, RunState, Trigger
+from betimes.ops.checks import check_instant, check_payload, check_priority
+from betimes.ops.desk import TAIL_BYTES, Desk
+from betimes.ops.grip import Grip, grip, no_such_job
+from betimes.ops.outlook import run_id
+from betimes.ops.runs import parcel_of
+from betimes.ops.timetable import read_timetable
+from betimes.schedule import Fire
+from betimes.store.control import end_runs, find_fires, hold
+from betimes.store.jobs import lock_job
+from betimes.store.pool import Connection
+from betimes.store.publish import insert_parcels
+from betimes.store.runs import insert_manual, insert_skipped, new_run
+
+SKIPPED_BY_USER = "SKIPPED_BY_USER"
+SKIP_MAX = 100
+LOOK_MAX = 1_000
+
+
+async def run_now(
+    desk: Desk,
+    tenant: TenantId,
+    job: JobId,
+    *,
+    payload: bytes | None = None,
+    priority: int | None = None,
+    at: datetime | None = None,
+    scheduled_for: datetime | None = None,
+) -> RunId:
+    """A run of its own beside the schedule; also of a paused or completed job.
+
+    Its id has nothing to do with any fire, so it never stands in for one. `scheduled_for` is told
+    to the handler as the time it stands for.
+    """
+    check_payload(payload)
+    if priority is not None:
+        check_priority(priority)
+    for instant, pointer in ((at, "/at"), (scheduled_for, "/scheduled_for")):
+        if instant is not None:
+            check_instant(instant, pointer=pointer)
+    tail = int.from_bytes(desk.entropy(TAIL_BYTES), "big")
+    run: RunId | None = None
+
+    async def work(connection: Connection) -> tuple[RunId, list[Parcel]]:
+        nonlocal run
+        now = await desk.now(connection)
+        found = await lock_job(connection, job)
+        if found is None or found.tenant != tenant:
+            raise no_such_job(job)
+        if found.state is JobState.CANCELLED:
+            raise IllegalTransition("a job that is cancelled cannot run any more")
+        due_at = max(now, at or now)
+        run = run or RunId(compose(to_ms(due_at), found.shard, tail))
+        near = due_at <= now + desk.margin
+        fresh = new_run(
+            run=run,
+            tenant=tenant,
+            job=job,
+            revision=found.revision,
+            trigger=Trigger.MANUAL,
+            state=RunState.QUEUED if near else RunState.SCHEDULED,
+            due_at=due_at,
+            fire_at=scheduled_for,
+            queue=found.definition.queue,
+            priority=found.definition.priority if priority is None else priority,
+            handler=found.definition.handler,
+            payload=payload,
+        )
+        return run, await _place(connection, fresh, now)
+
+    made, parcels = await desk.transact(work, tenant=tenant)
+    for parcel in parcels:
+        desk.hints.hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+    return made
+
+
+async def _place(connection: Connection, fresh: Run, now: datetime) -> list[Parcel]:
+    if not await insert_manual(connection, fresh, options=None, now=now):
+        return []
+    if fresh.state is not RunState.QUEUED:
+        return []
+    parcel = parcel_of(fresh)
+    await insert_parcels(connection, fresh.shard, [parcel])
+    return [parcel]
+
+
+async def skip_next(desk: Desk, tenant: TenantId, job: JobId, *, count: int = 1) -> list[datetime]:
+    """The next `count` fires that would run will not; returns their times.
+
+    A skipped fire is a run that is over before it began: with its row in place, no planner can
+    make it again, whatever happens to the job meanwhile.
+    """
+    if not 1 <= count <= SKIP_MAX:
+        raise Invalid(f"expected a count within 1-{SKIP_MAX}, got {count}", pointer="/count")
+    skip = Skip(count=count)
+
+    async def work(connection: Connection) -> list[datetime]:
+        return await skip.apply(connection, await grip(desk, connection, tenant, job))
+
+    return await desk.transact(work, tenant=tenant)
+
+
+@dataclass(slots=True, kw_only=True)
+class Skip:
+    """Chooses its fires once, so that a repetition does not skip others as well."""
+
+    count: int
+    chosen: list[Fire] = field(default_factory=list)
+
+    async def apply(self, connection: Connection, held: Grip) -> list[datetime]:
+        """End the chosen fires, planned or not."""
+        job = held.job
+        if job.state is not JobState.ACTIVE or job.definition.has_fixed_delay:
+            what = "has a fixed delay" if job.definition.has_fixed_delay else job.state.name.lower()
+            raise IllegalTransition(
+                f"expected an active job whose fires are known ahead, got one that is {what}"
+            )
+        if not self.chosen:
+            await self._choose(connection, held)
+        runs = [run_id(job.id, fire) for fire in self.chosen]
+        await hold(connection, job.shard, job.tenant, runs)
+        await end_runs(
+            connection,
+            job.shard,
+            runs,
+            state=RunState.SKIPPED,
+            reason=SKIPPED_BY_USER,
+            now=held.now,
+        )
+        rows = [
+            (run, fire.effective, fire.nominal) for run, fire in zip(runs, self.chosen, strict=True)
+        ]
+        await insert_skipped(
+            connection, _template(job, held.now), rows, now=held.now, reason=SKIPPED_BY_USER
+        )
+        return [fire.nominal for fire in self.chosen]
+
+    async def _choose(self, connection: Connection, held: Grip) -> None:
+        job = held.job
+        ahead = list(
+            read_timetable(job.definition.schedule, job.id).fires(
+                held.now, limit=self.count + LOOK_MAX
+            )
+        )
+        if not ahead:
+            return
+        known = await find_fires(
+            connection,
+            job.shard,
+            job.id,
+            low=floor_of(to_ms(held.now)),
+            first=held.now,
+            last=ahead[-1].nominal,
+        )
+        over = {fire for fire, (_, state) in known.items() if state in FINAL}
+        self.chosen = [fire for fire in ahead if fire.nominal not in over][: self.count]
+
+
+def _template(job: Job, now: datetime) -> Run:
+    return new_run(
+        run=RunId(compose(to_ms(now), shard_of(job.id), 0)),
+        tenant=job.tenant,
+        job=job.id,
+        revision=job.revision,
+        trigger=Trigger.SCHEDULE,
+        state=RunState.SKIPPED,
+        due_at=now,
+        fire_at=None,
+        queue=job.definition.queue,
+        priority=job.definition.priority,
+        handler=job.definition.handler,
+        payload=None,
+    )

@@ -1,0 +1,180 @@
+"""Pausing and resuming jobs, and accounting for what was missed meanwhile.
+
+A paused job has no next fire. The first fire that nobody has accounted for is kept with the reason
+of the pause; resuming begins there: every fire up to now becomes a run or part of a recorded range.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from betimes.domain.errors import IllegalTransition
+from betimes.domain.ids import JobId, ShardId, TenantId, floor_of, to_ms, to_us
+from betimes.domain.job import Job
+from betimes.domain.parcel import Lane, Parcel
+from betimes.domain.states import JobState, RunState, check_job
+from betimes.ops.checks import check_instant, check_reason
+from betimes.ops.create import announce
+from betimes.ops.desk import Desk
+from betimes.ops.gap import GAP_FROM, JOB_PAUSED, Missed, close_gap, gap_start, open_gap
+from betimes.ops.grip import (
+    Grip,
+    Running,
+    check_revision,
+    grip,
+    is_under_way,
+    stop_everything,
+    stop_future,
+)
+from betimes.ops.outlook import Outlook, look_ahead
+from betimes.ops.placing import insert_fires
+from betimes.ops.timetable import read_timetable
+from betimes.store.control import find_fires
+from betimes.store.jobs import elapsed_pauses, steer_job
+from betimes.store.occurrences import insert_decisions
+from betimes.store.pool import Connection
+
+PAUSED = (JobState.PAUSED, JobState.AUTO_PAUSED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """A job that goes on, and the missed fires that run now."""
+
+    job: Job
+    caught_up: Sequence[datetime]
+
+
+async def pause_job(
+    desk: Desk,
+    tenant: TenantId,
+    job: JobId,
+    *,
+    reason: str = "",
+    until: datetime | None = None,
+    running: Running = Running.LEAVE,
+    actor: str | None = None,
+    expected_revision: int | None = None,
+) -> Job:
+    """No fire later than now runs until the job is resumed; pausing again changes the reason."""
+    check_reason(reason)
+    if until is not None:
+        check_instant(until, pointer="/until")
+
+    async def work(connection: Connection) -> Job:
+        held = await grip(desk, connection, tenant, job)
+        check_revision(held.job, expected_revision)
+        if held.job.state is not JobState.PAUSED:
+            check_job(held.job.state, JobState.PAUSED)
+        forgotten = await _stop(connection, held, running)
+        since = {GAP_FROM: to_us(gap_start(held.job))}
+        if held.job.state is JobState.ACTIVE:
+            since = open_gap(held.job, forgotten, held.now)
+        paused = replace(
+            held.job,
+            state=JobState.PAUSED,
+            state_reason={"code": JOB_PAUSED, "reason": reason, "by": actor, **since},
+            paused_until=until,
+            next_fire_at=None,
+            fires=held.job.fires - len(forgotten),
+            updated_at=held.now,
+        )
+        await steer_job(connection, paused, now=held.now)
+        return paused
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def _stop(connection: Connection, held: Grip, running: Running) -> Sequence[datetime]:
+    """End what lies ahead; returns the fires that were planned and are forgotten."""
+    stopped = await stop_future(connection, held, state=RunState.SKIPPED, reason=JOB_PAUSED)
+    if running is Running.CANCEL:
+        await stop_everything(connection, held, running=running, reason=JOB_PAUSED)
+    return stopped.dropped
+
+
+async def resume_job(
+    desk: Desk,
+    tenant: TenantId,
+    job: JobId,
+    *,
+    missed: Missed = Missed.SKIP,
+    as_of: datetime | None = None,
+    expected_revision: int | None = None,
+) -> Resumed:
+    """Go on with the fires after now, or after the end the pause was given (`as_of`)."""
+
+    async def work(connection: Connection) -> tuple[Resumed, list[Parcel]]:
+        held = await grip(desk, connection, tenant, job)
+        check_revision(held.job, expected_revision)
+        if held.job.state is JobState.ACTIVE:
+            return Resumed(job=held.job, caught_up=()), []
+        if held.job.state not in PAUSED:
+            raise IllegalTransition(
+                f"expected a paused job to resume, got one that is {held.job.state.name.lower()}"
+            )
+        return await _resume(connection, held, missed, until=as_of or held.now)
+
+    resumed, parcels = await desk.transact(work, tenant=tenant)
+    announce(desk, [resumed.job], parcels)
+    return resumed
+
+
+async def resume_elapsed(desk: Desk, shard: ShardId, *, most: int = 100) -> list[JobId]:
+    """Resume the jobs of a shard whose pause was to end by now; for the janitor."""
+
+    async def work(connection: Connection) -> list[tuple[TenantId, JobId]]:
+        return await elapsed_pauses(connection, shard, now=desk.clock.stated(), most=most)
+
+    done = []
+    for tenant, job in await desk.transact(work, tenant=None):
+        if await _resume_if_elapsed(desk, tenant, job):
+            done.append(job)
+    return done
+
+
+async def _resume_if_elapsed(desk: Desk, tenant: TenantId, job: JobId) -> bool:
+    async def work(connection: Connection) -> tuple[Resumed, list[Parcel]] | None:
+        held = await grip(desk, connection, tenant, job)
+        until = held.job.paused_until
+        if held.job.state not in PAUSED or until is None or until > held.now:
+            return None  # resumed, or given another end meanwhile
+        # The fires between the given end and now are late, not missed.
+        return await _resume(connection, held, Missed.SKIP, until=until)
+
+    answer = await desk.transact(work, tenant=tenant)
+    if answer is None:
+        return False
+    announce(desk, [answer[0].job], answer[1])
+    return True
+
+
+async def _resume(
+    connection: Connection, held: Grip, missed: Missed, *, until: datetime
+) -> tuple[Resumed, list[Parcel]]:
+    job = held.job
+    timetable = read_timetable(job.definition.schedule, job.id)
+    begin = gap_start(job)
+    kept = await find_fires(
+        connection, job.shard, job.id, low=floor_of(to_ms(begin)), first=begin, last=until
+    )
+    closed = close_gap(job, timetable, until=until, missed=missed, kept=set(kept))
+    await insert_decisions(connection, job.shard, closed.dropped, now=held.now)
+    outlook = look_ahead(timetable, job.definition, after=until, near=held.near)
+    if timetable.is_fixed_delay and await is_under_way(connection, held):
+        # The end of that run writes the next fire; a second one would start a second chain.
+        outlook = Outlook(near=(), next_fire_at=None, state=JobState.ACTIVE)
+    late = await insert_fires(connection, held, closed.runs, job=job, lane=Lane.CATCH_UP)
+    ahead = await insert_fires(connection, held, outlook.near, job=job)
+    resumed = replace(
+        job,
+        state=outlook.state,
+        state_reason={},
+        paused_until=None,
+        next_fire_at=outlook.next_fire_at,
+        fires=job.fires + len(closed.runs) + len(outlook.near),
+        updated_at=held.now,
+    )
+    await steer_job(connection, resumed, now=held.now)
+    caught_up = tuple(fire.nominal for fire in closed.runs)
+    return Resumed(job=resumed, caught_up=caught_up), [*late, *ahead]

@@ -1,0 +1,41 @@
+"""Fires of a held job become runs, in the transaction of the verb that wants them."""
+
+from collections.abc import Iterable
+
+from betimes.domain.job import Job
+from betimes.domain.parcel import Lane, Parcel, Waiting, pack
+from betimes.domain.states import RunState, Trigger
+from betimes.ops.grip import Grip
+from betimes.ops.outlook import runs_of
+from betimes.schedule import Fire
+from betimes.store.occurrences import insert_planned
+from betimes.store.pool import Connection
+from betimes.store.publish import insert_parcels
+
+
+async def insert_fires(
+    connection: Connection,
+    held: Grip,
+    fires: Iterable[Fire],
+    *,
+    job: Job,
+    lane: Lane = Lane.ON_TIME,
+) -> list[Parcel]:
+    """Runs for fires that have none yet, and parcels for those that are near or late."""
+    runs = runs_of(
+        fires,
+        job.definition,
+        job=job.id,
+        tenant=job.tenant,
+        revision=job.revision,
+        near=held.near,
+    )
+    inserted = await insert_planned(connection, job.shard, runs, trigger=Trigger.SCHEDULE)
+    waiting = [
+        Waiting(run.id, run.tenant, max(run.due_at, held.now), run.priority, run.queue)
+        for run in runs
+        if run.id in inserted and run.state is RunState.QUEUED
+    ]
+    parcels = pack(job.shard, waiting, lane=lane)
+    await insert_parcels(connection, job.shard, parcels)
+    return parcels

@@ -1,0 +1,196 @@
+"""Single runs: what they are, cancelling them, trying again, doing them over."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from betimes.domain.errors import IllegalTransition, NotFound
+from betimes.domain.ids import RunId, TenantId, compose, shard_of, to_ms, to_text
+from betimes.domain.parcel import Lane, Parcel
+from betimes.domain.run import Holding, Run, shown_state
+from betimes.domain.states import FINAL, RunState, Shown, Trigger, check_run
+from betimes.ops.checks import check_payload
+from betimes.ops.desk import TAIL_BYTES, Desk
+from betimes.ops.revival import revive_runs
+from betimes.store.control import Frozen, ask_to_end, end_runs, freeze, hold
+from betimes.store.jobs import to_optional_json
+from betimes.store.pool import Connection
+from betimes.store.publish import insert_parcels
+from betimes.store.runs import insert_manual, lock_run, read_holding, read_run
+
+RUN_CANCELLED = "RUN_CANCELLED"
+RETRIED = "RETRIED_BY_USER"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """A run as it is shown: the row, the parcel that holds it, and the state of both together."""
+
+    run: Run
+    holding: Holding | None
+    state: Shown
+
+
+async def get_run(desk: Desk, tenant: TenantId, run: RunId) -> RunView:
+    """One run with its public state."""
+
+    async def work(connection: Connection) -> RunView:
+        now = await desk.now(connection)
+        found = await read_run(connection, run)
+        if found is None or found.tenant != tenant:
+            raise no_such_run(run)
+        holding = None if found.state in FINAL else await read_holding(connection, run)
+        return RunView(run=found, holding=holding, state=shown_state(found.state, holding, now))
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def cancel_run(
+    desk: Desk, tenant: TenantId, run: RunId, *, reason: str = RUN_CANCELLED
+) -> RunView:
+    """A run that waits ends at once; one that a worker holds is told with its next heartbeat."""
+
+    async def work(connection: Connection) -> RunView:
+        now = await desk.now(connection)
+        parcels = await hold(connection, shard_of(run), tenant, [run])
+        found = await _locked(connection, tenant, run)
+        if found.state is RunState.CANCELLED:
+            return RunView(run=found, holding=None, state=Shown.CANCELLED)
+        parcel = parcels.get(run)
+        if found.state not in FINAL and parcel is not None and parcel.worker is not None:
+            await ask_to_end(connection, found.shard, [run], at=now, reason=reason)
+            return await _view(connection, run, Shown.RUNNING)
+        check_run(found.state, RunState.CANCELLED)
+        await end_runs(
+            connection, found.shard, [run], state=RunState.CANCELLED, reason=reason, now=now
+        )
+        return await _view(connection, run, Shown.CANCELLED)
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def retry_run(
+    desk: Desk, tenant: TenantId, run: RunId, *, reset_attempts: bool = False
+) -> RunView:
+    """One more try now, in the same run; its fence goes on rising from where it was."""
+    tail = desk.entropy(TAIL_BYTES)
+    done = False
+
+    async def work(connection: Connection) -> tuple[RunView, list[Parcel]]:
+        nonlocal done
+        frozen = await freeze(connection, shard_of(run), now=desk.clock.stated())
+        now = frozen.now
+        parcels = await hold(connection, shard_of(run), tenant, [run])
+        found = await _locked(connection, tenant, run)
+        if done and found.state is RunState.QUEUED:
+            return await _view(connection, run, Shown.QUEUED), []  # our commit, its reply lost
+        parcel = parcels.get(run)
+        if found.state not in FINAL and parcel is not None and parcel.worker is not None:
+            raise IllegalTransition("a run that is running cannot be retried; cancel it first")
+        check_run(found.state, RunState.QUEUED)
+        if parcel is None:
+            _check_published(found, frozen, near=now + desk.margin)
+        done = True
+        made = await revive_runs(
+            connection,
+            tenant,
+            [run],
+            visible=[now],
+            tails=tail,
+            reason=RETRIED,
+            reset_attempts=reset_attempts,
+        )
+        return await _view(connection, run, Shown.QUEUED), made
+
+    view, parcels = await desk.transact(work, tenant=tenant)
+    _hint(desk, parcels)
+    return view
+
+
+async def replay_run(
+    desk: Desk, tenant: TenantId, run: RunId, *, payload: bytes | None = None
+) -> RunId:
+    """Do it over: a new run of the same work, due now, with its own id and attempts."""
+    check_payload(payload)
+    tail = int.from_bytes(desk.entropy(TAIL_BYTES), "big")
+    fresh: Run | None = None
+
+    async def work(connection: Connection) -> tuple[Run, list[Parcel]]:
+        nonlocal fresh
+        now = await desk.now(connection)
+        found = await read_run(connection, run)
+        if found is None or found.tenant != tenant:
+            raise no_such_run(run)
+        fresh = fresh or _again(found, now, tail, payload)
+        options = to_optional_json(found.options)
+        if not await insert_manual(connection, fresh, options=options, now=now):
+            return fresh, []
+        parcel = parcel_of(fresh)
+        await insert_parcels(connection, fresh.shard, [parcel])
+        return fresh, [parcel]
+
+    made, parcels = await desk.transact(work, tenant=tenant)
+    _hint(desk, parcels)
+    return made.id
+
+
+def parcel_of(run: Run, *, lane: Lane = Lane.ON_TIME) -> Parcel:
+    """A parcel for one fresh run, named after it."""
+    return Parcel(
+        shard=run.shard,
+        id=run.id,  # type: ignore[arg-type]  # a parcel is named after its first run
+        tenant=run.tenant,
+        queue=run.queue,
+        priority=run.priority,
+        visible_at=run.due_at,
+        runs=(run.id,),
+        lane=lane,
+    )
+
+
+def no_such_run(run: RunId) -> NotFound:
+    """The same sentence for what is missing and for what belongs to somebody else."""
+    return NotFound(f"there is no run {to_text('run', run)}")
+
+
+def _again(run: Run, now: datetime, tail: int, payload: bytes | None) -> Run:
+    return replace(
+        run,
+        id=RunId(compose(to_ms(now), run.shard, tail)),
+        state=RunState.QUEUED,
+        trigger=Trigger.RETRY,
+        due_at=now,
+        fire_at=None,
+        payload=run.payload if payload is None else payload,
+    )
+
+
+def _check_published(run: Run, frozen: Frozen, *, near: datetime) -> None:
+    """Refuse while a publisher may have read the run and still make its one parcel.
+
+    Ours would be a second one. Before it can have read it, and after its cursor has passed, all is
+    well.
+    """
+    through = frozen.published_through
+    if run.due_at <= near and (through is None or through < run.due_at):
+        raise IllegalTransition(
+            "the run was about to be published when it ended; it can be retried in a few seconds"
+        )
+
+
+async def _locked(connection: Connection, tenant: TenantId, run: RunId) -> Run:
+    found = await lock_run(connection, run)
+    if found is None or found.tenant != tenant:
+        raise no_such_run(run)
+    return found
+
+
+async def _view(connection: Connection, run: RunId, state: Shown) -> RunView:
+    found = await read_run(connection, run)
+    if found is None:
+        raise no_such_run(run)
+    return RunView(run=found, holding=await read_holding(connection, run), state=state)
+
+
+def _hint(desk: Desk, parcels: list[Parcel]) -> None:
+    for parcel in parcels:
+        desk.hints.hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)

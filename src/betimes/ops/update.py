@@ -1,0 +1,146 @@
+"""Editing jobs: a new revision for fires that nobody has published, the old one for the rest."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from betimes.domain.errors import IllegalTransition
+from betimes.domain.ids import JobId, TenantId, floor_of, to_ms
+from betimes.domain.job import Definition, Job
+from betimes.domain.parcel import Parcel
+from betimes.domain.states import JobState, Trigger
+from betimes.ops.create import announce, check_definition
+from betimes.ops.desk import Desk
+from betimes.ops.gap import GAP_FROM, Missed, close_gap, gap_start, open_gap
+from betimes.ops.grip import Grip, check_revision, forget_planned, grip
+from betimes.ops.outlook import Outlook, look_ahead, require_a_future
+from betimes.ops.placing import insert_fires
+from betimes.ops.timetable import read_timetable
+from betimes.schedule import Schedule
+from betimes.store.control import find_fires, find_planned
+from betimes.store.jobs import edit_job, keep_revision
+from betimes.store.occurrences import insert_decisions
+from betimes.store.pool import Connection
+
+PAUSED = (JobState.PAUSED, JobState.AUTO_PAUSED)
+
+
+async def update_job(
+    desk: Desk,
+    tenant: TenantId,
+    job: JobId,
+    definition: Definition,
+    *,
+    expected_revision: int | None = None,
+    actor: str | None = None,
+) -> Job:
+    """Replace a definition. Of several writers that expect the same revision exactly one wins."""
+    check_definition(definition)
+    timetable = read_timetable(definition.schedule, job)
+    edit = Edit(
+        desk=desk,
+        definition=definition,
+        timetable=timetable,
+        expected_revision=expected_revision,
+        actor=actor,
+    )
+
+    async def work(connection: Connection) -> tuple[Job, list[Parcel]]:
+        return await edit.apply(connection, await grip(desk, connection, tenant, job))
+
+    edited, parcels = await desk.transact(work, tenant=tenant)
+    announce(desk, [edited], parcels)
+    return edited
+
+
+@dataclass(slots=True, kw_only=True)
+class Edit:
+    """One edit of one job; it may be applied again when the reply of its commit was lost."""
+
+    desk: Desk
+    definition: Definition
+    timetable: Schedule
+    expected_revision: int | None
+    actor: str | None
+    replaces: int | None = None
+
+    async def apply(self, connection: Connection, held: Grip) -> tuple[Job, list[Parcel]]:
+        """Keep the old definition, forget what is planned of it, go on with the new one."""
+        job = held.job
+        if self.replaces == job.revision - 1 and job.definition == self.definition:
+            return job, []  # our own commit, whose reply was lost
+        check_revision(job, self.expected_revision)
+        if job.state is JobState.CANCELLED:
+            raise IllegalTransition("a job that is cancelled cannot be edited; create a new one")
+        self.replaces = job.revision
+        await keep_revision(connection, job, now=held.now, actor=self.actor)
+        forgotten = await forget_planned(connection, held)
+        kept = await _last_kept(connection, held)
+        if job.state in PAUSED:
+            return await self._apply_to_paused(connection, held, len(forgotten))
+        outlook = look_ahead(
+            self.timetable, self.definition, after=max(held.now, kept), near=held.near
+        )
+        self._check(job, outlook)
+        edited = replace(
+            job,
+            definition=self.definition,
+            state=outlook.state,
+            state_reason={},
+            next_fire_at=outlook.next_fire_at,
+            fires=job.fires - len(forgotten) + len(outlook.near),
+            tzdata=self.desk.tzdata,
+            updated_at=held.now,
+        )
+        edited = await _store(connection, edited, held.now)
+        return edited, await insert_fires(connection, held, outlook.near, job=edited)
+
+    def _check(self, job: Job, outlook: Outlook) -> None:
+        """A schedule that is over may stay as it is, but nobody may give a job a new one."""
+        if job.definition.schedule != self.definition.schedule or job.state is JobState.ACTIVE:
+            require_a_future(outlook, self.definition)
+
+    async def _apply_to_paused(
+        self, connection: Connection, held: Grip, forgotten: int
+    ) -> tuple[Job, list[Parcel]]:
+        """The gap so far belongs to the old schedule; a new gap begins with the new one."""
+        job = held.job
+        begin = gap_start(job)
+        kept = await find_fires(
+            connection, job.shard, job.id, low=floor_of(to_ms(begin)), first=begin, last=held.now
+        )
+        closed = close_gap(
+            job,
+            read_timetable(job.definition.schedule, job.id),
+            until=held.now,
+            missed=Missed.SKIP,
+            kept=set(kept),
+        )
+        await insert_decisions(connection, job.shard, closed.dropped, now=held.now)
+        reason = dict(job.state_reason) | open_gap(job, (), held.now)
+        reason[GAP_FROM] += 1
+        edited = replace(
+            job,
+            definition=self.definition,
+            state_reason=reason,
+            fires=job.fires - forgotten,
+            tzdata=self.desk.tzdata,
+            updated_at=held.now,
+        )
+        return await _store(connection, edited, held.now), []
+
+
+async def _last_kept(connection: Connection, held: Grip) -> datetime:
+    """The last fire that keeps its run under the old revision; new fires begin after it."""
+    rows = await find_planned(connection, held.shard, held.job.id, low=floor_of(to_ms(held.now)))
+    fires = [
+        row.fire_at
+        for row in rows
+        if row.fire_at is not None and row.trigger is Trigger.SCHEDULE and row.due_at <= held.near
+    ]
+    return max(fires, default=held.now)
+
+
+async def _store(connection: Connection, edited: Job, now: datetime) -> Job:
+    revision = await edit_job(connection, edited, now=now)
+    # The row is locked and its revision was read under the lock, so there is always an answer.
+    return replace(edited, revision=edited.revision + 1 if revision is None else revision)

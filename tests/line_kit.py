@@ -1,0 +1,237 @@
+"""The whole line in one test process: a real coordinator, and a worker of a few statements.
+
+The worker leases, executes in no time and finishes with the statements of the store. It keeps the
+evidence: which run of which fire began when. Checks are made over that evidence, not over rows.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import asyncpg
+
+from betimes.config.settings import CoordinatorSettings, DatabaseSettings
+from betimes.coordinator.service import Coordinator
+from betimes.domain import ids
+from betimes.domain.ids import JobId, NodeId, RunId, ShardId, WorkerId
+from betimes.domain.parcel import SUSPECT_AFTER, rank_of
+from betimes.domain.states import RunState
+from betimes.store import nodes
+from betimes.store.ask import execute, many
+from betimes.store.database import Database
+from betimes.store.nodes import NodeCard
+from betimes.store.pool import Lane
+from betimes.store.queries import load
+from betimes.telemetry import Telemetry
+from betimes.testing import ManualClock
+
+PARCELS, FINISH = load("parcels"), load("finish")
+WORKER = WorkerId(UUID(int=7))
+TTL = timedelta(seconds=30)
+BACKOFF = timedelta(seconds=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """One attempt, as the job itself saw it."""
+
+    run: RunId
+    job: JobId | None
+    fire_at: datetime | None
+    revision: int | None
+    at: datetime
+
+
+@dataclass(slots=True)
+class Held:
+    """A run under way."""
+
+    shard: ShardId
+    parcel: UUID
+    fence: int
+    row: asyncpg.Record
+
+
+@dataclass
+class Line:
+    """Coordinator, queue and worker, moved by hand."""
+
+    database: Database
+    clock: ManualClock
+    coordinator: Coordinator
+    started: list[Started] = field(default_factory=list)
+    held: list[Held] = field(default_factory=list)
+    told: list[RunId] = field(default_factory=list)
+
+    @classmethod
+    async def make(cls, database: Database, clock: ManualClock) -> "Line":
+        node = NodeId(ids.compose(1, 0, 1))
+        coordinator = Coordinator(
+            node=node,
+            database=database,
+            clock=clock,
+            telemetry=Telemetry(clock=clock),
+            settings=CoordinatorSettings(),
+            database_settings=DatabaseSettings(),
+            tzdata="2026a",
+        )
+        return cls(database, clock, coordinator)
+
+    async def coordinate(self, seconds: float) -> None:
+        """Let time pass with the coordinator alive and nobody leasing."""
+        for _ in range(int(seconds * 2)):
+            self.clock.advance(0.5)
+            await self._coordinate()
+
+    async def live(self, seconds: float) -> None:
+        """Let time pass with everybody at work."""
+        for _ in range(int(seconds)):
+            self.clock.advance(1)
+            await self._coordinate()
+            await self.finish()
+            await self.lease()
+            await self.finish()
+
+    async def lease(self) -> int:
+        """Lease everything visible and start what is still wanted."""
+        before = len(self.held)
+        for place in await self._many(
+            PARCELS["find_waiting"],
+            now=self.clock.now(),
+            suspect_after=SUSPECT_AFTER,
+            suspects=False,
+            queues=None,
+            most=100,
+        ):
+            parcels = await self._many(
+                PARCELS["lease_parcels"],
+                shard=place["shard"],
+                queue=place["queue"],
+                tenant=place["tenant_id"],
+                now=self.clock.now(),
+                suspect_after=SUSPECT_AFTER,
+                suspects=False,
+                parcels_max=100,
+                slots=1_000,
+                worker=WORKER,
+                ttl=TTL,
+            )
+            for parcel in parcels:
+                await self._start(place["shard"], parcel)
+        return len(self.held) - before
+
+    async def _start(self, shard: ShardId, parcel: asyncpg.Record) -> None:
+        runs = parcel["run_ids"]
+        rows = await self._many(
+            PARCELS["read_wanted_runs"], shard=shard, ids=runs, low=min(runs), high=max(runs)
+        )
+        if not rows:
+            await self._execute(PARCELS["delete_parcels"], shard=shard, ids=[parcel["id"]])
+        for row in rows:
+            self.held.append(Held(shard, parcel["id"], parcel["fence"], row))
+        for held in [one for one in self.held if one.parcel == parcel["id"]]:
+            row = held.row
+            if row["cancel_at"] is not None:
+                await self._end(held, RunState.CANCELLED)
+                continue
+            self.started.append(
+                Started(row["id"], row["job_id"], row["fire_at"], row["revision"], self.clock.now())
+            )
+
+    async def finish(self) -> None:
+        """End what is under way: as asked, else successfully."""
+        for held in list(self.held):
+            run = held.row["id"]
+            asked = await self._many(
+                FINISH["find_cancelled"], shard=held.shard, runs=[run], low=run, high=run
+            )
+            if asked:
+                self.told.append(run)
+            await self._end(held, RunState.CANCELLED if asked else RunState.SUCCEEDED)
+        await self.check()
+
+    async def fail(self) -> None:
+        """Let everything under way fail and wait for its retry."""
+        for held in list(self.held):
+            await self._end(held, RunState.RETRY_WAIT)
+
+    async def _end(self, held: Held, state: RunState) -> None:
+        self.held.remove(held)
+        row, now = held.row, self.clock.now()
+        await self._execute(
+            FINISH["finish_otherwise"],
+            shard=held.shard,
+            worker=WORKER,
+            runs=[row["id"]],
+            low=row["id"],
+            high=row["id"],
+            states=[int(state)],
+            attempts=[row["attempt"] + 1],
+            fences=[held.fence],
+            started=[now],
+            finished=[None if state is RunState.RETRY_WAIT else now],
+            results=[None],
+            errors=[None],
+            reasons=[None],
+        )
+        if any(one.parcel == held.parcel for one in self.held):
+            gone = [row["id"]]
+            await self._execute(
+                FINISH["shrink_parcel"], shard=held.shard, id=held.parcel, gone=gone
+            )
+        else:
+            await self._execute(PARCELS["delete_parcels"], shard=held.shard, ids=[held.parcel])
+        if state is RunState.RETRY_WAIT:
+            await self._again(held)
+
+    async def _again(self, held: Held) -> None:
+        row, at = held.row, self.clock.now() + BACKOFF
+        await self._execute(
+            PARCELS["insert_single_parcels"],
+            shard=held.shard,
+            ids=[ids.compose(ids.to_ms(at), held.shard, 1)],
+            tenants=[row["tenant_id"]],
+            queues=[row["queue"]],
+            priorities=[row["priority"]],
+            lanes=[1],
+            ranks=[rank_of(at, row["priority"])],
+            visible=[at],
+            fences=[held.fence],
+            runs=[row["id"]],
+        )
+
+    async def check(self) -> None:
+        """No run is in two parcels, and no fire has two runs; at every moment."""
+        rows = await self._fetch("SELECT unnest(run_ids) AS id FROM betimes.parcels")
+        twice = [run for run, times in Counter(row["id"] for row in rows).items() if times > 1]
+        assert not twice, "a run is in two parcels"
+        rows = await self._fetch(
+            "SELECT job_id, fire_at FROM betimes.runs WHERE trigger IN (0, 3)"
+            " GROUP BY 1, 2 HAVING count(*) > 1"
+        )
+        assert not rows, "a fire has two runs"
+
+    async def executed(self, job: JobId) -> list[datetime]:
+        """The fires that began, as often as they did."""
+        return [one.fire_at for one in self.started if one.job == job and one.fire_at is not None]
+
+    async def _coordinate(self) -> None:
+        card = NodeCard(
+            id=self.coordinator.node, name="n", version="0", tzdata="test", roles=("coordinator",)
+        )
+        await nodes.beat(self.database, card, skew_ms=None, draining=False, now=self.clock.stated())
+        await self.coordinator.tick()
+
+    async def _many(self, query: Any, **given: Any) -> list[asyncpg.Record]:
+        async with self.database.connection(Lane.ENGINE) as connection:
+            return await many(connection, query, **given)
+
+    async def _execute(self, query: Any, **given: Any) -> None:
+        async with self.database.connection(Lane.ENGINE) as connection:
+            await execute(connection, query, **given)
+
+    async def _fetch(self, statement: str) -> list[asyncpg.Record]:
+        async with self.database.connection(Lane.ENGINE) as connection:
+            return await connection.fetch(statement)
