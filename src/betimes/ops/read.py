@@ -1,0 +1,75 @@
+"""Reading jobs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from betimes.domain.errors import NotFound
+from betimes.domain.ids import JobId, TenantId
+from betimes.domain.job import GROUP_DEFAULT, Job
+from betimes.ops.create import shard_of_name
+from betimes.ops.desk import Desk
+from betimes.ops.grip import no_such_job
+from betimes.store.jobs import Revision, list_revisions, read_job, read_named_job
+from betimes.store.jobs import list_jobs as list_rows
+from betimes.store.pool import Connection
+
+PAGE_MAX = 1_000
+BEGINNING = JobId(UUID(int=0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPage:
+    """A page of jobs; `next` is where the following one begins, None at the end."""
+
+    jobs: Sequence[Job]
+    next: JobId | None
+
+
+async def get_job(desk: Desk, tenant: TenantId, job: JobId) -> Job:
+    """One job by its id."""
+
+    async def work(connection: Connection) -> Job:
+        found = await read_job(connection, job)
+        if found is None or found.tenant != tenant:
+            raise no_such_job(job)
+        return found
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def get_named_job(
+    desk: Desk, tenant: TenantId, name: str, *, group: str = GROUP_DEFAULT
+) -> Job:
+    """One job by its name."""
+    shard = shard_of_name(desk.shards, tenant, group, name)
+
+    async def work(connection: Connection) -> Job:
+        found = await read_named_job(connection, shard, tenant, group, name)
+        if found is None:
+            raise NotFound(f"there is no job with the name {name!r} in the group {group!r}")
+        return found
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def list_jobs(
+    desk: Desk, tenant: TenantId, *, after: JobId = BEGINNING, limit: int = 50
+) -> JobPage:
+    """Jobs in the order of their creation."""
+    most = min(max(limit, 1), PAGE_MAX)
+
+    async def work(connection: Connection) -> list[Job]:
+        return await list_rows(connection, tenant, after=after, most=most)
+
+    jobs = await desk.transact(work, tenant=tenant)
+    return JobPage(jobs=jobs, next=jobs[-1].id if len(jobs) == most else None)
+
+
+async def get_revisions(desk: Desk, tenant: TenantId, job: JobId) -> list[Revision]:
+    """What a job was before its edits, newest first; readable after it was deleted."""
+
+    async def work(connection: Connection) -> list[Revision]:
+        return await list_revisions(connection, tenant, job)
+
+    return await desk.transact(work, tenant=tenant)
