@@ -49,9 +49,16 @@ class Held:
     """A run under way."""
 
     shard: ShardId
-    parcel: UUID
-    fence: int
+    home: asyncpg.Record
     row: asyncpg.Record
+
+    @property
+    def parcel(self) -> UUID:
+        return UUID(int=self.home["id"].int)
+
+    @property
+    def fence(self) -> int:
+        return int(self.home["fence"])
 
 
 @dataclass
@@ -130,7 +137,7 @@ class Line:
         if not rows:
             await self._execute(PARCELS["delete_parcels"], shard=shard, ids=[parcel["id"]])
         for row in rows:
-            self.held.append(Held(shard, parcel["id"], parcel["fence"], row))
+            self.held.append(Held(shard, parcel, row))
         for held in [one for one in self.held if one.parcel == parcel["id"]]:
             row = held.row
             if row["cancel_at"] is not None:
@@ -187,19 +194,19 @@ class Line:
             await self._again(held)
 
     async def _again(self, held: Held) -> None:
-        row, at = held.row, self.clock.now() + BACKOFF
+        home, at = held.home, self.clock.now() + BACKOFF
         await self._execute(
             PARCELS["insert_single_parcels"],
             shard=held.shard,
             ids=[ids.compose(ids.to_ms(at), held.shard, 1)],
-            tenants=[row["tenant_id"]],
-            queues=[row["queue"]],
-            priorities=[row["priority"]],
+            tenants=[home["tenant_id"]],
+            queues=[home["queue"]],
+            priorities=[home["priority"]],
             lanes=[1],
-            ranks=[rank_of(at, row["priority"])],
+            ranks=[rank_of(at, home["priority"])],
             visible=[at],
             fences=[held.fence],
-            runs=[row["id"]],
+            runs=[held.row["id"]],
         )
 
     async def check(self) -> None:

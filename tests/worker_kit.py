@@ -20,8 +20,9 @@ from betimes.domain.states import RunState
 from betimes.store.database import Database
 from betimes.store.pool import Lane
 from betimes.telemetry import Recorder, Telemetry
-from betimes.worker import Chance, Context, Handlers, WorkerSignals
+from betimes.worker import Chance, Handlers, WorkerSignals
 from betimes.worker.builtin import builtin_handlers
+from betimes.worker.hints import CHANNEL
 from betimes.worker.service import Parts
 
 TENANT = TenantId(UUID("00000000-0000-8000-8000-00000000000a"))
@@ -65,6 +66,14 @@ class Bench:
         await settle_down()
         await self.parts.reporter.flush()
         return leased
+
+    async def poll_once(self) -> int:
+        """Look everywhere and claim until nothing is left; runs leased."""
+        self.parts.lookout.hear(CHANNEL, "")
+        total = 0
+        while leased := await self.once():
+            total += leased
+        return total
 
     def counted(self, name: str, **labels: str) -> float:
         """The value of a counter."""
@@ -213,4 +222,3 @@ async def reap(database: Database, now: datetime) -> int:
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
-__all__ = ["Context"]

@@ -2,12 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 
-from cron_strategies import POLICIES, five_fields, near_changes, six_fields
-from dumb_clock import DumbCron
 from hypothesis import assume, example, given
 
 from betimes.domain.errors import NeverFires
 from betimes.schedule import Schedule, parse
+from cron_kit import POLICIES, five_fields, near_changes, six_fields
+from dumb_cron_kit import DumbCron
 
 DAYS = timedelta(days=3)
 

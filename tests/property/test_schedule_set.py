@@ -3,13 +3,13 @@
 import itertools
 from datetime import UTC, datetime, timedelta
 
-from cron_strategies import POLICIES, five_fields, near_changes
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from betimes.domain.errors import NeverFires
 from betimes.schedule import Schedule, parse
 from betimes.schedule.moment import to_instant
+from cron_kit import POLICIES, five_fields, near_changes
 
 NOW = datetime(2010, 1, 31, 2, 30, tzinfo=UTC)
 KINDS = st.one_of(

@@ -6,8 +6,10 @@ Purely informative: no decision depends on these rows, leases live elsewhere.
 from datetime import timedelta
 
 from betimes.app.node import Node
+from betimes.domain.errors import Unavailable
 from betimes.rhythm import Stopping, beat
 from betimes.store import nodes
+from betimes.telemetry import Outage
 
 ALIVE_BEATS = 3
 JITTER = 0.1
@@ -21,6 +23,7 @@ class Presence:
         self._every = node.settings.server.presence_every
         self._skew_ms: float | None = None
         self._known: int | None = None
+        self._outage = Outage(duty="presence", telemetry=node.telemetry)
         self._skew = node.telemetry.gauge("betimes_clock_skew_seconds")
 
     async def run(self, stopping: Stopping) -> None:
@@ -29,14 +32,22 @@ class Presence:
         async for _ in beat(
             self._node.clock, every=self._every, jitter=JITTER, roll=roll, stopping=stopping
         ):
-            await self.tick()
-        await self.tick(draining=True)
+            await self._try_tick()
+        await self._try_tick(draining=True)
+
+    async def _try_tick(self, *, draining: bool = False) -> None:
+        """While the database is away keep the rhythm: whoever backs off is missed on its return."""
+        try:
+            await self.tick(draining=draining)
+            self._outage.ended()
+        except Unavailable as error:
+            self._outage.failed(error)
 
     async def tick(self, *, draining: bool = False) -> int:
         """Write our row, read everybody's; returns how many nodes are alive."""
         node = self._node
         with node.telemetry.span("presence.tick") as span:
-            span.expect_errors()  # the supervisor tells them, once
+            span.expect_errors()  # the outage tells them, once
             asked_at = node.clock.now()
             told = await nodes.beat(
                 node.database,

@@ -82,6 +82,11 @@ class Holdings:
         """We hold it no longer."""
         return self._held.pop(shard, None)
 
+    def lose_claim(self, claim: Claim) -> Held | None:
+        """We hold it no longer under this epoch; a newer grant of the same shard stays."""
+        held = self._held.get(claim.shard)
+        return self._held.pop(claim.shard) if held is not None and held.claim == claim else None
+
     def trusted(self, now: float) -> list[Held]:
         """Those worth writing for at this monotonic time."""
         return [held for held in self._held.values() if held.term.is_trusted(now)]

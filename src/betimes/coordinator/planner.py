@@ -140,7 +140,7 @@ class Planner:
         return done.runs
 
     def _step_down(self, held: Held) -> None:
-        if self._holdings.lose(held.claim.shard) is not None:
+        if self._holdings.lose_claim(held.claim) is not None:
             self._lost.add(kind="shard")
             why = "fenced out"
             self._telemetry.event("shard.lost", level="warning", shard=held.claim.shard, why=why)

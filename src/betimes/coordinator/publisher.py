@@ -25,7 +25,7 @@ from betimes.domain.ids import ShardId, TenantId, floor_of, time_ms_of, to_ms
 from betimes.domain.parcel import Parcel, Waiting, pack
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
 from betimes.store.publish import Batch, Publishing
-from betimes.store.shards import Shards
+from betimes.store.shards import Claim, Shards
 from betimes.telemetry import Outage, Telemetry
 
 PAGE = 2_000
@@ -62,6 +62,7 @@ class Publisher:
         self._settings = settings
         self._hint = hint
         self._wheel: Wheel[Waiting] = Wheel()
+        self._read_under: dict[ShardId, Claim] = {}
         self._lead_ms = _milliseconds(settings.lead)
         self._ahead_ms = _milliseconds(settings.margin - transaction_timeout)
         self._renewed_at = float("-inf")
@@ -96,12 +97,16 @@ class Publisher:
         until_ms = now_ms + self._ahead_ms
         enough_ms = min(until_ms, now_ms + self._lead_ms + LOAD_SLACK_MS)
         shard = held.claim.shard
+        if self._read_under.get(shard) != held.claim:
+            # What was read under an earlier epoch is somebody else's by now, or will be read again.
+            self._wheel.drop(shard)
+            self._read_under[shard] = held.claim
         while (
             held.loaded_through_ms < enough_ms
             and self._wheel.count(shard) < self._settings.wheel_max
         ):
             page = await self._page(held, until_ms)
-            if shard not in self._holdings:
+            if self._holdings.get(shard) is not held:
                 return
             for run in page:
                 self._wheel.put(shard, time_ms_of(run.id), run)
@@ -128,11 +133,20 @@ class Publisher:
         ripe: dict[int, list[Waiting]] = {}
         for shard, run in self._wheel.take(bound_ms):
             ripe.setdefault(shard, []).append(run)
+        try:
+            return await self._publish_ripe(ripe, bound_ms)
+        except BaseException:
+            # All of it left the wheel, tried or not; the cursors in the database are the truth.
+            for shard in ripe:
+                self._rewind(ShardId(shard))
+            raise
+
+    async def _publish_ripe(self, ripe: dict[int, list[Waiting]], bound_ms: int) -> int:
         batches: list[Batch] = []
         published = size = 0
         for shard, runs in ripe.items():
             held = self._holdings.get(ShardId(shard))
-            if held is None:
+            if held is None or self._read_under.get(held.claim.shard) != held.claim:
                 continue  # lost meanwhile; its next owner reads them again
             through_ms = min(bound_ms, held.loaded_through_ms)
             batches.append(Batch(held.claim, _instant(through_ms), pack(held.claim.shard, runs)))
@@ -143,21 +157,18 @@ class Publisher:
         return published + await self._commit(batches)
 
     async def _commit(self, batches: list[Batch]) -> int:
-        """Write one transaction; whatever goes wrong, the cursor in the database is the truth."""
+        """Write one transaction."""
         if not batches:
             return 0
-        try:
-            lost = await self._publishing.publish(batches)
-        except BaseException:
-            for batch in batches:
-                self._rewind(batch.claim.shard)
-            raise
-        for shard in lost:
-            self._lose(shard)
-        done = [batch for batch in batches if batch.claim.shard not in lost]
-        for batch in done:
+        lost = await self._publishing.publish(batches)
+        done: list[Batch] = []
+        for batch in batches:
             held = self._holdings.get(batch.claim.shard)
-            if held is not None:
+            if batch.claim.shard in lost:
+                self._lose(batch.claim)
+                continue
+            done.append(batch)
+            if held is not None and held.claim == batch.claim:
                 held.published_through_ms = to_ms(batch.through)
         parcels = [parcel for batch in done for parcel in batch.parcels]
         self._tell(parcels)
@@ -209,7 +220,7 @@ class Publisher:
                     asked_at=asked_at, ttl=seconds, margin=seconds * TRUST_MARGIN
                 )
             else:
-                self._lose(one.claim.shard)
+                self._lose(one.claim)
 
     def _rewind(self, shard: ShardId) -> None:
         self._wheel.drop(shard)
@@ -217,11 +228,12 @@ class Publisher:
         if held is not None:
             held.rewind()
 
-    def _lose(self, shard: ShardId) -> None:
-        self._wheel.drop(shard)
-        if self._holdings.lose(shard) is not None:
+    def _lose(self, claim: Claim) -> None:
+        if self._holdings.lose_claim(claim) is not None:
+            self._wheel.drop(claim.shard)
             self._lost.add(kind="shard")
-            self._telemetry.event("shard.lost", level="warning", shard=shard, why="fenced out")
+            why = "fenced out"
+            self._telemetry.event("shard.lost", level="warning", shard=claim.shard, why=why)
 
 
 def _instant(milliseconds: int) -> datetime:

@@ -21,7 +21,7 @@ from betimes.ops.checks import (
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.outlook import Outlook, look_ahead, require_a_future, runs_of
 from betimes.ops.parcelling import parcel_runs
-from betimes.ops.timetable import read_timetable
+from betimes.ops.timetable import shared_timetable
 from betimes.schedule import Schedule
 from betimes.store.jobs import insert_jobs, read_job
 from betimes.store.occurrences import insert_planned
@@ -95,7 +95,7 @@ class Creation:
         self._new = new
         for place, one in enumerate(new):
             with _pointing(place, alone=len(new) == 1):
-                _check(one)
+                check_new_job(one)
         unnamed = desk.next_shard() if shard is None else shard
         self._shards = [
             unnamed if one.name is None else shard_of_name(desk.shards, tenant, one.group, one.name)
@@ -170,13 +170,18 @@ class Creation:
             tail = self._tails[place * TAIL_BYTES : (place + 1) * TAIL_BYTES]
             job = JobId(next(random_ids(to_ms(now), shard, tail)))
             with _pointing(place, alone=len(self._new) == 1):
-                self._timetables.append(read_timetable(one.definition.schedule, job))
+                self._timetables.append(
+                    shared_timetable(self._desk.schedules, one.definition.schedule, job)
+                )
             self.jobs.append(_job(one, job, self._tenant, now, tzdata=self._desk.tzdata))
 
     def _outlooks(self, now: datetime, near: datetime) -> list[Outlook]:
-        outlooks = []
+        outlooks, known = list[Outlook](), dict[int, Outlook]()
         for place, (job, timetable) in enumerate(zip(self.jobs, self._timetables, strict=True)):
-            outlook = look_ahead(timetable, job.definition, after=now, near=near)
+            outlook = known.get(id(timetable))
+            if outlook is None:
+                outlook = look_ahead(timetable, job.definition, after=now, near=near)
+                known[id(timetable)] = outlook
             with _pointing(place, alone=len(self.jobs) == 1):
                 require_a_future(outlook, job.definition)
             outlooks.append(outlook)
@@ -194,7 +199,8 @@ def _pointing(place: int, *, alone: bool) -> Iterator[None]:
         raise
 
 
-def _check(new: NewJob) -> None:
+def check_new_job(new: NewJob) -> None:
+    """Everything about a new job except its schedule, which reading checks."""
     if new.name is not None:
         check_name(new.name)
     check_name(new.group, pointer="/group")

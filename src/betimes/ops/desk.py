@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from betimes.domain.clock import Clock
 from betimes.domain.ids import ParcelId, ShardId, TenantId, compose, to_ms
+from betimes.schedule import ScheduleCache
 from betimes.store.ask import one
 from betimes.store.database import Database
 from betimes.store.hints import Hinter
@@ -35,6 +36,7 @@ class Desk:
     tzdata: str
     margin: timedelta = MARGIN
     turns: Iterator[int] = field(default_factory=count)
+    schedules: ScheduleCache = field(default_factory=ScheduleCache)
     connection: "Connection | None" = None
 
     async def transact(

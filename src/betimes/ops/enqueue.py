@@ -5,12 +5,22 @@ recognised by the rows it left. States are decided anew with each repetition, be
 from due then may be near by now.
 """
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import UUID
 
 from betimes.domain.errors import TooLarge
-from betimes.domain.ids import RunId, ShardId, TenantId, random_ids, to_ms
+from betimes.domain.ids import (
+    TAIL_MASK,
+    RunId,
+    ShardId,
+    TenantId,
+    compose,
+    random_ids,
+    to_ms,
+)
 from betimes.domain.parcel import Parcel
 from betimes.domain.run import NewRun
 from betimes.domain.states import RunState, Trigger
@@ -89,6 +99,13 @@ class Looks:
         ]
 
 
+def sorted_ids(time_ms: int, shard: ShardId, entropy: bytes) -> list[RunId]:
+    """Random ids in order, so that a batch goes into neighbouring pages of the index."""
+    start = compose(time_ms, shard, 0).int
+    words = struct.unpack(f">{len(entropy) // TAIL_BYTES}Q", entropy)
+    return [RunId(UUID(int=start | tail)) for tail in sorted(word & TAIL_MASK for word in words)]
+
+
 class Order:
     """Runs that one tenant asked for, on their way into one shard."""
 
@@ -138,8 +155,7 @@ class Order:
         times = [to_ms(due) for due in self._dues]
         entropy = self._desk.entropy(len(places) * TAIL_BYTES)
         if len(times) == 1:
-            # In order, so that a batch goes into neighbouring pages of the index.
-            return [RunId(one) for one in sorted(random_ids(times[0], self._shard, entropy))]
+            return sorted_ids(times[0], self._shard, entropy)
         return [
             RunId(next(random_ids(times[place], self._shard, entropy[start : start + TAIL_BYTES])))
             for place, start in zip(places, range(0, len(entropy), TAIL_BYTES), strict=True)

@@ -5,7 +5,8 @@ from typing import Any
 
 from betimes.domain.errors import Refused
 from betimes.domain.ids import JobId
-from betimes.schedule import Schedule
+from betimes.schedule import Schedule, ScheduleCache
+from betimes.store.jobs import to_json
 
 
 def read_timetable(schedule: Mapping[str, Any], job: JobId) -> Schedule:
@@ -20,3 +21,20 @@ def read_timetable(schedule: Mapping[str, Any], job: JobId) -> Schedule:
     except Refused as refused:
         refused.pointer = f"/schedule{refused.pointer}"
         raise
+
+
+def shared_timetable(cache: ScheduleCache, schedule: Mapping[str, Any], job: JobId) -> Schedule:
+    """The same, sharing one schedule among all jobs whose fires do not depend on their id.
+
+    Raises:
+        BadSchedule: with a pointer into the definition.
+
+    """
+    try:
+        found = cache.get(to_json(schedule), str(job))
+    except Refused as refused:
+        refused.pointer = f"/schedule{refused.pointer}"
+        raise
+    if found.is_seeded or not (found.common.jitter or found.common.window):
+        return found
+    return read_timetable(schedule, job)

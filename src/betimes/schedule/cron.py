@@ -282,7 +282,7 @@ class CronClock:
         return found
 
     def _days_of(self, month: int) -> int:
-        if not self._months >> month % MONTHS & 1:
+        if month >= MONTH_LAST or not self._months >> month % MONTHS & 1:
             return 0
         years = self._years
         if years is not None and (month < 0 or not years >> month // MONTHS & 1):

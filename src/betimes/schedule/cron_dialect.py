@@ -73,6 +73,6 @@ def dialect(name: str) -> Dialect:
     if found is None:
         known = ", ".join(DIALECTS)
         raise BadSchedule(
-            f"expected a cron dialect out of {known}, got {name!r}", pointer="/dialect"
+            f"expected a cron dialect out of {known}, got {name[:40]!r}", pointer="/dialect"
         )
     return found

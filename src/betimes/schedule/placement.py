@@ -72,7 +72,8 @@ def track(zone: Zone, overlap: str) -> Track:
         before = zone.offsets[i - 1] if i else offset
         after = zone.offsets[i + 1] if i + 1 < len(zone.offsets) else offset
         floors.append(start + (max(offset, before) if overlap == FIRST_PASS else offset) - 1)
-        ceilings.append(end + (min(offset, after) if overlap == SECOND_PASS else offset))
+        shown = min(offset, after) if overlap == SECOND_PASS else offset
+        ceilings.append(min(end, LATEST) + shown)
     return Track(tuple(floors), tuple(ceilings))
 
 

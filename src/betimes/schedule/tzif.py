@@ -37,7 +37,8 @@ class Transitions:
     offsets: tuple[int, ...]
 
 
-BEGINNING = -(1 << 60)
+BEGINNING = -(1 << 50)
+"""Earlier than every time there is; its opposite is later, yet less than any `NEVER`."""
 
 
 def read(content: bytes) -> Transitions:

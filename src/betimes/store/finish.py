@@ -4,6 +4,7 @@ Every write here may be repeated: a reply can be lost after the commit. A repeat
 carry our worker and fence already and changes nothing; `ours` tells them from a lost lease.
 """
 
+import itertools
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,15 +24,18 @@ PARCELS = load("parcels")
 NOBODY = UUID(int=0)
 
 
-class Success(NamedTuple):
-    """A run that ended well; a tuple because there are very many of them."""
+@dataclass(slots=True)
+class Streak:
+    """Runs in a row that ended well and have everything in common but their results."""
 
-    run: RunId
     parcel: ParcelId
+    fence: Fence
     attempt: int
     started_at: datetime
     finished_at: datetime
-    result: bytes | None
+    runs: list[RunId]
+    results: list[bytes | None] | None = None
+    """In the order of the runs; None when none of them has one."""
 
 
 class Attempted(NamedTuple):
@@ -103,30 +107,13 @@ class Finishing:
     database: Database
     worker: WorkerId
 
-    async def succeeded(
-        self, shard: ShardId, held: Held, successes: Sequence[Success]
-    ) -> set[RunId]:
-        """The fast path: one statement; returns the runs that it finished."""
-        columns = zip(*successes, strict=True) if successes else ((),) * len(Success._fields)
-        runs, homes, attempts, started, finished, results = columns
-        rows = await self.database.many(
-            SQL["finish_succeeded"],
-            lane=Pool.COMPLETE,
-            shard=shard,
-            worker=self.worker,
-            parcels=list(held.fences),
-            fences=list(held.fences.values()),
-            emptied=held.emptied,
-            runs=runs,
-            homes=homes,
-            attempts=attempts,
-            started=started,
-            finished=finished,
-            results=results,
-            low=min(runs, default=NOBODY),
-            high=max(runs, default=NOBODY),
-        )
-        return {row[0] for row in rows}
+    async def succeeded(self, shard: ShardId, held: Held, streaks: Sequence[Streak]) -> int:
+        """The fast path: lock, then one statement; returns how many runs it finished."""
+
+        async def work(connection: Connection) -> int:
+            return await _Fast(connection, self.worker, shard).write(held, streaks)
+
+        return await self.database.transact(work, lane=Pool.COMPLETE, repeatable=True)
 
     async def otherwise(self, shard: ShardId, held: Held, endings: Sequence[Ending]) -> set[RunId]:
         """Every other end, in one transaction; returns the runs that it wrote."""
@@ -145,11 +132,65 @@ class Finishing:
             shard=shard,
             worker=self.worker,
             runs=runs,
-            fences=[fence for _, fence in claims],
             low=min(runs),
             high=max(runs),
         )
-        return {row["run_id"] for row in rows}
+        found = {(row["run_id"], row["fence"]) for row in rows}
+        return {run for run, fence in claims if (run, fence) in found}
+
+
+@dataclass(frozen=True, slots=True)
+class _Fast:
+    """One transaction of plain successes."""
+
+    connection: Connection
+    worker: WorkerId
+    shard: ShardId
+
+    async def write(self, held: Held, streaks: Sequence[Streak]) -> int:
+        ours = await self._lock(held)
+        if len(ours) < len(held.fences):
+            streaks = [one for one in streaks if one.parcel in ours]
+        runs = [run for one in streaks for run in one.runs]
+        arguments = SQL["finish_succeeded"].arguments(
+            {
+                "shard": self.shard,
+                "worker": self.worker,
+                "emptied": [parcel for parcel in held.emptied if parcel in ours],
+                "runs": runs,
+                "streaks": [n for n, one in enumerate(streaks, start=1) for _ in one.runs],
+                "results": _results(streaks),
+                "fences": [one.fence for one in streaks],
+                "attempts": [one.attempt for one in streaks],
+                "started": [one.started_at for one in streaks],
+                "finished": [one.finished_at for one in streaks],
+                "low": min(runs, default=NOBODY),
+            }
+        )
+        return int(await self.connection.fetchval(SQL["finish_succeeded"].text, *arguments))
+
+    async def _lock(self, held: Held) -> set[ParcelId]:
+        query = SQL["lock_parcels"]
+        arguments = query.arguments(
+            {
+                "shard": self.shard,
+                "worker": self.worker,
+                "parcels": list(held.fences),
+                "fences": list(held.fences.values()),
+            }
+        )
+        return {row["id"] for row in await self.connection.fetch(query.text, *arguments)}
+
+
+def _results(streaks: Sequence[Streak]) -> list[bytes | None] | None:
+    """None when there is none at all: most handlers return nothing, and nothing is sent for it."""
+    if all(one.results is None for one in streaks):
+        return None
+    return [
+        result
+        for one in streaks
+        for result in (one.results or itertools.repeat(None, len(one.runs)))
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,17 @@
 """Hints that leave after a commit and never inside one; losing every one of them only costs time.
 
 NOTIFY takes a lock that is global to the server until after its commit, so it has no place in a
-transaction that writes. The first hint about a (shard, queue) leaves at once; what follows within
-the pause is folded into one hint with the earliest time.
+transaction that writes. The first hint leaves at once; what follows within the pause leaves
+together, one line for each (shard, queue, tenant) with the times at which something becomes visible:
+
+    7:default:6b3f…:1767225600000,40,250        the first in ms since 1970, the others after it
+
+A worker that knows the times wakes up for each of them; one that knew only the first would find the
+others by its poll.
 """
 
 import asyncio
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Protocol
 
@@ -18,9 +24,13 @@ from betimes.store.queries import load
 
 SQL = load("server")
 READY, PLAN = "betimes_ready", "betimes_plan"
-PAUSE_SECONDS = 0.05
+PAUSE_SECONDS = 0.01
+TIMES_MAX = 256
+"""Most times remembered for one place; what comes later is found by polls."""
+PAYLOAD_BYTES_MAX = 7_900
+"""NOTIFY takes less than 8000."""
 
-Place = tuple[ShardId, str]
+Place = tuple[ShardId, str, TenantId]
 
 
 class Hinter(Protocol):
@@ -88,19 +98,18 @@ class Hints:
         self._clock = clock
         self._lane = lane
         self._pause_seconds = pause_seconds
-        self._waiting: dict[Place, tuple[datetime, TenantId]] = {}
+        self._waiting: dict[Place, set[int]] = {}
         self._plans: set[ShardId] = set()
-        self._quiet_until: dict[Place, float] = {}
+        self._quiet_until = float("-inf")
         self._changed = asyncio.Event()
         self.sent = 0
         self.failures = 0
 
     def hint(self, shard: ShardId, queue: str, tenant: TenantId, visible_at: datetime) -> None:
-        """Remember the earliest time per (shard, queue) until it is sent."""
-        place = (shard, queue)
-        known = self._waiting.get(place)
-        if known is None or visible_at < known[0]:
-            self._waiting[place] = (visible_at, tenant)
+        """Remember the time until it is sent."""
+        times = self._waiting.setdefault((shard, queue, tenant), set())
+        if len(times) < TIMES_MAX:
+            times.add(to_ms(visible_at))
         self._changed.set()
 
     def replan(self, shard: ShardId) -> None:
@@ -119,21 +128,19 @@ class Hints:
 
     async def tick(self) -> float | None:
         """Send what may leave now; how long to wait for the rest, or None when nothing is left."""
-        now = self._clock.monotonic()
-        self._quiet_until = {
-            place: until for place, until in self._quiet_until.items() if until > now
-        }
-        for place in [place for place in self._waiting if place not in self._quiet_until]:
-            visible_at, tenant = self._waiting.pop(place)
-            self._quiet_until[place] = now + self._pause_seconds
-            shard, queue = place
-            await self._send(READY, f"{shard}:{queue}:{tenant}:{to_ms(visible_at)}")
+        wait = self._quiet_until - self._clock.monotonic()
+        if wait > 0:
+            return wait
+        waiting, self._waiting = self._waiting, {}
         plans, self._plans = self._plans, set()
-        for shard in sorted(plans):
-            await self._send(PLAN, str(shard))
-        if not self._waiting:
-            return None
-        return max(0.0, min(self._quiet_until[place] for place in self._waiting) - now)
+        if waiting or plans:
+            self._quiet_until = self._clock.monotonic() + self._pause_seconds
+        lines = [_line(place, sorted(times)) for place, times in waiting.items()]
+        for payload in payloads(lines):
+            await self._send(READY, payload)
+        for payload in payloads([str(shard) for shard in sorted(plans)]):
+            await self._send(PLAN, payload)
+        return None
 
     async def _send(self, channel: str, payload: str) -> None:
         try:
@@ -144,3 +151,25 @@ class Hints:
         except SchedulerError:
             # Whoever waits for it polls; a queue of undelivered hints would be worth less.
             self.failures += 1
+
+
+def _line(place: Place, times: list[int]) -> str:
+    shard, queue, tenant = place
+    first = times[0]
+    later = "".join(f",{time - first}" for time in times[1:])
+    return f"{shard}:{queue}:{tenant}:{first}{later}"
+
+
+def payloads(lines: Iterable[str]) -> Iterator[str]:
+    """Lines put together as long as they fit into one notification."""
+    chosen: list[str] = []
+    size = 0
+    for line in lines:
+        length = len(line.encode()) + 1
+        if chosen and size + length > PAYLOAD_BYTES_MAX:
+            yield "\n".join(chosen)
+            chosen, size = [], 0
+        chosen.append(line)
+        size += length
+    if chosen:
+        yield "\n".join(chosen)

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from enum import IntEnum, unique
 from typing import Any
 from uuid import UUID
 
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId
+from betimes.domain.outcome import OutcomeKind
 from betimes.domain.parcel import SPLIT_INTO, Lane, Parcel, split
 from betimes.store.database import Database
 from betimes.store.pool import Connection
@@ -21,17 +21,6 @@ RUNS = load("runs")
 
 NewId = Callable[[], UUID]
 """Random ids, from the dice of app/."""
-
-
-@unique
-class AttemptOutcome(IntEnum):
-    """How an attempt ended that did not succeed; the numbers are stored."""
-
-    FAILED = 1
-    TIMED_OUT = 2
-    LEASE_EXPIRED = 3
-    CANCELLED = 4
-    RELEASED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +90,7 @@ class Reaping:
             started=[None] * count,
             finished=[one.lease_until] * count,
             retries=[None] * count,
-            outcomes=[AttemptOutcome.LEASE_EXPIRED] * count,
+            outcomes=[OutcomeKind.ABANDONED] * count,
             errors=[None] * count,
         )
 

@@ -142,6 +142,13 @@ class Histogram:
         cell.counts[bisect_left(cell.bounds, value)] += 1
         cell.total += value
 
+    def observe_times(self, value: float, times: int, /, **labels: Label) -> None:
+        """Add the same value several times."""
+        pairs = tuple(labels.items())
+        cell = self._series.by_pairs.get(pairs) or self._series.open(pairs)
+        cell.counts[bisect_left(cell.bounds, value)] += times
+        cell.total += value * times
+
     def readings(self) -> Iterator[Reading]:
         """Every series as it stands; the value is the sum of all observed."""
         return (

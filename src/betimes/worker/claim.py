@@ -8,10 +8,11 @@ from betimes.domain.ids import RunId
 from betimes.rhythm import DatabaseTime
 from betimes.store.parcels import LeasedParcel, Parcels, Source, WantedRun
 from betimes.telemetry import Telemetry
-from betimes.worker.execute import Executor, Task
+from betimes.worker.execute import Executor, Work
 from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.plans import Plan, Plans
+from betimes.worker.settle import exhausted
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 from betimes.worker.slots import Slots
 
@@ -78,17 +79,17 @@ class Claims:
                 if not leased:
                     return 0
                 self._time.observe(leased[0].lease_until - self._ttl)
-                work = await self._prepare(leased, asked_at)
-                used = len(work)
+                used, work = await self._prepare(leased, asked_at)
                 span.add(parcels=len(leased), runs=used)
         finally:
             self._slots.release(places - used)
-        if work:
-            self._executor.start(iter(work))
+        if used:
+            self._executor.start(work)
         self._signals.claimed(used)
         return sum(len(parcel.runs) for parcel in leased)
 
-    async def _prepare(self, leased: list[LeasedParcel], asked_at: float) -> list[Task]:
+    async def _prepare(self, leased: list[LeasedParcel], asked_at: float) -> tuple[int, Work]:
+        """Read what there is to do; the parcels are held from here on."""
         shard = leased[0].shard
         since = self._clock.monotonic()
         runs = [run for parcel in leased for run in parcel.runs]
@@ -99,20 +100,36 @@ class Claims:
             HeldParcel(parcel, left=0, since=since, trusted_until=trusted_until)
             for parcel in leased
         ]
-        work = _with_homes(held, wanted, plans)
-        for task in work:
-            task.parcel.left += 1
+        homes = _homes(held, wanted)
+        for home in homes:
+            home.left += 1
         for parcel in held:
             self._held.add(parcel)
             if not parcel.left:
                 self._reporter.unwanted(parcel)
-        return work
+        work = zip(wanted, homes, plans, strict=True)
+        if all(parcel.deliveries == 1 for parcel in leased):
+            return len(wanted), work
+        left = self._charged(work)
+        return len(left), iter(left)
+
+    def _charged(self, work: Work) -> list[tuple[WantedRun, HeldParcel, Plan]]:
+        """Count the deliveries that came to nothing; what they have used up is not executed."""
+        left: list[tuple[WantedRun, HeldParcel, Plan]] = []
+        for run, parcel, plan in work:
+            used = run.attempt + parcel.leased.deliveries - 1
+            charged = run._replace(attempt=used)
+            if parcel.leased.deliveries > 1 and used >= plan.spec.retry.max_attempts:
+                ending = exhausted(charged, parcel.leased, plan, now=self._time.now())
+                self._reporter.ended(parcel, ending)
+            else:
+                left.append((charged, parcel, plan))
+        return left
 
 
-def _with_homes(held: list[HeldParcel], wanted: list[WantedRun], plans: list[Plan]) -> list[Task]:
-    """Each run with the parcel it came in and the way to execute it."""
+def _homes(held: list[HeldParcel], wanted: list[WantedRun]) -> list[HeldParcel]:
+    """For each run the parcel it came in."""
     if len(held) == 1:
-        (only,) = held
-        return [Task(run, only, plan) for run, plan in zip(wanted, plans, strict=True)]
+        return held * len(wanted)
     homes: dict[RunId, HeldParcel] = {run: parcel for parcel in held for run in parcel.leased.runs}
-    return [Task(run, homes[run.id], plan) for run, plan in zip(wanted, plans, strict=True)]
+    return [homes[run.id] for run in wanted]

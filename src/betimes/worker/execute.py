@@ -14,43 +14,36 @@ handler sees a copy of the context variables, and nobody sees what another one h
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from contextvars import Context as Variables
 from contextvars import copy_context
 from datetime import datetime
 from types import coroutine as generator_coroutine
-from typing import Any, NamedTuple
+from typing import Any
 
 from betimes.domain.clock import Clock
 from betimes.domain.ids import ParcelId
-from betimes.domain.outcome import Failed, Outcome, Succeeded, TimedOut, kind_of
+from betimes.domain.outcome import Succeeded
 from betimes.domain.states import RunState
-from betimes.rhythm.database_time import DatabaseTime
-from betimes.store.finish import Success
+from betimes.rhythm import DatabaseTime
+from betimes.store.finish import Streak
 from betimes.store.parcels import WantedRun
 from betimes.telemetry import Telemetry
 from betimes.worker.context import Context
 from betimes.worker.finish import Reporter
+from betimes.worker.handlers import Call
 from betimes.worker.held import HeldParcel
+from betimes.worker.metrics import Metrics
 from betimes.worker.plans import Plan
 from betimes.worker.returned import failure_of, outcome_of
+from betimes.worker.row import Moment, Row
 from betimes.worker.running import Running, Runnings, Stop
 from betimes.worker.settle import RUN_CANCELLED, START_DEADLINE_PASSED, settle, unstarted
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 from betimes.worker.slots import Slots
 
-STAMP_SECONDS = 0.001
-"""Times are noted to the millisecond; runs that begin within the same one share the note."""
-TURN_SECONDS = 0.005
-"""How long runs that never wait may keep the event loop to themselves."""
-
-
-class Task(NamedTuple):
-    """One run to execute."""
-
-    run: WantedRun
-    parcel: HeldParcel
-    plan: Plan
+Work = Iterator[tuple[WantedRun, HeldParcel, Plan]]
+"""Runs to execute, each with the parcel it came in and the way to execute it."""
 
 
 class Executor:
@@ -77,77 +70,62 @@ class Executor:
         self._roll = roll
         self._new_parcel_id = new_parcel_id
         self._signals = signals
-        self._lag = telemetry.histogram("betimes_start_lag_seconds")
-        self._seconds = telemetry.histogram("betimes_run_seconds")
-        self._failures = telemetry.counter("betimes_attempt_failures_total")
-        self._retries = telemetry.counter("betimes_retries_total")
+        self._metrics = Metrics(telemetry)
         self.running = Runnings(clock=clock, give_up=self._give_up)
 
-    def start(self, work: Iterator[Task]) -> None:
+    def start(self, work: Work) -> None:
         """Carry runs, each of which has its place reserved."""
         self._group.create_task(self._carry(work), name="worker.carry")
 
-    async def _carry(self, work: Iterator[Task]) -> None:
-        clock, time = self._clock, self._time
-        turn = stamped = clock.monotonic()
-        now = time.now()
-        for task in work:
-            if not self._begins(task, now):
+    async def _carry(self, work: Work) -> None:
+        moment = Moment(self._clock, self._time)
+        row = Row(self._reporter, self._slots, self._metrics)
+        for run, parcel, plan in work:
+            if self._is_over(run, parcel, plan, moment.now):
                 continue
-            context = Context(task.run, task.parcel.leased, task.plan.spec, now, time.now)
-            handler = task.plan.call(context)
+            context = Context(run, parcel.leased, plan.spec, moment.now, self._time.now)
             variables = copy_context()
-            try:
-                waits_for = variables.run(handler.send, None)
-            except StopIteration as stop:
-                returned = stop.value
-            except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 -- an outcome
-                returned = failure_of(error)
-            else:
+            handler, answer = _first_step(plan.call, context, variables)
+            if handler is not None:
+                row.close()
                 self.start(work)
-                await self._suspend(task, context, _resumed(handler, variables, waits_for))
+                rest = _resumed(handler, variables, answer)
+                await self._suspend(Running(run, parcel, plan, context), rest)
                 return
-            at = clock.monotonic()
-            if at - stamped > STAMP_SECONDS:
-                stamped, now = at, time.now()
-            self._end(task, context, returned, now)
-            self._slots.release(1)
-            if at - turn > TURN_SECONDS:
-                await clock.sleep(0)
-                turn = clock.monotonic()
-                stamped, now = turn, time.now()
+            moment.passes()
+            if answer is None and plan.plain:
+                row.add(run, parcel, context.started_at, moment.now)
+            else:
+                self._end(run, parcel, plan, context.started_at, answer, moment.now)
+                self._slots.release(1)
+            if moment.turn_is_over:
+                row.close()
+                await self._clock.sleep(0)
+                moment.begin_turn()
+        row.close()
 
-    def _begins(self, task: Task, now: datetime) -> bool:
-        """Whether the run is to be executed at all; if not, its end is reported."""
-        run, parcel, plan = task
+    def _is_over(self, run: WantedRun, parcel: HeldParcel, plan: Plan, now: datetime) -> bool:
+        """Whether the run is not to be executed at all; its end is reported then."""
         if parcel.lost:
             self._slots.release(1)
-            return False
+            return True
         if run.cancel_at is not None:
             state, reason = RunState.CANCELLED, RUN_CANCELLED
         elif plan.start_deadline is not None and run.due_at + plan.start_deadline < now:
             state, reason = RunState.EXPIRED, START_DEADLINE_PASSED
         else:
-            self._lag.observe((now - run.due_at).total_seconds())
-            if run.attempt:
-                self._retries.add()
-            return True
+            return False
         ending = unstarted(run, parcel.leased, plan, state=state, reason=reason, now=now)
         self._reporter.ended(parcel, ending)
         self._slots.release(1)
-        return False
+        return True
 
-    async def _suspend(
-        self, task: Task, context: Context, rest: Coroutine[Any, Any, object]
-    ) -> None:
+    async def _suspend(self, running: Running, rest: Awaitable[object]) -> None:
         """Wait for a handler that waits. From here on this asyncio task belongs to it alone."""
-        me = asyncio.current_task()
-        assert me is not None  # noqa: S101 -- for the type checker: only tasks come here
-        run, parcel, plan = task
-        running = Running(run=run, parcel=parcel, plan=plan, context=context, task=me)
+        me = running.task
+        report = True
         self.running.add(running)
         self._signals.suspended(len(self.running))
-        report = True
         try:
             returned = await rest
         except asyncio.CancelledError as error:
@@ -157,12 +135,12 @@ class Executor:
                 me.uncancel()
             report = running.stop is not Stop.RELEASE
             returned = running.outcome_of_stop() or failure_of(error)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 -- an outcome
+        except (Exception, SystemExit) as error:  # noqa: BLE001 -- an outcome like any other
             report = running.stop is not Stop.RELEASE
             returned = failure_of(error)
         finally:
             self.running.remove(running)
-            if not context.lingers:
+            if not running.context.lingers:
                 self._slots.release(1)
         if report:
             self._settle(running, returned)
@@ -172,8 +150,8 @@ class Executor:
         if running.settled or running.stop is Stop.LOST:
             return
         running.settled = True
-        task = Task(running.run, running.parcel, running.plan)
-        self._end(task, running.context, returned, self._time.now())
+        started_at, now = running.context.started_at, self._time.now()
+        self._end(running.run, running.parcel, running.plan, started_at, returned, now)
 
     def _give_up(self, running: Running) -> None:
         """The grace is over: report without waiting for it to end."""
@@ -181,29 +159,31 @@ class Executor:
         if outcome is not None:
             self._settle(running, outcome)
 
-    def _end(self, task: Task, context: Context, returned: object, now: datetime) -> None:
+    def _end(
+        self,
+        run: WantedRun,
+        parcel: HeldParcel,
+        plan: Plan,
+        started_at: datetime,
+        returned: object,
+        now: datetime,
+    ) -> None:
         """The fast way for a plain success; any other outcome is decided upon."""
-        run, parcel, plan = task
-        started_at = context.started_at
-        self._seconds.observe((now - started_at).total_seconds())
-        if returned is None and plan.plain:
-            attempt = run.attempt + 1
-            self._reporter.succeeded(
-                parcel, Success(run.id, parcel.leased.id, attempt, started_at, now, None)
-            )
-            return
         outcome = outcome_of(returned)
+        self._metrics.ended(run, outcome, started_at, now)
+        home = parcel.leased
         if isinstance(outcome, Succeeded) and plan.plain:
-            attempt, result = run.attempt + 1, outcome.result
-            self._reporter.succeeded(
-                parcel, Success(run.id, parcel.leased.id, attempt, started_at, now, result)
-            )
+            results: list[bytes | None] | None = None
+            if outcome.result is not None:
+                results = [outcome.result]
+            attempt = run.attempt + 1
+            streak = Streak(home.id, home.fence, attempt, started_at, now, [run.id], results)
+            self._reporter.succeeded(parcel, streak)
             return
-        self._count(outcome)
         ending = settle(
             outcome,
             run=run,
-            parcel=parcel.leased,
+            parcel=home,
             plan=plan,
             started_at=started_at,
             now=now,
@@ -212,9 +192,18 @@ class Executor:
         )
         self._reporter.ended(parcel, ending)
 
-    def _count(self, outcome: Outcome) -> None:
-        if isinstance(outcome, Failed | TimedOut):
-            self._failures.add(1, **{"class": kind_of(outcome).name.lower()})
+
+def _first_step(
+    call: Call, context: Context, variables: Variables
+) -> tuple[Coroutine[Any, Any, object] | None, Any]:
+    """Call a handler: the coroutine with what it waits for, or None with what came of it."""
+    try:
+        handler = call(context)
+        return handler, variables.run(handler.send, None)
+    except StopIteration as stop:
+        return None, stop.value
+    except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 -- an outcome
+        return None, failure_of(error)
 
 
 @generator_coroutine

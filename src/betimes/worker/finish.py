@@ -17,7 +17,7 @@ from betimes.domain.errors import Unavailable
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId
 from betimes.domain.states import FINAL
 from betimes.rhythm import full_jitter
-from betimes.store.finish import Ending, Finishing, Held, Success
+from betimes.store.finish import Ending, Finishing, Held, Streak
 from betimes.telemetry import Outage, Telemetry
 from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
@@ -29,31 +29,30 @@ PAUSE, PAUSE_MAX = timedelta(milliseconds=50), timedelta(seconds=2)
 class Box:
     """Outcomes of one shard that are written together."""
 
-    __slots__ = ("bytes", "emptied", "endings", "parcels", "ripe", "successes")
+    __slots__ = ("bytes", "count", "emptied", "endings", "parcels", "ripe", "streaks")
 
     def __init__(self) -> None:
-        self.successes: list[Success] = []
+        self.streaks: list[Streak] = []
         self.endings: list[Ending] = []
         self.parcels: dict[ParcelId, HeldParcel] = {}
         self.emptied: list[ParcelId] = []
+        self.count = 0
         self.bytes = 0
         self.ripe = False
 
-    def __len__(self) -> int:
-        return len(self.successes) + len(self.endings)
-
     def evict(self, parcel: ParcelId) -> int:
         """Drop what was done under an older lease of a parcel that is ours anew; how many."""
-        before = len(self)
-        self.successes = [one for one in self.successes if one.parcel != parcel]
+        before = self.count
+        self.streaks = [one for one in self.streaks if one.parcel != parcel]
         self.endings = [one for one in self.endings if one.parcel != parcel]
         self.emptied = [one for one in self.emptied if one != parcel]
-        return before - len(self)
+        self.count = sum(len(one.runs) for one in self.streaks) + len(self.endings)
+        return before - self.count
 
     def fast(self) -> Held:
         """Parcels that the successes are about; those with other endings are emptied by them."""
         slow = {one.parcel for one in self.endings}
-        about = {one.parcel for one in self.successes}
+        about = {one.parcel for one in self.streaks}
         emptied = [parcel for parcel in self.emptied if parcel not in slow]
         return Held({parcel: self.fence(parcel) for parcel in {*about, *emptied}}, emptied)
 
@@ -63,12 +62,10 @@ class Box:
         emptied = [parcel for parcel in self.emptied if parcel in about]
         return Held({parcel: self.fence(parcel) for parcel in about}, emptied)
 
-    def outcomes(self) -> list[tuple[RunId, ParcelId]]:
+    def outcomes(self) -> dict[RunId, ParcelId]:
         """Every run with its parcel."""
-        return [
-            *((one.run, one.parcel) for one in self.successes),
-            *((one.run, one.parcel) for one in self.endings),
-        ]
+        found = {run: one.parcel for one in self.streaks for run in one.runs}
+        return found | {one.run: one.parcel for one in self.endings}
 
     def fence(self, parcel: ParcelId) -> Fence:
         """Under which we hold a parcel."""
@@ -107,15 +104,15 @@ class Reporter:
         self._lost = telemetry.counter("betimes_lease_lost_total")
         self.unwritten = 0
 
-    def succeeded(self, parcel: HeldParcel, success: Success) -> None:
-        """Take a success without consequences."""
+    def succeeded(self, parcel: HeldParcel, streak: Streak) -> None:
+        """Take successes without consequences."""
         if parcel.lost:
             return
         box = self._box(parcel)
-        box.successes.append(success)
-        if success.result is not None:
-            box.bytes += len(success.result)
-        self._took(parcel, box)
+        box.streaks.append(streak)
+        if streak.results is not None:
+            box.bytes += sum(len(result) for result in streak.results if result is not None)
+        self._took(parcel, box, len(streak.runs))
 
     def ended(self, parcel: HeldParcel, ending: Ending) -> None:
         """Take any other end of an attempt."""
@@ -124,7 +121,7 @@ class Reporter:
         box = self._box(parcel)
         box.endings.append(ending)
         box.bytes += len(ending.result or b"") + len(ending.error or "")
-        self._took(parcel, box)
+        self._took(parcel, box, 1)
 
     def unwanted(self, parcel: HeldParcel) -> None:
         """Take a parcel without anything left to do; it is only to be deleted."""
@@ -164,12 +161,13 @@ class Reporter:
             box.parcels[parcel.leased.id] = parcel
         return box
 
-    def _took(self, parcel: HeldParcel, box: Box) -> None:
-        self.unwritten += 1
-        parcel.left -= 1
+    def _took(self, parcel: HeldParcel, box: Box, count: int) -> None:
+        self.unwritten += count
+        box.count += count
+        parcel.left -= count
         if not parcel.left:
             box.emptied.append(parcel.leased.id)
-        if not box.ripe and (len(box) >= self._count or box.bytes >= BOX_BYTES_MAX):
+        if not box.ripe and (box.count >= self._count or box.bytes >= BOX_BYTES_MAX):
             box.ripe = True
             self._ready.set()
 
@@ -198,23 +196,23 @@ class Reporter:
     async def _send(self, shard: ShardId, box: Box) -> int:
         self._sending.add(shard)
         try:
-            written = await self._until_answered(shard, box)
+            refused = await self._until_answered(shard, box)
         finally:
             self._sending.discard(shard)
             self._idle.set()
-            self.unwritten -= len(box)
+            self.unwritten -= box.count
             self._ready.set()
-        self._conclude(box, written)
-        self._signals.flushed(len(written))
-        return len(written)
+        self._conclude(box, refused)
+        self._signals.flushed(box.count - len(refused))
+        return box.count - len(refused)
 
     async def _until_answered(self, shard: ShardId, box: Box) -> set[RunId]:
         while True:
             try:
                 with self._telemetry.span("worker.finish", shard=shard) as span:
                     span.expect_errors()  # the outage tells them, once
-                    written = await self._write(shard, box)
-                    span.add(runs=len(written))
+                    refused = await self._write(shard, box)
+                    span.add(runs=box.count, refused=len(refused))
             except Unavailable as error:
                 self._outage.failed(error)
                 pause = full_jitter(
@@ -223,41 +221,42 @@ class Reporter:
                 await self._clock.sleep(pause.total_seconds())
             else:
                 self._outage.ended()
-                return written
+                return refused
 
     async def _write(self, shard: ShardId, box: Box) -> set[RunId]:
-        written: set[RunId] = set()
+        """Write a box; returns the runs whose outcome was refused."""
+        written = 0
         fast = box.fast()
         if fast.fences:
-            written = await self._finishing.succeeded(shard, fast, box.successes)
+            written = await self._finishing.succeeded(shard, fast, box.streaks)
         if box.endings:
-            written |= await self._finishing.otherwise(shard, box.slow(), box.endings)
-        if len(written) < len(box):
-            claims = [
-                (run, box.fence(parcel)) for run, parcel in box.outcomes() if run not in written
-            ]
-            written |= await self._finishing.ours(shard, claims)
-        return written
+            written += len(await self._finishing.otherwise(shard, box.slow(), box.endings))
+        if written == box.count:
+            return set()
+        # Either somebody else has them, or an earlier try of ours was committed unheard.
+        outcomes = box.outcomes()
+        claims = [(run, box.fence(parcel)) for run, parcel in outcomes.items()]
+        return outcomes.keys() - await self._finishing.ours(shard, claims)
 
-    def _conclude(self, box: Box, written: set[RunId]) -> None:
+    def _conclude(self, box: Box, refused: set[RunId]) -> None:
         for parcel in box.emptied:
             self._held.remove(box.parcels[parcel])
-        if len(written) < len(box):
-            self._note_losses(box, written)
-            succeeded = sum(one.run in written for one in box.successes)
-        else:
-            succeeded = len(box.successes)
+        if refused:
+            self._note_losses(box, refused)
+        succeeded = sum(len(one.runs) for one in box.streaks)
+        if refused:
+            succeeded -= sum(run in refused for one in box.streaks for run in one.runs)
         if succeeded:
             self._runs.add(succeeded, outcome="succeeded")
         for one in box.endings:
-            if one.run in written and one.state in FINAL:
+            if one.run not in refused and one.state in FINAL:
                 self._runs.add(1, outcome=one.state.name.lower())
 
-    def _note_losses(self, box: Box, written: set[RunId]) -> None:
+    def _note_losses(self, box: Box, refused: set[RunId]) -> None:
         """Parcels of which nothing could be written: their lease ended under us."""
         outcomes = box.outcomes()
-        alive = {parcel for run, parcel in outcomes if run in written}
-        for identifier in {parcel for _, parcel in outcomes} - alive:
+        alive = {parcel for run, parcel in outcomes.items() if run not in refused}
+        for identifier in set(outcomes.values()) - alive:
             parcel = box.parcels[identifier]
             if not parcel.lost:
                 self._held.lose(parcel)

@@ -1,7 +1,7 @@
 """Where work may wait: told by hints, found by polls, remembered until it turns out to be done."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from uuid import UUID
 
@@ -20,17 +20,22 @@ class Hint(NamedTuple):
     visible_ms: int
 
 
-def read_hint(payload: str) -> Hint | None:
-    """Read `shard:queue:tenant:visible_at_ms`; None for what is not one: a hint is never truth.
+def read_hints(payload: str) -> Iterator[Hint]:
+    """Read lines of `shard:queue:tenant:visible_at_ms,…`; the later times count from the first.
 
-    A queue may contain colons, the rest cannot.
+    What is no hint is left out: a hint is never truth. A queue may contain colons, the rest cannot.
     """
-    try:
-        shard, _, rest = payload.partition(":")
-        queue, tenant, visible = rest.rsplit(":", 2)
-        return Hint(Source(ShardId(int(shard)), queue, TenantId(UUID(tenant))), int(visible))
-    except ValueError:
-        return None
+    for line in payload.split("\n"):
+        try:
+            shard, _, rest = line.partition(":")
+            queue, tenant, visible = rest.rsplit(":", 2)
+            first, *later = map(int, visible.split(","))
+            source = Source(ShardId(int(shard)), queue, TenantId(UUID(tenant)))
+        except ValueError:
+            continue
+        yield Hint(source, first)
+        for offset in later:
+            yield Hint(source, first + offset)
 
 
 class Board:

@@ -23,7 +23,7 @@ from betimes.telemetry import Outage, Telemetry
 from betimes.worker.claim import Claims
 from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcels
-from betimes.worker.hints import Board, Hint, read_hint
+from betimes.worker.hints import Board, Hint, read_hints
 from betimes.worker.pick import Pair, credit, pick
 from betimes.worker.slots import Slots
 
@@ -34,7 +34,10 @@ UNWRITTEN_MAX = 32 * RUNS_MAX
 LINGER_SECONDS = 0.005
 """How long to wait for more free places before claiming for a few."""
 SUSPECTS_EVERY_SECONDS = 2.0
-EMPTYING_SECONDS = 0.5
+EMPTYING_SECONDS, EMPTYING_SECONDS_MAX = 0.5, 8.0
+"""How long a worker stops claiming to become empty; longer each time that it was not enough."""
+SERIES_SECONDS = 2.0
+"""How long an empty worker goes on with one suspect after the other."""
 SOURCES_MAX = 1_000
 PAUSE, PAUSE_MAX = timedelta(milliseconds=50), timedelta(seconds=2)
 
@@ -77,6 +80,8 @@ class Lookout:
         self._claimed_at = self._emptying_until = float("-inf")
         self._blocked_until = float("-inf")
         self._suspects: list[Source] = []
+        self._emptying_seconds = EMPTYING_SECONDS
+        self._series_until = float("-inf")
         self._alone = False
 
     def hear(self, channel: str, payload: str) -> None:
@@ -85,7 +90,7 @@ class Lookout:
         if not payload:
             self._poll_at = self._clock.monotonic()
             self._nudge.set()
-        elif (hint := read_hint(payload)) is not None:
+        for hint in read_hints(payload):
             self.expect(hint)
 
     def expect(self, hint: Hint) -> None:
@@ -101,6 +106,8 @@ class Lookout:
 
     async def tick(self) -> int:
         """One claim, if there is room for it and reason to expect something; runs leased."""
+        if self._clock.monotonic() < self._blocked_until:
+            return 0  # nobody was asked, so this is no sign that the outage is over
         try:
             leased = await self._tick()
         except Unavailable as error:
@@ -122,14 +129,12 @@ class Lookout:
 
     async def _tick(self) -> int:
         now = self._clock.monotonic()
-        if now < self._blocked_until:
-            return 0
         if now >= self._poll_at:
             await self._poll(now)
         if now >= self._suspects_at:
             await self._look_for_suspects(now)
         if self._stays_quiet(now):
-            return await self._take_suspect()
+            return await self._take_suspect(now)
         return await self._take() if self._has_room(now) else 0
 
     async def _take(self) -> int:
@@ -164,8 +169,14 @@ class Lookout:
     async def _look_for_suspects(self, now: float) -> None:
         self._suspects_at = now + SUSPECTS_EVERY_SECONDS
         self._suspects = await self._find(suspects=True)
-        if self._suspects:
-            self._emptying_until = now + EMPTYING_SECONDS
+        if not self._suspects:
+            self._emptying_seconds = EMPTYING_SECONDS
+            return
+        self._emptying_until = now + self._emptying_seconds
+        self._series_until = self._emptying_until + SERIES_SECONDS
+        # Ordinary work has its turn between two tries, however long they are.
+        self._suspects_at += self._emptying_seconds
+        self._emptying_seconds = min(2 * self._emptying_seconds, EMPTYING_SECONDS_MAX)
 
     async def _find(self, *, suspects: bool) -> list[Source]:
         return await self._parcels.find_waiting(
@@ -181,18 +192,25 @@ class Lookout:
     def _is_empty(self) -> bool:
         return self._slots.idle and not len(self._held)
 
-    async def _take_suspect(self) -> int:
+    async def _take_suspect(self, now: float) -> int:
         if self._alone or not self._is_empty():
             return 0
         source = self._suspects.pop(0)
         self._alone = True
-        return await self._claims.take(source, self._slots.reserve(CLAIM_RUNS_MAX), suspects=True)
+        places = self._slots.reserve(CLAIM_RUNS_MAX)
+        leased = await self._claims.take(source, places, suspects=True)
+        if leased:
+            # There may be more where it came from, and being empty was the hard part.
+            self._suspects.append(source)
+            self._emptying_seconds = EMPTYING_SECONDS
+            self._emptying_until = min(now + EMPTYING_SECONDS, self._series_until)
+        return leased
 
     def _pause(self) -> float:
         """How long there is nothing to do unless somebody nudges."""
         now = self._clock.monotonic()
         times = [self._poll_at, self._suspects_at]
-        if self._alone or self._suspects:
+        if self._stays_quiet(now):
             times.append(now + LINGER_SECONDS)
         next_ms = self._board.next_ms()
         if next_ms is not None and self._slots.free:

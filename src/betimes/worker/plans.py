@@ -4,7 +4,7 @@ A definition never changes under its (job, revision), so nothing kept here can b
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
@@ -56,7 +56,7 @@ class Plans:
 
     async def of(self, shard: ShardId, runs: Sequence[WantedRun]) -> list[Plan]:
         """A plan for each run, in order; reads the definitions that are not known yet."""
-        keys = [_key(run) for run in runs]
+        keys = list(_keys(runs))
         missing = {key for key in keys if key not in self._plans}
         if missing:
             await self._learn(shard, missing)
@@ -90,10 +90,16 @@ def on_the_loop(handler: Handler) -> Call:
     return handler.function
 
 
-def _key(run: WantedRun) -> SpecKey | AdHocKey:
-    if run.job is None or run.revision is None:
-        return AdHocKey(run.handler, run.options)
-    return SpecKey(run.job, run.revision)
+def _keys(runs: Sequence[WantedRun]) -> Iterator[SpecKey | AdHocKey]:
+    """The definition of each run; in a row of like runs it is the same object."""
+    last = AdHocKey(None, None)
+    for run in runs:
+        if run.job is not None and run.revision is not None:
+            yield SpecKey(run.job, run.revision)
+            continue
+        if run.handler != last.handler or run.options != last.options:
+            last = AdHocKey(run.handler, run.options)
+        yield last
 
 
 def _ad_hoc(key: AdHocKey) -> RunSpec:

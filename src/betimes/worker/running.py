@@ -14,6 +14,7 @@ from enum import Enum
 from itertools import count
 
 from betimes.domain.clock import Clock
+from betimes.domain.errors import Bug
 from betimes.domain.ids import RunId
 from betimes.domain.outcome import Cancelled, Outcome, TimedOut
 from betimes.rhythm import first_of
@@ -62,15 +63,10 @@ class Running:
 
     __slots__ = ("alarm", "context", "parcel", "plan", "run", "settled", "stop", "task")
 
-    def __init__(
-        self,
-        *,
-        run: WantedRun,
-        parcel: HeldParcel,
-        plan: Plan,
-        context: Context,
-        task: "asyncio.Task[None]",
-    ) -> None:
+    def __init__(self, run: WantedRun, parcel: HeldParcel, plan: Plan, context: Context) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            raise Bug("a handler that waits needs a task of its own")
         self.run = run
         self.parcel = parcel
         self.plan = plan

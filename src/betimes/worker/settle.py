@@ -5,7 +5,7 @@ from typing import Any, assert_never
 
 from betimes.domain.failure import fingerprint, to_json
 from betimes.domain.ids import ParcelId
-from betimes.domain.outcome import Outcome, Succeeded, facts_of, kind_of
+from betimes.domain.outcome import Abandoned, Outcome, Succeeded, facts_of, kind_of
 from betimes.domain.retry import Effort, Finish, Retry, decide
 from betimes.domain.states import RunState, Trigger
 from betimes.store.finish import Again, Attempted, DeadLetter, Ending, Follow
@@ -14,6 +14,7 @@ from betimes.worker.plans import Plan
 
 START_DEADLINE_PASSED = "START_DEADLINE_PASSED"
 RUN_CANCELLED = "RUN_CANCELLED"
+RETRIES_EXHAUSTED = "RETRIES_EXHAUSTED"
 
 
 def settle(
@@ -70,6 +71,22 @@ def unstarted(
         started_at=None,
         ended_at=now,
         reason=reason,
+        follow=follow_of(run, plan, now),
+    )
+
+
+def exhausted(run: WantedRun, parcel: LeasedParcel, plan: Plan, *, now: datetime) -> Ending:
+    """What to write for a run whose workers were lost until no attempt was left; not executed."""
+    error = facts_of(Abandoned(parcel.deliveries - 1))
+    return Ending(
+        **_whose(run, parcel, plan),
+        state=RunState.DEAD,
+        attempt=run.attempt,
+        started_at=None,
+        ended_at=now,
+        error=None if error is None else to_json(error),
+        reason=RETRIES_EXHAUSTED,
+        dead=DeadLetter(fingerprint(error), RETRIES_EXHAUSTED),
         follow=follow_of(run, plan, now),
     )
 

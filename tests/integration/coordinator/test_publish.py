@@ -3,7 +3,10 @@
 import contextlib
 from datetime import datetime, timedelta
 
-from betimes.domain.errors import UnknownOutcome
+import pytest
+
+from betimes.coordinator import publisher
+from betimes.domain.errors import Unavailable, UnknownOutcome
 from betimes.domain.ids import ShardId
 from integration.coordinator.conftest import SETTINGS, TENANT, World
 
@@ -151,3 +154,41 @@ async def test_shards_are_shared_and_handed_over(world: World) -> None:
     await world.alive(first.node, draining=True)
     await second.elector.tick()
     assert (len(first.holdings), len(second.holdings)) == (0, 4)
+
+
+async def test_what_was_read_under_an_old_epoch_is_not_published_under_a_new_one(
+    world: World,
+) -> None:
+    """The owner lost the shard and got it back before its publisher looked: one parcel per run."""
+    owner = await world.coordinator()
+    runs = await world.insert_runs([world.seconds(4.5)] * 200)
+    await owner.tick()
+    assert await world.parcels() == {}
+
+    world.clock.advance(SETTINGS.lease_ttl + timedelta(seconds=1))
+    await world.alive(owner.node)
+    await owner.elector.tick()
+    await owner.publisher.tick()
+
+    assert set(await world.parcels()) == set(runs)
+
+
+async def test_a_failed_commit_loses_nothing_that_was_to_follow_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second of two transactions was not even tried; its runs must come back too."""
+    owner = await world.coordinator()
+    await owner.elector.tick()
+    near = [await world.insert_runs([world.seconds(1)], shard=shard) for shard in (0, 1, 2)]
+    monkeypatch.setattr(publisher, "RUNS_PER_TRANSACTION", 1)
+
+    async def away(*_: object) -> set[ShardId]:
+        raise Unavailable("the database is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(owner.publisher._publishing), "publish", away)
+        with pytest.raises(Unavailable):
+            await owner.publisher.tick()
+    await world.live(1, owner)
+
+    assert set(await world.parcels()) == {run for (run,) in near}

@@ -8,6 +8,7 @@ from uuid import UUID
 from betimes.config.settings import JanitorSettings
 from betimes.domain import ids
 from betimes.domain.ids import RunId, ShardId
+from betimes.domain.outcome import OutcomeKind
 from betimes.domain.parcel import Waiting, pack
 from betimes.janitor.reap import Reaper
 from betimes.store.database import Database
@@ -91,7 +92,9 @@ async def test_an_abandoned_parcel_comes_back_in_pieces_with_its_cost(
     assert {piece["deliveries"] for piece in pieces} == {2}
     async with database.connection(Lane.ENGINE) as connection:
         lost = await connection.fetch("SELECT number, outcome, worker_id FROM betimes.attempts")
-    assert {(row["number"], row["outcome"], row["worker_id"]) for row in lost} == {(1, 3, WORKER)}
+    assert {(row["number"], row["outcome"], row["worker_id"]) for row in lost} == {
+        (1, OutcomeKind.ABANDONED, WORKER)
+    }
     assert len(lost) == 64
 
 

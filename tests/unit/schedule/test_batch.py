@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from facts import parse, utc
 
 from betimes.domain.errors import BadSchedule
 from betimes.schedule import FireTable, ScheduleCache, Window
 from betimes.schedule.moment import to_instant
+from facts_kit import parse, utc
 
 AFTER = to_instant(utc("2026-01-01T00:00"))
 UNTIL = to_instant(utc("2026-01-01T00:05"))

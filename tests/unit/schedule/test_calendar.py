@@ -3,10 +3,10 @@
 from datetime import date
 
 import pytest
-from facts import parse, utc
 
 from betimes.domain.errors import BadSchedule, TooLarge
 from betimes.schedule import Calendar, Schedule, import_calendar
+from facts_kit import parse, utc
 
 HOLIDAYS = Calendar.of("holidays", ["2026-01-01", "2026-12-24/2026-12-26", date(2026, 5, 1)])
 WEEKENDS = Calendar.of("weekends", weekdays=["sat", "SUN"])

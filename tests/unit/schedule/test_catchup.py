@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 import pytest
-from facts import parse, utc
 
 from betimes.schedule import Catchup, CatchupPlan, plan_catchup, read_catchup
+from facts_kit import parse, utc
 
 HOUR = 3_600_000_000
 LAST = utc("2026-01-01T00:00")

@@ -1,10 +1,10 @@
 """Days of cron: L, W, #, both fields together, dialects."""
 
 import pytest
-from facts import days, fire_times, utc
 
 from betimes.domain.errors import BadSchedule
 from betimes.schedule import parse
+from facts_kit import days, fire_times, utc
 
 START = "2026-01-01T12:00"
 

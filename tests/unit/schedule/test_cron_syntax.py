@@ -1,11 +1,11 @@
 """What may stand in a cron expression, and the sentence for what may not."""
 
 import pytest
-from facts import days, fire_times, utc
 
 from betimes.domain.errors import BadSchedule, NeverFires, TooLarge
 from betimes.schedule import parse
 from betimes.schedule.cron import read_cron
+from facts_kit import days, fire_times, utc
 
 SAME = [
     ("0 0 * * 0", "0 0 * * 7"),

@@ -1,11 +1,11 @@
 """Rates and calendar periods: anchored, multiplied, never drifting."""
 
 import pytest
-from facts import parse, utc, wall
 
 from betimes.domain.errors import BadSchedule, NeverFires, TooLarge
 from betimes.schedule import fire_times
 from betimes.schedule.duration import Duration, read_duration
+from facts_kit import parse, utc, wall
 
 BERLIN = "Europe/Berlin"
 

@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from facts import parse, utc
 
 from betimes.domain.errors import BadSchedule, BadZone, NeverFires, TooLarge
 from betimes.schedule import Schedule, fire_times
+from facts_kit import parse, utc
 
 NOW = utc("2026-03-28T12:00")
 

@@ -1,10 +1,10 @@
 """Recurrence rules: examples of RFC 5545, zones, exceptions, refusals."""
 
 import pytest
-from facts import parse, utc
 
 from betimes.domain.errors import BadSchedule, NeverFires, TooLarge
 from betimes.schedule import fire_times
+from facts_kit import parse, utc
 
 NEW_YORK = "America/New_York"
 
@@ -104,6 +104,14 @@ START = "DTSTART;TZID=America/New_York:19970902T090000\nRRULE:"
                 "RRULE:FREQ=MONTHLY;BYMONTHDAY=15,30;COUNT=5"
             ),
             ["2007-01-15", "2007-01-30", "2007-02-15", "2007-03-15", "2007-03-30"],
+        ),
+        (
+            "DTSTART:20260102T090000\nRRULE:FREQ=MONTHLY;BYDAY=1FR,-1MO;COUNT=4",
+            ["2026-01-02", "2026-01-26", "2026-02-06", "2026-02-23"],
+        ),
+        (
+            "DTSTART:20260102T090000\nRRULE:FREQ=MONTHLY;BYDAY=1FR,SU;COUNT=4",
+            ["2026-01-02", "2026-01-04", "2026-01-11", "2026-01-18"],
         ),
         (
             "DTSTART:20260131T090000\nRRULE:FREQ=MONTHLY;COUNT=3",

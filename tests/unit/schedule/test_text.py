@@ -1,11 +1,11 @@
 """Plain words: every phrase has one reading, or none."""
 
 import pytest
-from facts import parse, utc
 
 from betimes.domain.errors import AmbiguousText, BadSchedule, TooLarge
 from betimes.schedule import fire_times
 from betimes.schedule.parse import shorthand
+from facts_kit import parse, utc
 
 NOW = utc("2026-03-28T12:00")  # a Saturday
 

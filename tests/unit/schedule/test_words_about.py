@@ -1,9 +1,9 @@
 """What a schedule says about itself: descriptions, warnings, preview."""
 
 import pytest
-from facts import parse, utc
 
 from betimes.schedule import preview
+from facts_kit import parse, utc
 
 NOW = utc("2026-03-01T00:00")
 

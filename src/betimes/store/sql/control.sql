@@ -3,13 +3,16 @@
 
 -- name: find_parcelled :many
 -- Runs of one job that parcels of its tenant hold and that are not over.
--- Index: runs_job_idx
+-- Index: runs_pkey
 -- Returns: id uuid
-SELECT runs.id
+SELECT waiting.id
   FROM betimes.parcels CROSS JOIN LATERAL unnest(parcels.run_ids) AS held (run_id)
-  JOIN betimes.runs ON runs.shard = :shard::smallint AND runs.id = held.run_id
- WHERE parcels.shard = :shard::smallint AND parcels.tenant_id = :tenant::uuid
-   AND runs.job_id = :job::uuid AND runs.state < 4;
+ CROSS JOIN LATERAL (
+    SELECT id, job_id FROM betimes.runs
+     WHERE runs.shard = :shard::smallint AND runs.id = held.run_id AND runs.state < 4
+    -- Keeps the condition on the job outside: with it, the whole history of the job would be read.
+    OFFSET 0) AS waiting
+ WHERE parcels.shard = :shard::smallint AND parcels.tenant_id = :tenant::uuid AND waiting.job_id = :job::uuid;
 
 -- name: find_planned :many
 -- Runs of one job due from an instant on that are not over, in the order of their dueness.

@@ -1,45 +1,55 @@
 -- What became of attempts. Every statement repeats what the worker holds: parcel, fence, worker.
 
--- name: finish_succeeded :many
--- Mark runs as succeeded in place and drop the parcels that are done, if we still hold them.
+-- The shapes below are chosen so that rows are found by primary key whatever the planner believes:
+-- `IS NOT DISTINCT FROM` keeps the index on worker_id out of it, which finds everything a worker holds
+-- for each parcel asked about; `(… IN (…)) IS TRUE` is one hash table, where a plain IN would become a
+-- join in any order; a lower bound of the ids lets old partitions drop out, where an upper one as well
+-- would look so selective that the range is walked instead of probing for each id.
+
+-- name: lock_parcels :many
+-- Lock the parcels of a flush that we still hold. Always a statement of its own, before any write: when
+-- it has to wait for a heartbeat, the statement that follows sees the rows as they are then. Locking
+-- and writing in one statement lost runs under load (a parcel deleted, its runs not finished).
+-- Index: parcels_pkey
+-- Guard: worker and fence, under a lock that conflicts with the reaper
+-- Returns: id uuid
+SELECT id FROM betimes.parcels
+ WHERE shard = :shard::smallint AND id = ANY (:parcels::uuid[])
+   AND worker_id IS NOT DISTINCT FROM :worker::uuid
+   AND ((id, fence) IN (SELECT * FROM unnest(:parcels::uuid[], :fences::integer[]))) IS TRUE
+   FOR UPDATE;
+
+-- name: finish_succeeded :one
+-- Mark runs as succeeded in place and drop the parcels that are done. The caller holds the parcels.
+-- Runs in a row that share parcel, attempt and times are a streak; each run names its own by number.
 -- Index: parcels_pkey, runs_pkey
--- Guard: worker and fence of each parcel, under a lock that conflicts with the reaper
--- Returns: run_id uuid
-WITH held AS MATERIALIZED (
-    SELECT parcels.id, parcels.fence
-      FROM betimes.parcels
-      JOIN unnest(:parcels::uuid[], :fences::integer[]) AS claim (id, fence)
-        ON claim.id = parcels.id AND claim.fence = parcels.fence
-     WHERE parcels.shard = :shard::smallint AND parcels.worker_id = :worker::uuid
-       FOR UPDATE OF parcels
-), gone AS (
-    DELETE FROM betimes.parcels USING held
-     WHERE parcels.shard = :shard::smallint AND parcels.id = held.id AND held.id = ANY (:emptied::uuid[])
+-- Guard: only rows that are not final; the caller locked the parcels with their fences
+-- Returns: finished int8
+WITH gone AS (
+    DELETE FROM betimes.parcels WHERE shard = :shard::smallint AND id = ANY (:emptied::uuid[])
+), finished AS (
+    UPDATE betimes.runs
+       SET state = 4, attempt = (:attempts::smallint[])[done.streak], fence = (:fences::integer[])[done.streak],
+           worker_id = :worker::uuid,
+           first_started_at = coalesce(runs.first_started_at, (:started::timestamptz[])[done.streak]),
+           started_at = (:started::timestamptz[])[done.streak], finished_at = (:finished::timestamptz[])[done.streak],
+           result = done.result, error = NULL, reason = NULL
+      FROM unnest(:runs::uuid[], :streaks::integer[], :results::bytea[]) AS done (id, streak, result)
+     WHERE runs.shard = :shard::smallint AND runs.id = done.id AND runs.id >= :low::uuid AND runs.state < 4
+    RETURNING 1
 )
-UPDATE betimes.runs
-   SET state = 4, attempt = done.attempt, fence = held.fence, worker_id = :worker::uuid,
-       first_started_at = coalesce(runs.first_started_at, done.started_at), started_at = done.started_at,
-       finished_at = done.finished_at, result = done.result, error = NULL, reason = NULL
-  FROM held
-  JOIN unnest(:runs::uuid[], :homes::uuid[], :attempts::smallint[], :started::timestamptz[], :finished::timestamptz[],
-              :results::bytea[])
-       AS done (id, parcel_id, attempt, started_at, finished_at, result)
-    ON done.parcel_id = held.id
- WHERE runs.shard = :shard::smallint AND runs.id = done.id AND runs.id >= :low::uuid AND runs.id <= :high::uuid
-   AND runs.state < 4
-RETURNING runs.id AS run_id;
+SELECT count(*) AS finished FROM finished;
 
 -- name: hold_parcels :many
 -- Lock the parcels of a flush that we still hold, for the slower endings.
 -- Index: parcels_pkey
 -- Guard: worker and fence, under a lock that conflicts with the reaper
 -- Returns: id uuid, fence int4, run_ids _uuid
-SELECT parcels.id, parcels.fence, parcels.run_ids
-  FROM betimes.parcels
-  JOIN unnest(:parcels::uuid[], :fences::integer[]) AS claim (id, fence)
-    ON claim.id = parcels.id AND claim.fence = parcels.fence
- WHERE parcels.shard = :shard::smallint AND parcels.worker_id = :worker::uuid
-   FOR UPDATE OF parcels;
+SELECT id, fence, run_ids FROM betimes.parcels
+ WHERE shard = :shard::smallint AND id = ANY (:parcels::uuid[])
+   AND worker_id IS NOT DISTINCT FROM :worker::uuid
+   AND ((id, fence) IN (SELECT * FROM unnest(:parcels::uuid[], :fences::integer[]))) IS TRUE
+   FOR UPDATE;
 
 -- name: finish_otherwise :many
 -- Write any other ending, or a retry, into the run rows. The caller holds the parcels.
@@ -54,8 +64,8 @@ UPDATE betimes.runs
   FROM unnest(:runs::uuid[], :states::smallint[], :attempts::smallint[], :fences::integer[], :started::timestamptz[],
               :finished::timestamptz[], :results::bytea[], :errors::text[], :reasons::text[])
        AS ended (id, state, attempt, fence, started_at, finished_at, result, error, reason)
- WHERE runs.shard = :shard::smallint AND runs.id = ended.id AND runs.id >= :low::uuid AND runs.id <= :high::uuid
-   AND runs.state < 4
+ WHERE runs.shard = :shard::smallint AND runs.id = ended.id AND runs.id = ANY (:runs::uuid[])
+   AND runs.id >= :low::uuid AND runs.id <= :high::uuid AND runs.state < 4
 RETURNING runs.id AS run_id;
 
 -- name: shrink_parcel :exec
@@ -89,14 +99,12 @@ ON CONFLICT (shard, run_id) DO UPDATE
        reason = excluded.reason, error = excluded.error, state = 0, resolved_at = NULL;
 
 -- name: find_finished_by :many
--- Which of these runs already carry our worker and fence: our own commit whose reply was lost.
+-- Which of these runs carry our worker, and with which fence: our own commit may have lost its reply.
 -- Index: runs_pkey
--- Returns: run_id uuid
-SELECT runs.id AS run_id
-  FROM betimes.runs
-  JOIN unnest(:runs::uuid[], :fences::integer[]) AS claim (id, fence) ON claim.id = runs.id AND claim.fence = runs.fence
- WHERE runs.shard = :shard::smallint AND runs.worker_id = :worker::uuid
-   AND runs.id >= :low::uuid AND runs.id <= :high::uuid;
+-- Returns: run_id uuid, fence int4
+SELECT id AS run_id, fence FROM betimes.runs
+ WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid
+   AND worker_id = :worker::uuid;
 
 -- name: find_cancelled :many
 -- Which of these running runs somebody wants ended, or has ended already.

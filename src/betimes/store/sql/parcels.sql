@@ -103,11 +103,11 @@ RETURNING shard, id, fence, coalesce(:now::timestamptz, statement_timestamp()) A
 -- Guard: worker and fence
 -- Returns: id uuid
 UPDATE betimes.parcels
-   SET worker_id = NULL, lease_until = NULL, deliveries = parcels.deliveries - 1
-  FROM unnest(:ids::uuid[], :fences::integer[]) AS held (id, fence)
- WHERE parcels.shard = :shard::smallint AND parcels.id = held.id AND parcels.fence = held.fence
-   AND parcels.worker_id = :worker::uuid
-RETURNING parcels.id;
+   SET worker_id = NULL, lease_until = NULL, deliveries = deliveries - 1
+ WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[])
+   AND worker_id IS NOT DISTINCT FROM :worker::uuid
+   AND ((id, fence) IN (SELECT * FROM unnest(:ids::uuid[], :fences::integer[]))) IS TRUE
+RETURNING id;
 
 -- name: find_shards_to_reap :many
 -- Which shards have a parcel whose lease ran out.

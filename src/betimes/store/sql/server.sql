@@ -13,7 +13,8 @@ SELECT clock_timestamp() AS now;
 
 -- name: send_hint :exec
 -- Tell whoever listens that it may be worth looking now; a hint, never truth.
-SELECT pg_notify(:channel::text, :payload::text);
+-- A notification has a commit record of its own; that one need not be on disk before anybody hears it.
+SELECT pg_notify(:channel::text, :payload::text), set_config('synchronous_commit', 'off', true);
 
 -- name: read_oldest_snapshot :one
 -- How long the oldest transaction has kept vacuum from removing what it might still see.

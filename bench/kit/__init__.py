@@ -1,0 +1,1 @@
+"""What the parts share: a durable server, processes, rows in bulk, figures."""

@@ -1,0 +1,209 @@
+"""Backfilling: fires of a span in the past become runs after all, at a bounded pace.
+
+The runs have the ids the planner gives, so fires that have run are left alone, and a backfill may
+be repeated or meet the planner in the same span. They wait in the lane for catching up, spread over
+time, and are inserted in transactions of bounded size.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from betimes.domain.errors import IllegalTransition, Invalid, TooLarge
+from betimes.domain.ids import JobId, RunId, TenantId, floor_of, occurrence, to_ms, to_us
+from betimes.domain.job import Job
+from betimes.domain.parcel import Lane, Parcel, Waiting, pack
+from betimes.domain.run import spread
+from betimes.domain.states import JobState, RunState, Trigger
+from betimes.ops.checks import check_instant, check_rate
+from betimes.ops.desk import Desk
+from betimes.ops.grip import no_such_job
+from betimes.ops.outlook import just_before, runs_of
+from betimes.ops.timetable import read_timetable
+from betimes.schedule import Fire
+from betimes.store.control import find_fires
+from betimes.store.jobs import lock_job
+from betimes.store.occurrences import Occurrence, insert_planned
+from betimes.store.pool import Connection
+from betimes.store.publish import insert_parcels
+
+BACKFILL_MAX = 10_000
+RUNS_PER_TRANSACTION = 1_000
+RATE = 10.0
+
+
+class Order(StrEnum):
+    """Which fires run first."""
+
+    OLDEST = "oldest"
+    NEWEST = "newest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfilled:
+    """The fires of the span that were wanted, and the runs that were made for them."""
+
+    times: Sequence[datetime]
+    runs: Sequence[RunId]
+
+
+async def backfill_job(
+    desk: Desk,
+    tenant: TenantId,
+    job: JobId,
+    *,
+    begin: datetime,
+    end: datetime,
+    max_runs: int = 1_000,
+    order: Order = Order.OLDEST,
+    only_missing: bool = True,
+    rate_per_second: float = RATE,
+    dry_run: bool = False,
+    operation: str = "",
+) -> Backfilled:
+    """Runs for the fires from `begin` up to and including `end`.
+
+    With `only_missing` False, fires that have run already run again, once per `operation`.
+    """
+    _check(begin, end, max_runs, rate_per_second, only_missing=only_missing, operation=operation)
+    fill = Backfill(
+        desk=desk,
+        tenant=tenant,
+        job=job,
+        rate=rate_per_second,
+        trigger="schedule" if only_missing else f"backfill:{operation}",
+    )
+
+    async def choose(connection: Connection) -> list[Fire]:
+        return await fill.choose(
+            connection, begin, end, max_runs=max_runs, only_missing=only_missing
+        )
+
+    fires = await desk.transact(choose, tenant=tenant)
+    if order is Order.NEWEST:
+        fires.reverse()
+    times = [fire.nominal for fire in fires]
+    return Backfilled(times=times, runs=[] if dry_run else await fill.insert(fires))
+
+
+@dataclass(slots=True, kw_only=True)
+class Backfill:
+    """One backfill of one job."""
+
+    desk: Desk
+    tenant: TenantId
+    job: JobId
+    rate: float
+    trigger: str
+    started_at: datetime | None = None
+
+    async def choose(
+        self,
+        connection: Connection,
+        begin: datetime,
+        end: datetime,
+        *,
+        max_runs: int,
+        only_missing: bool,
+    ) -> list[Fire]:
+        """The fires of the span, without those that have a run if only missing ones are wanted."""
+        job, now = await self._job(connection), await self.desk.now(connection)
+        if end > now:
+            raise Invalid(
+                f"expected a span that is over, got an end {end - now} from now", pointer="/to"
+            )
+        timetable = read_timetable(job.definition.schedule, job.id)
+        count = timetable.count(just_before(begin), end)
+        if count > max_runs:
+            raise TooLarge(
+                f"expected at most {max_runs} fires in the span, got {count}",
+                code="backfill_too_large",
+            )
+        fires = list(timetable.fires(just_before(begin), end, limit=max_runs))
+        if only_missing and fires:
+            known = await find_fires(
+                connection,
+                job.shard,
+                job.id,
+                low=floor_of(to_ms(begin)),
+                first=begin,
+                last=end,
+            )
+            fires = [fire for fire in fires if fire.nominal not in known]
+        return fires
+
+    async def insert(self, fires: Sequence[Fire]) -> list[RunId]:
+        """Insert the runs, a bounded number per transaction."""
+        made: list[RunId] = []
+        for start in range(0, len(fires), RUNS_PER_TRANSACTION):
+            piece = fires[start : start + RUNS_PER_TRANSACTION]
+            inserted, parcels = await self._insert(piece, start)
+            made += inserted
+            for parcel in parcels[:1]:
+                self.desk.hints.hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+        return made
+
+    async def _insert(self, fires: Sequence[Fire], before: int) -> tuple[list[RunId], list[Parcel]]:
+        async def work(connection: Connection) -> tuple[list[RunId], list[Parcel]]:
+            job, now = await self._job(connection), await self.desk.now(connection)
+            self.started_at = self.started_at or now
+            runs = [
+                replace(run, id=self._id(run), state=RunState.QUEUED)
+                for run in runs_of(
+                    fires,
+                    job.definition,
+                    job=job.id,
+                    tenant=job.tenant,
+                    revision=job.revision,
+                    near=now,
+                )
+            ]
+            inserted = await insert_planned(connection, job.shard, runs, trigger=Trigger.BACKFILL)
+            times = list(spread(before + len(runs), self.started_at, self.rate))[before:]
+            waiting = [
+                Waiting(run.id, run.tenant, at, run.priority, run.queue)
+                for run, at in zip(runs, times, strict=True)
+                if run.id in inserted
+            ]
+            parcels = pack(job.shard, waiting, lane=Lane.CATCH_UP)
+            await insert_parcels(connection, job.shard, parcels)
+            # What a repetition finds was inserted by us, or by somebody who wanted the same.
+            return [run.id for run in runs], parcels
+
+        return await self.desk.transact(work, tenant=self.tenant)
+
+    def _id(self, run: Occurrence) -> RunId:
+        fire = run.due_at if run.fire_at is None else run.fire_at
+        return occurrence(run.job, to_us(fire), to_ms(run.due_at), self.trigger)
+
+    async def _job(self, connection: Connection) -> Job:
+        job = await lock_job(connection, self.job)
+        if job is None or job.tenant != self.tenant:
+            raise no_such_job(self.job)
+        if job.state is JobState.CANCELLED:
+            raise IllegalTransition("a job that is cancelled cannot run any more")
+        return job
+
+
+def _check(
+    begin: datetime,
+    end: datetime,
+    max_runs: int,
+    rate: float,
+    *,
+    only_missing: bool,
+    operation: str,
+) -> None:
+    check_instant(begin, pointer="/from")
+    check_instant(end, pointer="/to")
+    check_rate(rate)
+    if end < begin:
+        raise Invalid(f"expected an end not before {begin}, got {end}", pointer="/to")
+    if not 1 <= max_runs <= BACKFILL_MAX:
+        raise Invalid(f"expected max within 1-{BACKFILL_MAX}, got {max_runs}", pointer="/max")
+    if not only_missing and not operation:
+        raise Invalid(
+            "expected an operation id to run fires again that have run, got none",
+            pointer="/operation_id",
+        )

@@ -1,0 +1,195 @@
+"""Due soon: runs that exist, merged with fires computed from definitions beyond what is planned.
+
+A computed fire is listed under the id its run will have. So the order, and with it the place where
+the next page begins, stays the same while the planner turns fires into runs between two pages.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from heapq import merge
+from itertools import islice
+from uuid import UUID
+
+from betimes.domain.errors import Invalid
+from betimes.domain.ids import (
+    JobId,
+    RunId,
+    ShardId,
+    TenantId,
+    floor_of,
+    shard_of,
+    time_of,
+    to_ms,
+    to_us,
+)
+from betimes.ops.desk import Desk
+from betimes.ops.outlook import just_before, run_id
+from betimes.ops.timetable import read_timetable
+from betimes.schedule import Fire, Schedule
+from betimes.store.jobs import from_json
+from betimes.store.pool import Connection
+from betimes.store.upcoming import FiringJob, SoonFilter, SoonRun, read_ended, read_jobs, read_runs
+
+WITHIN_DEFAULT = timedelta(minutes=5)
+WITHIN_MAX = timedelta(days=7)
+PAGE_MAX = 1_000
+JOBS_MAX = 5_000
+MICROSECOND = timedelta(microseconds=1)
+
+
+class SoonKind(StrEnum):
+    """Whether it exists already or is computed."""
+
+    RUN = "run"
+    FIRE = "fire"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Soon:
+    """One thing that is due soon; `id` is the run's, now or later."""
+
+    kind: SoonKind
+    id: RunId
+    due_at: datetime
+    fire_at: datetime | None
+    job: JobId | None
+    queue: str
+    priority: int
+    will_run: bool = True
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoonPage:
+    """A page; `next` is the (due_at, id) after which the following one begins.
+
+    `partial` says that more jobs fire in the span than were looked at.
+    """
+
+    items: Sequence[Soon]
+    next: tuple[datetime, RunId] | None
+    partial: bool
+
+
+async def list_upcoming(
+    desk: Desk,
+    tenant: TenantId,
+    *,
+    within: timedelta = WITHIN_DEFAULT,
+    queue: str | None = None,
+    job: JobId | None = None,
+    after: tuple[datetime, RunId] | None = None,
+    limit: int = 50,
+    until: datetime | None = None,
+) -> SoonPage:
+    """A page of what is due within a span; give `until` of the first page to the next ones."""
+    if not timedelta(0) < within <= WITHIN_MAX:
+        raise Invalid(f"expected a span of at most 7 days, got {within}", pointer="/within")
+    most = min(max(limit, 1), PAGE_MAX)
+    chosen = SoonFilter(tenant=tenant, queue=queue, job=job)
+
+    async def work(connection: Connection) -> SoonPage:
+        now = await desk.now(connection)
+        low = floor_of(to_ms(now)) if after is None else after[1]
+        end = now + within if until is None else until
+        high = floor_of(to_ms(end) + 1)
+        shards = range(desk.shards) if job is None else [shard_of(job)]
+        runs = await read_runs(connection, chosen, low=low, high=high, most=most + 1)
+        jobs = await read_jobs(
+            connection, chosen, shards=[ShardId(one) for one in shards], until=end, most=JOBS_MAX
+        )
+        items = merge_soon(runs, jobs, low=low, high=high, most=most + 1)
+        marked = await _mark(connection, tenant, items[:most])
+        last = (marked[-1].due_at, marked[-1].id) if len(items) > most else None
+        return SoonPage(items=marked, next=last, partial=len(jobs) == JOBS_MAX)
+
+    return await desk.transact(work, tenant=tenant)
+
+
+def merge_soon(
+    runs: Iterable[SoonRun], jobs: Iterable[FiringJob], *, low: UUID, high: UUID, most: int
+) -> list[Soon]:
+    """The first things with ids between two bounds, each once. Pure."""
+    streams: list[Iterator[Soon]] = [iter([_of_run(run) for run in runs])]
+    streams += [iter(fires_of(job, low=low, high=high, most=most)) for job in jobs]
+    return list(islice(_each_once(merge(*streams, key=lambda item: item.id)), most))
+
+
+def fires_of(job: FiringJob, *, low: UUID, high: UUID, most: int) -> list[Soon]:
+    """The first fires of a job with ids between two bounds, in the order of their ids.
+
+    Jitter can change the order: a later fire may be due earlier. So fires are read on until the
+    nominal time has passed the last due time that counts.
+    """
+    timetable = read_timetable(from_json(job.schedule), job.id)
+    found: list[Soon] = []
+    for fire in _ahead(job, timetable, low):
+        if len(found) >= most and fire.nominal > found[most - 1].due_at:
+            break
+        if fire.nominal > time_of(high):
+            break
+        identifier = run_id(job.id, fire)
+        if low < identifier < high:
+            found.append(
+                Soon(
+                    kind=SoonKind.FIRE,
+                    id=identifier,
+                    due_at=fire.effective,
+                    fire_at=fire.nominal,
+                    job=job.id,
+                    queue=job.queue,
+                    priority=job.priority,
+                )
+            )
+            found.sort(key=lambda item: item.id)
+    return found[:most]
+
+
+def _ahead(job: FiringJob, timetable: Schedule, low: UUID) -> Iterable[Fire]:
+    if timetable.is_fixed_delay:
+        # Only the next one is known; those after it follow the ends of runs.
+        return [timetable.fire(to_us(job.next_fire_at))]
+    return timetable.fires(_start(job, timetable, low))
+
+
+def _start(job: FiringJob, timetable: Schedule, low: UUID) -> datetime:
+    """No fire before this can be due after the bound."""
+    spread = (timetable.common.jitter + timetable.common.window) * MICROSECOND
+    earliest = just_before(job.next_fire_at)
+    return max(earliest, time_of(low) - spread - timedelta(milliseconds=1))
+
+
+def _each_once(items: Iterable[Soon]) -> Iterator[Soon]:
+    """A fire that became a run between two reads of ours is listed as the run."""
+    last: Soon | None = None
+    for item in items:
+        if last is not None and item.id != last.id:
+            yield last
+        if last is None or item.id != last.id or item.kind is SoonKind.RUN:
+            last = item
+    if last is not None:
+        yield last
+
+
+def _of_run(run: SoonRun) -> Soon:
+    return Soon(
+        kind=SoonKind.RUN,
+        id=run.id,
+        due_at=run.due_at,
+        fire_at=run.fire_at,
+        job=run.job,
+        queue=run.queue,
+        priority=run.priority,
+    )
+
+
+async def _mark(connection: Connection, tenant: TenantId, items: Sequence[Soon]) -> list[Soon]:
+    """Fires that somebody has skipped ahead of time are listed, but will not run."""
+    fires = [item.id for item in items if item.kind is SoonKind.FIRE]
+    ended = await read_ended(connection, tenant, fires) if fires else {}
+    return [
+        replace(item, will_run=False, reason=ended[item.id]) if item.id in ended else item
+        for item in items
+    ]

@@ -1,0 +1,35 @@
+-- What is due soon: runs that exist already, and jobs whose next fires are still to be planned.
+
+-- name: read_upcoming_runs :many
+-- Runs of a tenant that are due in a span and not over, in the order of their ids, which is that of dueness.
+-- Scatter: a tenant's runs lie in every shard
+-- Index: runs_tenant_idx
+-- Returns: id uuid, due_at timestamptz, fire_at timestamptz, job_id uuid, queue text, priority int2, state int2
+SELECT id, due_at, fire_at, job_id, queue, priority, state FROM betimes.runs
+ WHERE tenant_id = :tenant::uuid AND id > :low::uuid AND id < :high::uuid AND state < 4
+   AND (:queue::text IS NULL OR queue = :queue::text)
+   AND (:job::uuid IS NULL OR job_id = :job::uuid)
+ ORDER BY id LIMIT :most::integer;
+
+-- name: read_firing_jobs :many
+-- Jobs of a tenant with a next fire before an instant, shard by shard.
+-- Scatter: one range of an index per shard
+-- Index: jobs_next_fire_idx
+-- Returns: id uuid, next_fire_at timestamptz, queue text, priority int2, schedule text
+SELECT firing.id, firing.next_fire_at, firing.queue, firing.priority, firing.schedule
+  FROM unnest(:shards::smallint[]) AS place (shard) CROSS JOIN LATERAL (
+    SELECT id, next_fire_at, queue, priority, schedule::text AS schedule FROM betimes.jobs
+     WHERE jobs.shard = place.shard AND next_fire_at IS NOT NULL AND next_fire_at <= :until::timestamptz
+       AND tenant_id = :tenant::uuid
+       AND (:queue::text IS NULL OR queue = :queue::text)
+       AND (:job::uuid IS NULL OR id = :job::uuid)
+     ORDER BY next_fire_at, id LIMIT :most::integer) AS firing
+ ORDER BY firing.next_fire_at, firing.id LIMIT :most::integer;
+
+-- name: read_ended_runs :many
+-- Which of these runs are over before they began, and why.
+-- Scatter: a tenant's runs lie in every shard
+-- Index: runs_tenant_idx
+-- Returns: id uuid, reason text
+SELECT id, reason FROM betimes.runs
+ WHERE tenant_id = :tenant::uuid AND id = ANY (:runs::uuid[]) AND state >= 4;

@@ -1,0 +1,105 @@
+"""What is due soon, as it is stored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from betimes.domain.ids import JobId, RunId, ShardId, TenantId
+from betimes.domain.states import RunState
+from betimes.store.ask import many
+from betimes.store.pool import Connection
+from betimes.store.queries import load
+
+SQL = load("upcoming")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoonFilter:
+    """Whose, and which; what is None does not matter."""
+
+    tenant: TenantId
+    queue: str | None = None
+    job: JobId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoonRun:
+    """A run that exists and is due soon."""
+
+    id: RunId
+    due_at: datetime
+    fire_at: datetime | None
+    job: JobId | None
+    queue: str
+    priority: int
+    state: RunState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FiringJob:
+    """A job whose next fire is not planned yet."""
+
+    id: JobId
+    next_fire_at: datetime
+    queue: str
+    priority: int
+    schedule: str
+
+
+async def read_runs(
+    connection: Connection, chosen: SoonFilter, *, low: UUID, high: UUID, most: int
+) -> list[SoonRun]:
+    """Runs with ids between two bounds, both excluded."""
+    rows = await many(
+        connection,
+        SQL["read_upcoming_runs"],
+        tenant=chosen.tenant,
+        queue=chosen.queue,
+        job=chosen.job,
+        low=low,
+        high=high,
+        most=most,
+    )
+    return [
+        SoonRun(
+            id=row["id"],
+            due_at=row["due_at"],
+            fire_at=row["fire_at"],
+            job=row["job_id"],
+            queue=row["queue"],
+            priority=row["priority"],
+            state=RunState(row["state"]),
+        )
+        for row in rows
+    ]
+
+
+async def read_jobs(
+    connection: Connection,
+    chosen: SoonFilter,
+    *,
+    shards: Sequence[ShardId],
+    until: datetime,
+    most: int,
+) -> list[FiringJob]:
+    """Jobs that fire by an instant, soonest first."""
+    rows = await many(
+        connection,
+        SQL["read_firing_jobs"],
+        tenant=chosen.tenant,
+        queue=chosen.queue,
+        job=chosen.job,
+        shards=list(shards),
+        until=until,
+        most=most,
+    )
+    return [FiringJob(**dict(row)) for row in rows]
+
+
+async def read_ended(
+    connection: Connection, tenant: TenantId, runs: Sequence[RunId]
+) -> dict[RunId, str | None]:
+    """Which of these will not run, and why."""
+    rows = await many(connection, SQL["read_ended_runs"], tenant=tenant, runs=list(runs))
+    return {row["id"]: row["reason"] for row in rows}

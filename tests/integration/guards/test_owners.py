@@ -1,0 +1,218 @@
+"""What keeps stale coordinators, repeated commits and half-done steps from doing harm."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from betimes.coordinator import plan as planning_steps
+from betimes.coordinator.service import Coordinator
+from betimes.domain import ids
+from betimes.domain.ids import ShardId
+from betimes.domain.parcel import Waiting, pack
+from betimes.store.plan import Planned, Planning
+from betimes.store.pool import Connection, Lane
+from betimes.store.publish import Batch
+from betimes.store.shards import Claim, hold
+from integration.coordinator.conftest import SETTINGS, TENANT, World
+from integration.guards.conftest import KNOCKED_OUT, judged, promise, without
+
+SHARD = ShardId(1)
+EPOCH = r"epoch = (\$\d+::bigint)"
+ANY_EPOCH = r"\1 IS NOT NULL"
+
+
+class CrashError(Exception):
+    """The process died here."""
+
+
+async def an_owner(world: World) -> Coordinator:
+    coordinator = await world.coordinator()
+    await coordinator.elector.tick()
+    return coordinator
+
+
+async def lost_and_regained(world: World) -> None:
+    """Another node had the shards in between: same owner as before, two epochs later."""
+    await world.fetch("UPDATE betimes.shards SET epoch = epoch + 2")
+
+
+async def batch_of(world: World, claim: Claim) -> Batch:
+    (run,) = await world.insert_runs([world.seconds(1)], shard=claim.shard)
+    waiting = Waiting(run, TENANT, world.seconds(1), 5, "q")
+    return Batch(claim, world.seconds(2), pack(claim.shard, [waiting]))
+
+
+async def test_publishing_needs_the_epoch(world: World, guard: str) -> None:
+    owner = await an_owner(world)
+    held = owner.holdings.get(SHARD)
+    assert held is not None
+    batch = await batch_of(world, held.claim)
+    await lost_and_regained(world)
+    with judged(guard), without(guard, "parcels", "publish_parcels", EPOCH, ANY_EPOCH):
+        lost = await owner.publisher._publishing.publish([batch])
+        promise(SHARD in lost, "a write of an old epoch was accepted")
+        promise(not await world.parcels(), "an old epoch has published")
+
+
+async def test_planning_needs_the_epoch(world: World, guard: str) -> None:
+    job = await world.insert_job("every 10s")
+    owner = await an_owner(world)
+    await lost_and_regained(world)
+    with judged(guard), without(guard, "shards", "hold_shard", EPOCH, ANY_EPOCH):
+        await owner.planner.tick()
+        promise(not await world.fires(job), "an old epoch has planned")
+
+
+async def test_renewing_needs_the_epoch(world: World, guard: str) -> None:
+    owner = await an_owner(world)
+    await lost_and_regained(world)
+    pattern = r"shards\.epoch = held\.epoch"
+    with judged(guard), without(guard, "shards", "renew_shards", pattern, "true"):
+        await owner.publisher.tick()
+        promise(not len(owner.holdings), "an old epoch was renewed")
+
+
+async def test_nobody_takes_a_shard_from_the_living(world: World, guard: str) -> None:
+    owner = await an_owner(world)
+    thief = await world.coordinator()
+    pattern = r"lease_until < coalesce\(\$\d+::timestamptz, statement_timestamp\(\)\)\)"
+    with judged(guard), without(guard, "shards", "acquire_shard", pattern, "true)"):
+        shards = thief.elector._shards
+        grant = await shards.acquire(SHARD, ttl=SETTINGS.lease_ttl, now=world.clock.stated())
+        promise(grant is None, "a shard changed hands while its lease was good")
+        promise(SHARD in owner.holdings, "unreachable")
+
+
+async def test_a_repeated_commit_of_the_publisher_does_nothing(world: World, guard: str) -> None:
+    """The reply was lost, the parcel was executed meanwhile, the commit is repeated."""
+    owner = await an_owner(world)
+    held = owner.holdings.get(SHARD)
+    assert held is not None
+    batch = await batch_of(world, held.claim)
+    publishing = owner.publisher._publishing
+    await publishing.publish([batch])
+    await world.fetch("DELETE FROM betimes.parcels")
+    pattern = r"published_through < (\$\d+::timestamptz)"
+    with judged(guard), without(guard, "parcels", "publish_parcels", pattern, ANY_EPOCH):
+        await publishing.publish([batch])
+        promise(not await world.parcels(), "the same run was published twice")
+
+
+async def test_the_key_of_a_run_follows_from_its_fire(
+    world: World, guard: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Epoch, revision and expected fire are of no help here: the key alone must do."""
+    job = await world.insert_job("every 10s")
+    before = (await world.fetch("SELECT next_fire_at FROM betimes.jobs"))[0][0]
+    owner = await an_owner(world)
+    if guard == KNOCKED_OUT:
+
+        def made_up(_job: Any, _fire: int, due_ms: int) -> Any:
+            return ids.compose(due_ms, SHARD, next(world.numbers))
+
+        monkeypatch.setattr(planning_steps, "occurrence", made_up)
+    await owner.planner.tick()
+    await world.fetch("UPDATE betimes.jobs SET next_fire_at = $1", before)
+    with judged(guard):
+        await owner.planner.tick()
+        fires = await world.fires(job)
+        promise(len(fires) == len(set(fires)), "one fire became two runs")
+
+
+async def test_an_edited_job_is_not_planned_by_its_old_definition(world: World, guard: str) -> None:
+    job = await world.insert_job("every 10s")
+    owner = await an_owner(world)
+    real = Planning._advance
+
+    async def edited_first(self: Planning, connection: Connection, *rest: Any, **more: Any) -> Any:
+        await connection.execute("UPDATE betimes.jobs SET revision = revision + 1")
+        return await real(self, connection, *rest, **more)
+
+    pattern = r"jobs\.revision = step\.revision"
+    with judged(guard), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Planning, "_advance", edited_first)
+        with without(guard, "plan", "advance_jobs", pattern, "true"):
+            await owner.planner.tick()
+            promise(not await world.fires(job), "an old definition has fired")
+
+
+async def test_a_job_advances_once(world: World, guard: str) -> None:
+    """Two planners computed the same step; the second must not move what the first has moved."""
+    await world.insert_job("every 10s")
+    owner = await an_owner(world)
+    held = owner.holdings.get(SHARD)
+    assert held is not None
+    planning = owner.planner._planning
+    now = world.clock.now()
+    steps = await steps_of(world, owner)
+    await planning.commit(held.claim, steps, tzdata="test", now=now)
+    pattern = r"jobs\.next_fire_at = step\.expected"
+    with judged(guard), without(guard, "plan", "advance_jobs", pattern, "true"):
+        again = await planning.commit(held.claim, steps, tzdata="test", now=now)
+        promise(again.jobs == 0, "a job was advanced twice by the same step")
+
+
+async def steps_of(world: World, owner: Coordinator) -> list[Any]:
+    until = world.clock.now() + SETTINGS.horizon
+    current = planning_steps.Pass(owner.planner._schedules, now=world.clock.now(), until=until)
+    jobs = await owner.planner._planning.due_jobs(
+        SHARD, before=until, after=(world.clock.now() - timedelta(days=1), TENANT), most=10
+    )
+    return [current.step(job) for job in jobs]
+
+
+async def test_advance_and_insert_are_one_transaction(
+    world: World, guard: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process dies between the two; its successor must find every fire."""
+    job = await world.insert_job("every 10s")
+    dying, heir = await an_owner(world), await world.coordinator()
+    if guard == KNOCKED_OUT:
+        monkeypatch.setattr(Planning, "commit", advance_first)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Planning, "_insert", crash)
+        with pytest.raises(CrashError):
+            await dying.planner.tick()
+    world.clock.advance(SETTINGS.lease_ttl + timedelta(seconds=1))
+    await world.alive(heir.node)
+    with judged(guard):
+        await heir.elector.tick()
+        await heir.planner.tick()
+        promise(len(await world.fires(job)) >= 30, "fires are lost")
+
+
+async def crash(*_: Any, **__: Any) -> Planned:
+    raise CrashError
+
+
+async def advance_first(
+    self: Planning, claim: Claim, steps: Any, *, tzdata: str, now: Any
+) -> Planned:
+    """The variant: two transactions."""
+
+    async def one(connection: Connection) -> Any:
+        await hold(connection, claim, node=self.node, now=now)
+        return await self._advance(connection, claim.shard, steps, tzdata=tzdata)
+
+    async def two(connection: Connection) -> Planned:
+        return await self._insert(connection, claim.shard, steps, soon=now + self.margin)
+
+    await self.database.transact(one, lane=Lane.ENGINE, repeatable=True)
+    return await self.database.transact(two, lane=Lane.ENGINE, repeatable=True)
+
+
+async def test_a_lease_means_progress_and_not_life(world: World, guard: str) -> None:
+    """The planner hangs while the rest of the process is well: the shards must change hands."""
+    stuck = await an_owner(world)
+    heir = await world.coordinator()
+    with judged(guard):
+        for _ in range(int(SETTINGS.lease_ttl.total_seconds() * 2.5 / 0.5)):
+            world.clock.advance(0.5)
+            if guard == KNOCKED_OUT:
+                for held in stuck.holdings:  # the variant: a timer says that all is well
+                    held.planned_at = held.published_at = world.clock.monotonic()
+            await stuck.publisher.tick()
+            await world.alive(heir.node)
+            await heir.elector.tick()
+        promise(SHARD in heir.holdings, "a wedged owner kept its shards")

@@ -1,0 +1,112 @@
+"""Deliveries that came to nothing count, and what kills its workers ends among the dead letters."""
+
+from datetime import timedelta
+
+import pytest
+
+from betimes.config.settings import JanitorSettings
+from betimes.domain.errors import Unavailable
+from betimes.domain.outcome import OutcomeKind
+from betimes.domain.states import RunState
+from betimes.janitor.reap import Reaper
+from betimes.store.database import Database
+from betimes.store.reap import Reaping
+from betimes.telemetry import Telemetry
+from betimes.testing import ManualClock
+from worker_kit import a_worker, enqueue, parcels, read_run, rows, run_id, state_of
+
+TTL = timedelta(seconds=30)
+OPTIONS = {"retry": {"max_attempts": 3, "initial_ms": 1000, "backoff": "fixed", "jitter": "none"}}
+
+
+async def a_death(database: Database, clock: ManualClock, number: int) -> int:
+    """A worker leases what it may and is never heard of again; how many runs it had."""
+    async with a_worker(database, clock, number=number) as bench:
+        leased = await bench.parts.lookout.tick()
+        leased = leased or await bench.parts.lookout.tick()
+    clock.advance(TTL + timedelta(seconds=1))
+    await Reaper(
+        reaping=Reaping(database, lambda: run_id(clock.now())),
+        clock=clock,
+        telemetry=Telemetry(clock=clock),
+        settings=JanitorSettings(),
+    ).tick()
+    return leased
+
+
+async def test_an_attempt_is_numbered_by_what_was_counted_and_what_was_lost(
+    database: Database, clock: ManualClock
+) -> None:
+    (run,) = await enqueue(database, clock.now(), ["fail"], options=OPTIONS, attempt=1)
+    await a_death(database, clock, 1)
+    async with a_worker(database, clock, number=2) as bench:
+        await bench.once()
+    assert await state_of(database, run) is RunState.DEAD
+    assert (await read_run(database, run))["attempt"] == 3
+    history = await rows(database, "SELECT number, outcome FROM betimes.attempts ORDER BY number")
+    assert [tuple(row) for row in history] == [(2, OutcomeKind.ABANDONED), (3, OutcomeKind.FAILED)]
+
+
+async def test_what_killed_every_worker_is_laid_aside_without_being_executed(
+    database: Database, clock: ManualClock
+) -> None:
+    (run,) = await enqueue(database, clock.now(), ["noop"], options=OPTIONS)
+    for number in range(1, 4):
+        assert await a_death(database, clock, number) == 1
+    async with a_worker(database, clock, number=4) as bench:
+        await bench.once()
+        await bench.once()
+    row = await read_run(database, run)
+    assert (row["state"], row["attempt"], row["reason"]) == (RunState.DEAD, 3, "RETRIES_EXHAUSTED")
+    (letter,) = await rows(database, "SELECT * FROM betimes.dead_letters")
+    assert (letter["run_id"], letter["attempts"]) == (run, 3)
+    assert await parcels(database) == []
+    assert bench.counted("betimes_runs_total", outcome="dead") == 1
+    assert bench.parts.slots.idle
+
+
+async def test_a_delivery_that_is_given_back_costs_nothing(
+    database: Database, clock: ManualClock
+) -> None:
+    (run,) = await enqueue(database, clock.now(), ["echo"], options=OPTIONS)
+    async with a_worker(database, clock, number=1) as bench:
+        await bench.parts.lookout.tick()
+        (held,) = bench.parts.held
+        await bench.parts.parcels.give_back(
+            held.leased.shard, [(held.leased.id, held.leased.fence)]
+        )
+    async with a_worker(database, clock, number=2) as bench:
+        await bench.once()
+    assert (await read_run(database, run))["attempt"] == 1
+
+
+async def test_suspects_of_one_place_are_taken_one_after_the_other(
+    database: Database, clock: ManualClock
+) -> None:
+    """A worker that has become empty does not go back to ordinary work after the first of them."""
+    runs = [
+        (await enqueue(database, clock.now(), ["noop"], options=OPTIONS, deliveries=2))[0]
+        for _ in range(5)
+    ]
+    async with a_worker(database, clock) as bench:
+        for _ in range(8):
+            await bench.once()
+    assert {await state_of(database, run) for run in runs} == {RunState.SUCCEEDED}
+
+
+async def test_a_claim_that_waits_does_not_end_the_outage(
+    database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the pauses never grow, and a worker hammers a database that is away."""
+
+    async def away(_: object) -> object:
+        raise Unavailable("the database is away")
+
+    async with a_worker(database, clock) as bench:
+        monkeypatch.setattr(database, "_acquire", away)
+        lookout = bench.parts.lookout
+        for failures in range(1, 8):
+            await lookout.tick()
+            assert lookout._outage.failures == failures
+            await lookout.tick()
+            clock.advance(2.0)
