@@ -90,7 +90,7 @@ async def list_runs(
         connection,
         SQL["list_runs_where"],
         tenant=tenant,
-        before=before,
+        high=before,
         low=low,
         job=chosen.job,
         states=[int(state) for state in chosen.states] or None,

@@ -412,7 +412,7 @@ CREATE TABLE betimes.members (
     id uuid NOT NULL,
     email text NOT NULL,
     name text NOT NULL,
-    role text NOT NULL,
+    role text DEFAULT 'viewer'::text NOT NULL,
     revision integer DEFAULT 1 NOT NULL,
     created_at timestamp with time zone NOT NULL,
     updated_at timestamp with time zone NOT NULL,

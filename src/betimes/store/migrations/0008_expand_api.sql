@@ -18,7 +18,7 @@ CREATE TABLE betimes.members (
     id         uuid NOT NULL,
     email      text NOT NULL,
     name       text NOT NULL,
-    role       text NOT NULL CHECK (role IN ('viewer', 'operator', 'editor', 'admin')),
+    role       text NOT NULL DEFAULT 'viewer' CHECK (role IN ('viewer', 'operator', 'editor', 'admin')),
     revision   integer NOT NULL DEFAULT 1,
     created_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL,

@@ -40,7 +40,6 @@ SELECT shard, number, at, actor::text AS actor, action, resource, request_id, be
 
 -- name: read_audit :maybe
 -- One act.
--- Index: audit_pkey
 -- Returns: shard int2, number int8, at timestamptz, actor text, action text, resource text, request_id text, before text, after text, digest bytea
 SELECT shard, number, at, actor::text AS actor, action, resource, request_id, before::text AS before, after::text AS after, digest
   FROM betimes.audit WHERE shard = :shard::smallint AND tenant_id = :tenant::uuid AND number = :number::bigint;

@@ -2,7 +2,6 @@
 
 -- name: read_key :maybe
 -- A key with what its tenant allows, by the id that stands in its text.
--- Index: api_keys_pkey
 -- Returns: id text, tenant_id uuid, name text, kind text, digest bytea, scopes _text, queues _text, networks _text, created_at timestamptz, created_by text, expires_at timestamptz, revoked_at timestamptz, last_used_at timestamptz, replaces text, tenant_slug text, tenant_state int2, tenant_reason text, tenant_timezone text, tenant_quotas text, tenant_settings text
 SELECT api_keys.id, api_keys.tenant_id, api_keys.name, kind, digest, scopes, queues, networks::text[] AS networks,
        api_keys.created_at, api_keys.created_by, expires_at, revoked_at, last_used_at, replaces, tenants.slug AS tenant_slug,
@@ -23,7 +22,6 @@ SELECT id, tenant_id, name, kind, scopes, queues, networks::text[] AS networks, 
 
 -- name: read_own_key :maybe
 -- One key of a tenant.
--- Index: api_keys_pkey
 -- Returns: id text, tenant_id uuid, name text, kind text, scopes _text, queues _text, networks _text, created_at timestamptz, created_by text, expires_at timestamptz, revoked_at timestamptz, last_used_at timestamptz, replaces text
 SELECT id, tenant_id, name, kind, scopes, queues, networks::text[] AS networks, created_at, created_by, expires_at,
        revoked_at, last_used_at, replaces
@@ -38,7 +36,6 @@ ON CONFLICT DO NOTHING;
 
 -- name: change_key :maybe
 -- Rename a key, or bind it otherwise.
--- Index: api_keys_pkey
 -- Guard: a revoked key stays as it is
 -- Returns: id text
 UPDATE betimes.api_keys
@@ -49,7 +46,6 @@ RETURNING id;
 
 -- name: revoke_key :maybe
 -- Revoke a key now; revoking it again changes nothing.
--- Index: api_keys_pkey
 -- Returns: id text
 UPDATE betimes.api_keys SET revoked_at = coalesce(revoked_at, :now::timestamptz)
  WHERE id = :id::text AND tenant_id = :tenant::uuid
@@ -57,7 +53,6 @@ RETURNING id;
 
 -- name: note_use :exec
 -- Remember when keys were last used, to the hour.
--- Index: api_keys_pkey
 UPDATE betimes.api_keys SET last_used_at = :now::timestamptz WHERE id = ANY (:ids::text[]);
 
 -- name: count_admins :one

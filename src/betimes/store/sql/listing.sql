@@ -51,7 +51,7 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
        created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, NULL::bytea AS payload,
        options::text AS options, NULL::bytea AS result, error::text AS error
   FROM betimes.runs
- WHERE tenant_id = :tenant::uuid AND id < :before::uuid AND id >= :low::uuid
+ WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid
    AND (:job::uuid IS NULL OR job_id = :job::uuid)
    AND (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
    AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
@@ -75,7 +75,7 @@ SELECT held.run_id, parcels.id AS parcel_id, parcels.worker_id, parcels.fence, p
 -- Scatter: a tenant's jobs lie in every shard
 -- Index: jobs_tenant_idx
 -- Returns: jobs int8
-SELECT count(*) AS jobs FROM (SELECT FROM betimes.jobs WHERE tenant_id = :tenant::uuid LIMIT :most::bigint) AS some;
+SELECT count(*) AS jobs FROM (SELECT FROM betimes.jobs WHERE tenant_id = :tenant::uuid LIMIT :most::bigint) AS few;
 
 -- name: count_active_runs :one
 -- How many runs of a tenant wait or are under way.
