@@ -73,9 +73,9 @@ def spec_from_json(
     payload: bytes | None,
     target: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
-    schedule: Mapping[str, Any] | None = None,
+    fixed_delay: timedelta | None = None,
 ) -> RunSpec:
-    """Read what the store keeps about a job or an ad-hoc run."""
+    """Read what the store keeps about a job or an ad-hoc run; schedules are read by their room."""
     options = options or NO_OPTIONS
     return RunSpec(
         handler=handler,
@@ -84,7 +84,7 @@ def spec_from_json(
         retry=retry_from_json(options.get("retry") or {}),
         timeout=_optional(options, "timeout_ms"),
         start_deadline=_optional(options, "start_deadline_ms"),
-        fixed_delay=_fixed_delay(schedule or {}),
+        fixed_delay=fixed_delay,
         options=options,
     )
 
@@ -102,9 +102,3 @@ def from_ms(milliseconds: int) -> timedelta:
 def _optional(options: Mapping[str, Any], name: str) -> timedelta | None:
     value = options.get(name)
     return None if value is None else from_ms(value)
-
-
-def _fixed_delay(schedule: Mapping[str, Any]) -> timedelta | None:
-    if schedule.get("mode") != "fixed_delay":
-        return None
-    return timedelta(seconds=schedule["every_seconds"])

@@ -2,7 +2,7 @@
 
 NOTIFY takes a lock that is global to the server until after its commit, so it has no place in a
 transaction that writes. The first hint leaves at once; what follows within the pause leaves
-together, one line for each (shard, queue, tenant) with the times at which something becomes visible:
+together, one line for each (shard, queue, tenant), with the times when something becomes visible:
 
     7:default:6b3f…:1767225600000,40,250        the first in ms since 1970, the others after it
 

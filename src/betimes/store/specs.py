@@ -3,10 +3,12 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from betimes.domain.ids import JobId, ShardId
 from betimes.domain.spec import RunSpec, spec_from_json
+from betimes.schedule.duration import read_duration
 from betimes.store.database import Database
 from betimes.store.pool import Lane
 from betimes.store.queries import load
@@ -36,7 +38,7 @@ class Specs:
                 payload=row["payload"],
                 target=_loads(row["target"]),
                 options=_loads(row["options"]),
-                schedule=_loads(row["schedule"]),
+                fixed_delay=fixed_delay(_loads(row["schedule"])),
             )
             for row in await self._rows("read_specs", shard, keys)
         }
@@ -63,8 +65,15 @@ def _from_definition(row: Mapping[str, Any]) -> RunSpec:
         payload=row["payload"],
         target=definition.get("target"),
         options=definition.get("options"),
-        schedule=definition.get("schedule"),
+        fixed_delay=fixed_delay(definition.get("schedule", {})),
     )
+
+
+def fixed_delay(schedule: Mapping[str, Any]) -> timedelta | None:
+    """The pause after the end of a run, of a schedule that counts from there."""
+    if schedule.get("mode") != "fixed_delay":
+        return None
+    return timedelta(microseconds=read_duration(schedule["every"]).elapsed())
 
 
 def _loads(text: str | None) -> Mapping[str, Any]:

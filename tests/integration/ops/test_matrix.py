@@ -5,6 +5,7 @@ lets everybody work on. What began is judged by the evidence of the worker.
 """
 
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -164,6 +165,18 @@ async def test_cancel(database: Database, clock: ManualClock, step: Step, runnin
     rows = await runs_of(database, case.job)
     assert {row["state"] for row in rows} <= {RunState.CANCELLED}
     assert not await fetch(database, "SELECT FROM betimes.parcels")
+
+
+@pytest.mark.parametrize("verb", [pause_job, cancel_job, delete_job])
+async def test_an_attempt_that_is_left_in_peace_may_succeed(
+    database: Database, clock: ManualClock, verb: Callable[..., Awaitable[object]]
+) -> None:
+    case = await reach(database, clock, Step.RUNNING)
+    await verb(case.desk, TENANT, case.job)
+    await case.line.finish()
+    assert case.line.told == []
+    (first, *_) = await runs_of(database, case.job)
+    assert (first["state"], first["reason"]) == (RunState.SUCCEEDED, None)
 
 
 @pytest.mark.parametrize("runs", list(RunsOf))

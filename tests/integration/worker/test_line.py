@@ -239,7 +239,7 @@ async def test_a_job_with_a_fixed_delay_gets_its_next_fire_from_the_end(
         database,
         "INSERT INTO betimes.jobs (shard, id, tenant_id, created_at, updated_at, handler, tzdata,"
         " schedule, target) VALUES ($1, $2, $3, $4, $4, 'sleep', 'x',"
-        """ '{"mode": "fixed_delay", "every_seconds": 60}', '{}') RETURNING id""",
+        """ '{"mode": "fixed_delay", "every": "PT1M"}', '{}') RETURNING id""",
         SHARD,
         job,
         TENANT,

@@ -41,7 +41,7 @@ def test_a_spec_reads_durations_in_milliseconds() -> None:
         handler="h",
         payload=b"{}",
         options={"timeout_ms": 1500, "start_deadline_ms": 60_000, "retry": {"max_attempts": 1}},
-        schedule={"type": "interval", "mode": "fixed_delay", "every_seconds": 90},
+        fixed_delay=timedelta(seconds=90),
     )
     assert spec.timeout == timedelta(seconds=1.5)
     assert spec.start_deadline == timedelta(minutes=1)
