@@ -138,6 +138,8 @@ class Application:
             raise Trouble(error.code, error.sentence, headers=challenge) from None
         if route.scope and route.scope not in caller.scopes:
             raise Forbidden(f"the key lacks the scope {route.scope}")
+        if caller.rejecting and route.load is Load.CREATE:
+            raise Forbidden("the tenant accepts nothing new", code="tenant_suspended")
         wanted = request.header(ADMIN_HEADER)
         return caller if wanted is None else await acting_for(self.service.desk, caller, wanted)
 

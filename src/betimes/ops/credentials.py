@@ -20,7 +20,7 @@ from betimes.store.keys import Credential, read_credential
 
 BELIEVED_FOR = timedelta(seconds=2)
 KNOWN_MAX = 10_000
-SUSPENDED = 2
+REJECTING, SUSPENDED = 1, 2
 NOBODY = bytes(DIGEST_BYTES)
 
 
@@ -110,6 +110,7 @@ def caller_of(credential: Credential) -> Caller:
         expires_at=key.expires_at,
         quotas=_numbers(credential.quotas),
         settings=dict(credential.settings),
+        rejecting=credential.tenant_state == REJECTING,
     )
 
 

@@ -15,6 +15,18 @@ from betimes.store import keys as rows
 from betimes.store.keys import ApiKey
 from betimes.store.pool import Connection
 
+__all__ = [
+    "ApiKey",
+    "Caller",
+    "KeyMaker",
+    "MadeKey",
+    "NewKey",
+    "change_key",
+    "get_key",
+    "list_keys",
+    "revoke_key",
+]
+
 NAME_LENGTH_MAX = 200
 BOUND_MAX = 100
 OVERLAP_MAX = timedelta(days=30)
@@ -36,6 +48,8 @@ class Caller:
     expires_at: datetime | None
     quotas: "dict[str, int]"
     settings: "dict[str, object]"
+    rejecting: bool = False
+    """Whether its tenant accepts nothing new."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

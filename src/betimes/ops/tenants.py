@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +14,20 @@ from betimes.schedule import zone
 from betimes.store import tenants as rows
 from betimes.store.pool import Connection
 from betimes.store.tenants import Tenant, TenantState
+
+__all__ = [
+    "QUOTAS",
+    "Tenant",
+    "acting_for",
+    "change_tenant",
+    "check_tenant",
+    "create_tenant",
+    "get_tenant",
+    "list_tenants",
+    "new_tenant",
+    "resumed",
+    "suspended",
+]
 
 ADMIN = "ak"
 QUOTAS = (
@@ -148,11 +161,6 @@ def suspended(tenant: Tenant, *, reason: str, stop_all: bool) -> Tenant:
 def resumed(tenant: Tenant) -> Tenant:
     """The tenant, open again."""
     return replace(tenant, state=TenantState.ACTIVE, state_reason=None)
-
-
-def created_before(tenant: Tenant, instant: datetime) -> bool:
-    """Whether it existed then."""
-    return tenant.created_at < instant
 
 
 def _identity(wanted: str) -> UUID | None:
