@@ -116,7 +116,7 @@ class Application:
                 call = await self._call(route, found, request, receive, caller)
                 reply = await route.handler(call)
         finally:
-            admission.leave()
+            admission.leave(route)
         reply.headers = {**told, **reply.headers}
         return reply
 

@@ -72,11 +72,11 @@ class Admission:
                 "there is no room for this at the moment; ask again",
                 headers={"Retry-After": "1"},
             )
-        self.busy += 1
+        self.busy += not route.waits
 
-    def leave(self) -> None:
+    def leave(self, route: Route) -> None:
         """End a request."""
-        self.busy -= 1
+        self.busy -= not route.waits
 
     def charge(self, caller: Caller, route: Route, *, cost: float = 1.0) -> dict[str, str]:
         """Take the cost of a request; returns the headers that tell what is left."""

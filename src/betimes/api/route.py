@@ -76,7 +76,8 @@ class Route:
     problems: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     seconds: float = 30.0
-    admin: bool = False
+    waits: bool = False
+    """Whether it may wait for long, and therefore does not count as busy."""
 
     @property
     def tag(self) -> str:

@@ -8,12 +8,14 @@ from betimes.api.routes import (
     jobs,
     jobs_control,
     keys,
+    leases,
     meta,
     runs,
     runs_control,
     schedules,
     tenants,
     trail,
+    workers,
 )
 
 ROUTES: tuple[Route, ...] = (
@@ -27,6 +29,8 @@ ROUTES: tuple[Route, ...] = (
     *runs.ROUTES,
     *runs_control.ROUTES,
     *dead_letters.ROUTES,
+    *workers.ROUTES,
+    *leases.ROUTES,
     *trail.ROUTES,
     *cluster.ROUTES,
 )

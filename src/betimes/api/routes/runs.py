@@ -303,6 +303,7 @@ ROUTES = (
         answers={200: wire.Run},
         problems=("not_found", "invalid_parameter"),
         seconds=60.0,
+        waits=True,
     ),
     Route(
         method="GET",

@@ -270,6 +270,7 @@ ROUTES = (
         answers={200: str},
         answer_media="text/event-stream",
         policy=Policy.STREAM,
+        waits=True,
         load=Load.READ,
     ),
 )
