@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-BENCH ?=
+BENCH ?= all
 ARGS ?=
 
 .PHONY: help setup dev test check fmt bench bench-time chaos docs ci clean lock schema test-pg15 mutation fuzz
@@ -54,14 +54,14 @@ fmt: $(VENV)/.dev ## Format the code and apply safe fixes
 schema: $(VENV)/.dev ## Write src/betimes/store/schema.sql from the migrations
 	@$(BIN)/python scripts/dump_schema.py
 
-bench: $(VENV)/.dev ## Measure (one part: make bench BENCH=name)
+bench: $(VENV)/.dev ## Measure everything (one part: make bench BENCH=name ARGS=--quick)
 	@$(BIN)/python -m bench $(BENCH) $(ARGS)
 
 bench-time: $(VENV)/.dev ## Measure the time mathematics beside croniter, cronsim and APScheduler
 	@$(BIN)/python -m bench time $(ARGS)
 
 chaos: $(VENV)/.dev ## Kill, freeze and cut real processes, then check that nothing was lost
-	@$(BIN)/python -m pytest -q -m chaos $(ARGS)
+	@$(BIN)/python -m pytest -q -s -m chaos $(ARGS)
 
 fuzz: $(VENV)/.dev ## Fuzz the whole API from its own document (long: make fuzz ARGS="--max-time 600")
 	@$(BIN)/python tests/fuzz/run.py $(ARGS)

@@ -1,23 +1,32 @@
-"""Find the part of that name and run it."""
+"""Find the part of that name and run it, or all of them one after the other."""
 
 import importlib
 import sys
 from pathlib import Path
 
+ALL = "all"
+
 
 def main(arguments: list[str]) -> int:
-    """Run one part, or list them all."""
+    """Run one part, every part with the name `all`, or list them."""
     parts = sorted(
         file.stem for file in Path(__file__).parent.glob("*.py") if not file.stem.startswith("_")
     )
     if not arguments:
-        print("parts:", *parts)
+        print("parts:", ALL, *parts)
         return 0
     name, *rest = arguments
+    if name == ALL:
+        return max(run(part, rest) for part in parts)
     if name not in parts:
-        print(f"expected a part out of {', '.join(parts)}, got {name!r}", file=sys.stderr)
+        print(f"expected a part out of {', '.join([ALL, *parts])}, got {name!r}", file=sys.stderr)
         return 2
-    result: int = importlib.import_module(f"bench.{name}").main(rest)
+    return run(name, rest)
+
+
+def run(part: str, arguments: list[str]) -> int:
+    """One part; its exit code."""
+    result: int = importlib.import_module(f"bench.{part}").main(arguments)
     return result
 
 

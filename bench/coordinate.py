@@ -104,6 +104,7 @@ async def one_world(
         await coordinator.publisher.tick()
         await timed(report, "publish", settings, publish, raw=raw)
         await coordinator.elector.hand_over()
+        await nodes.leave(database, coordinator.node)
     finally:
         await database.close()
 

@@ -54,8 +54,9 @@ def main(arguments: list[str]) -> int:
     options = argparse.ArgumentParser(prog="bench create", description=__doc__)
     options.add_argument("--seconds", type=float, default=5.0, help="how long each part lasts")
     options.add_argument("--batch", type=int, default=500, help="runs per transaction")
+    options.add_argument("--quick", action="store_true", help="a moment only")
     chosen = options.parse_args(arguments)
-    uvloop.run(measure(chosen.seconds, chosen.batch))
+    uvloop.run(measure(0.2 if chosen.quick else chosen.seconds, chosen.batch))
     return 0
 
 

@@ -35,6 +35,7 @@ from betimes.store.database import Database
 from betimes.store.migrate import migrate
 from betimes.store.partitions import Partitions
 from betimes.store.pool import Lane
+from betimes.store.workers import WorkerCard
 from betimes.telemetry import Telemetry
 from betimes.worker import Chance, Worker, WorkerSignals
 from betimes.worker.builtin import builtin_handlers
@@ -61,7 +62,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--slots", type=int, default=2048)
     parser.add_argument("--shards", type=int, default=64)
     parser.add_argument("--profile", default=None, help="file for a profile by cProfile")
-    return run_to_end(measure(parser.parse_args(arguments)))
+    parser.add_argument("--quick", action="store_true", help="one small round")
+    options = parser.parse_args(arguments)
+    if options.quick:
+        options.runs, options.rounds = min(options.runs, 1_000), 1
+    return run_to_end(measure(options))
 
 
 async def measure(options: argparse.Namespace) -> int:
@@ -124,7 +129,15 @@ async def drain(
 
     (identifier,) = random_ids(to_ms(clock.now()), 0, dice.entropy(8))
     worker = Worker(
-        worker=WorkerId(identifier),
+        card=WorkerCard(
+            id=WorkerId(identifier),
+            node=None,
+            name="bench",
+            version="0",
+            queues=("*",),
+            handlers=(),
+            slots=1,
+        ),
         database=database,
         open_database=opener(server),
         handlers=builtin_handlers(clock),

@@ -125,18 +125,7 @@ async def one_load(
     server: EmbeddedPostgres, report: Report, load: Load, *, raw: int
 ) -> dict[str, float]:
     """Fill, let it run, count."""
-    await empty(server)
-    start = _start_of(load)
-    jobs = interval_jobs(
-        load.schedules,
-        period=timedelta(seconds=load.period),
-        start=start,
-        phases=load.phases,
-        shards=load.shards,
-        tzdata=TZDATA,
-    )
-    await copy_jobs(server, jobs, count=load.schedules)
-    first = start.timestamp() + load.period
+    first = await fill(server, load)
     last = first + load.seconds
     report.progress(f"{load.rate:,.0f} fires/s expected in {first - time():.0f} s")
     with tempfile.TemporaryDirectory(prefix="betimes-notes-") as folder:
@@ -155,6 +144,22 @@ async def one_load(
     }
     report.tell(f"{load.rate:,.0f} fires/s", load.settings(), **found)
     return found
+
+
+async def fill(server: EmbeddedPostgres, load: Load) -> float:
+    """Put the schedules of a load into an empty database; when its first window may begin."""
+    await empty(server)
+    start = _start_of(load)
+    jobs = interval_jobs(
+        load.schedules,
+        period=timedelta(seconds=load.period),
+        start=start,
+        phases=load.phases,
+        shards=load.shards,
+        tzdata=TZDATA,
+    )
+    await copy_jobs(server, jobs, count=load.schedules)
+    return start.timestamp() + load.period
 
 
 async def _run(server: EmbeddedPostgres, load: Load, first: float, last: float) -> dict[str, float]:

@@ -100,7 +100,10 @@ def main(arguments: list[str]) -> int:
     options.add_argument("--starts", type=int, default=40, help="start times for each expression")
     options.add_argument("--schedules", type=int, default=100_000)
     options.add_argument("--specs", type=int, default=1_000)
+    options.add_argument("--quick", action="store_true", help="one small round")
     chosen = options.parse_args(arguments)
+    if chosen.quick:
+        chosen.rounds, chosen.starts, chosen.schedules, chosen.specs = 1, 2, 50, 5
     print(
         f"tzdata {tzdata_release()}, {len(EXPRESSIONS)} expressions x {len(ZONES)} zones x "
         f"{chosen.starts} start times, {chosen.rounds} rounds",

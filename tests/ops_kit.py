@@ -1,10 +1,12 @@
 """What tests of the verbs share: a desk, hints that are kept, plain timetables."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID
 
 import asyncpg
@@ -108,3 +110,24 @@ async def add_tenant(database: Database, tenant: TenantId = OTHER) -> None:
         await connection.execute(
             "INSERT INTO betimes.tenants (id, slug, name) VALUES ($1, 'other', 'Other')", tenant
         )
+
+
+@contextmanager
+def lost_reply(clock: ManualClock) -> Iterator[None]:
+    """The next commit happens, but its reply gets lost; a second passes before it is repeated."""
+    real, lost = asyncpg.transaction.Transaction.commit, iter([True])
+
+    async def commit(self: asyncpg.transaction.Transaction) -> None:
+        await real(self)
+        if next(lost, False):
+            clock.advance(1)
+            raise asyncpg.ConnectionDoesNotExistError
+
+    async def no_wait(_: float) -> None:
+        return
+
+    with (
+        patch.object(asyncpg.transaction.Transaction, "commit", commit),
+        patch.object(clock, "sleep", new=no_wait),
+    ):
+        yield

@@ -49,6 +49,15 @@ async def copy_rate(server: EmbeddedPostgres, *, rows: int, shards: int) -> int:
     return round(rows // RAW_BATCH * RAW_BATCH / seconds)
 
 
+async def copy_runs(server: EmbeddedPostgres, rows: Iterator[Row]) -> None:
+    """Bring runs in, many to a transaction."""
+    async with as_owner(server) as connection:
+        while chunk := list(islice(rows, CHUNK)):
+            await connection.copy_records_to_table(
+                "runs", schema_name="betimes", columns=RUN_COLUMNS, records=chunk
+            )
+
+
 async def copy_jobs(server: EmbeddedPostgres, rows: Iterator[Row], *, count: int) -> float:
     """Bring jobs in, many to a transaction; the seconds it took, making the rows included."""
     bar, done, began = Bar(count, "schedules"), 0, perf_counter()

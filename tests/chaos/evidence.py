@@ -53,7 +53,11 @@ class Snapshots:
                 rows = await self._stage.fetch(SNAPSHOT)
             except Exception:  # noqa: BLE001, S112 -- the database is away: nothing to be seen
                 continue
-            self.plans += [self._plan(row) for row in rows if row["latest"] is not None]
+            self.plans += [
+                self._plan(row)
+                for row in rows
+                if row["latest"] is not None and row["next_fire_at"] is not None
+            ]
 
     def _plan(self, row: Any) -> PlanFact:
         following = row["next_fire_at"].timestamp()
@@ -86,11 +90,14 @@ async def collect(
         acknowledged=set(client.acknowledged),
         unknown=set(client.unknown),
         plans=plans,
+        cancelled=dict(client.cancelled),
+        paused=list(client.paused),
         faults=list(stage.faults),
     )
+    # The nodes go on working: effects are read before the intents that must precede them.
+    _witnessed(stage, history)
     await _final(stage, client, history, until)
     await _commits(stage, history)
-    _witnessed(stage, history)
     _refusals(stage, history)
     return history
 

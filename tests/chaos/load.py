@@ -4,18 +4,21 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from uuid import UUID
 
 from betimes.config.settings import DatabaseSettings
-from betimes.domain.errors import Unavailable
-from betimes.domain.ids import TenantId
+from betimes.domain.errors import Conflict, NotFound, Unavailable
+from betimes.domain.ids import JobId, RunId, TenantId
 from betimes.domain.job import Definition
 from betimes.domain.run import NewRun
 from betimes.ops.create import NewJob, create_job
 from betimes.ops.desk import Desk
 from betimes.ops.enqueue import Order
+from betimes.ops.pause import pause_job, resume_job
+from betimes.ops.runs import cancel_run
 from betimes.schedule import parse
 from betimes.store.database import Database
 from betimes.store.hints import NoHints
@@ -43,6 +46,8 @@ class Client:
     acknowledged: set[UUID] = field(default_factory=set)
     unknown: set[UUID] = field(default_factory=set)
     poison: set[UUID] = field(default_factory=set)
+    cancelled: dict[UUID, float] = field(default_factory=dict)
+    paused: list[tuple[UUID, float, float]] = field(default_factory=list)
     refused: int = 0
 
     async def create_jobs(self, *periods: int) -> None:
@@ -97,6 +102,38 @@ class Client:
         while time.monotonic() < until:
             await self.enqueue(kinds)
             await asyncio.sleep(0.5)
+
+    async def keep_meddling(self) -> None:
+        """Cancel runs that wait and runs under way; pause the first job for a while, again."""
+        job = JobId(next(iter(self.every)))
+        while True:
+            waits = NewRun(handler="witness", delay=timedelta(seconds=2), options=PATIENT)
+            under_way = NewRun(handler="witness", payload=b"2.5", options=PATIENT)
+            runs = await self.enqueue([waits, under_way])
+            await asyncio.sleep(1.0)
+            with suppress(Unavailable, Conflict, NotFound):
+                for run in runs:
+                    await cancel_run(self.desk, TENANT, RunId(run))
+                    self.cancelled[run] = time.time()
+            with suppress(Unavailable):
+                await pause_job(self.desk, TENANT, job)
+                acknowledged_at = time.time()
+                await asyncio.sleep(3.0)
+                resumed_at = time.time()
+                self.paused.append((job, acknowledged_at, resumed_at))
+            await self.resume()
+            await asyncio.sleep(2.0)
+
+    async def resume(self) -> None:
+        """Let the first job go on, whatever it takes."""
+        job = JobId(next(iter(self.every)))
+        for _ in range(100):
+            try:
+                await resume_job(self.desk, TENANT, job)
+            except Unavailable:
+                await asyncio.sleep(0.3)
+            else:
+                return
 
 
 @asynccontextmanager

@@ -18,22 +18,27 @@ LATENESS_SECONDS = 2 * TTL + 6.0
 Plot = Callable[[Stage, Nemesis, Client], Awaitable[None]]
 
 
-async def play(stage: Stage, plot: Plot, *, periods: tuple[int, ...]) -> History:
+async def play(
+    stage: Stage, plot: Plot, *, periods: tuple[int, ...], lateness: float = LATENESS_SECONDS
+) -> History:
     """Run a plot under load, let everything heal and end, collect what was recorded."""
     async with a_client(stage) as client:
         await client.create_jobs(*periods)
         watching = Snapshots(stage, client)
         async with asyncio.TaskGroup() as group:
             asking = group.create_task(client.keep_asking(600))
+            meddling = group.create_task(client.keep_meddling())
             looking = group.create_task(watching.run())
             await plot(stage, Nemesis(stage), client)
             await stage.until_balanced()
             await asyncio.sleep(2)
             asking.cancel()
+            meddling.cancel()
+            await client.resume()
             until = time.time()
             await until_quiet(stage, until)
             looking.cancel()
-        bounds = Bounds(lateness=LATENESS_SECONDS, takeover=TAKEOVER_SECONDS, until=until)
+        bounds = Bounds(lateness=lateness, takeover=TAKEOVER_SECONDS, until=until)
         return await collect(stage, client, watching.plans, until=until, bounds=bounds)
 
 
@@ -46,6 +51,10 @@ def assert_kept(stage: Stage, history: History, *, unknown: frozenset[str]) -> d
     report = f"faults {counts}\nruns {len(history.runs)}, starts {len(history.starts)}\n"
     report += table(findings)
     sys.stderr.write("\n" + report + "\n")
+    repaired = [event for event in stage.events() if event.get("event") == "run.unpublished"]
+    assert not repaired, f"a run fell between and was swept up: {repaired}"
+    crashed = [event for event in stage.events() if event.get("duty") == "role"]
+    assert not crashed, f"a role crashed: {crashed}"
     failed = [one.promise for one in findings.values() if one.verdict is Verdict.FAIL]
     assert not failed, f"{report}\n{stage.said()}"
     silent = {one.promise for one in findings.values() if one.verdict is Verdict.UNKNOWN}

@@ -36,6 +36,7 @@ QUICK = {
     "worker.lease_ttl": "3s",
     "worker.heartbeat_every": "500ms",
     "worker.slots": "20",
+    "coordinator.sweep_every": "5s",
     "janitor.reap_every": "500ms",
     "server.presence_every": "500ms",
     "server.drain_timeout": "10s",

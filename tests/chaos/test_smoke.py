@@ -22,4 +22,4 @@ async def test_a_killed_owner_a_frozen_worker_and_lost_replies(place: Place) -> 
 
     async with a_stage(place) as stage:
         history = await play(stage, plot, periods=(1, 2, 3))
-        assert_kept(stage, history, unknown=frozenset({"I17", "I19"}))
+        assert_kept(stage, history, unknown=frozenset({"I17"}))

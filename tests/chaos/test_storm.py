@@ -17,8 +17,10 @@ from embedded_kit import Place
 
 pytestmark = [pytest.mark.db, pytest.mark.chaos, pytest.mark.timeout(600)]
 RECOVERED_SECONDS = 3.0
-CONNECTIONS_PER_SECOND_MAX = 12.0
+CONNECTIONS_PER_SECOND_MAX = 8.0
 """Of one process while the database is away."""
+NEIGHBOURS_SECONDS = 45.0
+"""Who shares a parcel with poison waits for two leases to run out, and then for an empty worker."""
 PERIODS = (1, 1, 1, 2, 2, 2, 3, 3, 3)
 
 
@@ -46,7 +48,7 @@ async def test_processes_die_freeze_are_cut_and_lose_replies(stage: Stage) -> No
             await stage.until_balanced()
 
     history = await play(stage, plot, periods=PERIODS)
-    assert_kept(stage, history, unknown=frozenset({"I17", "I19"}))
+    assert_kept(stage, history, unknown=frozenset({"I17"}))
 
 
 async def test_processes_drain_under_load(stage: Stage) -> None:
@@ -60,7 +62,7 @@ async def test_processes_drain_under_load(stage: Stage) -> None:
 
     history = await play(stage, plot, periods=PERIODS)
     sys.stderr.write(f"\ndrained within {took}\n")
-    assert_kept(stage, history, unknown=frozenset({"I10", "I11", "I12", "I17", "I19"}))
+    assert_kept(stage, history, unknown=frozenset({"I10", "I11", "I12", "I17"}))
     gaps = handovers(stage, history)
     sys.stderr.write(f"\nshards without an owner for {gaps} s\n")
     assert max(gaps.values()) < 2.0, gaps
@@ -105,7 +107,7 @@ async def test_postgresql_is_restarted_crashes_and_goes_away(stage: Stage) -> No
 
     history = await play(stage, plot, periods=PERIODS)
     sys.stderr.write(f"\nrecovered {recovered}\nconnections per second of outage {attempts}\n")
-    assert_kept(stage, history, unknown=frozenset({"I10", "I11", "I12", "I17", "I19"}))
+    assert_kept(stage, history, unknown=frozenset({"I10", "I11", "I12", "I17"}))
     assert max(max(one.values()) for one in recovered) <= RECOVERED_SECONDS, recovered
     assert max(attempts.values()) <= CONNECTIONS_PER_SECOND_MAX, attempts
     assert not any(node.deaths for node in stage.nodes.values()), "a process did not survive"
@@ -147,8 +149,9 @@ async def test_poison_is_contained(stage: Stage) -> None:
                 return
             await asyncio.sleep(0.5)
 
-    history = await play(stage, plot, periods=(1, 2, 3))
-    assert_kept(stage, history, unknown=frozenset({"I10", "I11", "I12", "I19"}))
+    history = await play(stage, plot, periods=(1, 2, 3), lateness=NEIGHBOURS_SECONDS)
+    assert_kept(stage, history, unknown=frozenset({"I10", "I11", "I12"}))
+    sys.stderr.write(f"\nlatest start beside poison {lags_of(history)[-1]:.1f} s\n")
 
 
 async def test_without_any_notification_everything_happens_a_poll_later(stage: Stage) -> None:
@@ -158,7 +161,7 @@ async def test_without_any_notification_everything_happens_a_poll_later(stage: S
         await asyncio.sleep(20)
 
     history = await play(stage, plot, periods=PERIODS)
-    assert_kept(stage, history, unknown=frozenset({"I10", "I11", "I12", "I17", "I19"}))
+    assert_kept(stage, history, unknown=frozenset({"I10", "I11", "I12", "I17"}))
     lags = lags_of(history)
     sys.stderr.write(
         f"\nlag p50 {lags[len(lags) // 2]:.3f} p99 {lags[len(lags) * 99 // 100]:.3f}\n"

@@ -167,7 +167,7 @@ def test_a_database_that_comes_back_is_used_again(home: Path) -> None:
         dev.until("presence.changed")
         os.kill(postmaster_of(home), signal.SIGKILL)
         dev.until("outage.began")
-        dev.until("presence.changed")
+        dev.until('"event":"outage.ended","duty":"presence"')
         dev.popen.send_signal(signal.SIGTERM)
         assert dev.end() == 0, dev.said
 

@@ -104,6 +104,8 @@ def make_telemetry(settings: Settings, *, clock: Clock, stream: TextIO) -> Telem
     )
     telemetry = Telemetry(clock=clock, handlers=[log])
     logging.basicConfig(handlers=[StandardBridge(telemetry=telemetry)], force=True)
+    # It tells every try while the server is away, with a traceback; our duties tell it once.
+    logging.getLogger("asyncpg.pool").setLevel(logging.ERROR)
     return telemetry
 
 

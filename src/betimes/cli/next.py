@@ -35,7 +35,7 @@ def _options(command: Any) -> Any:
 @click.option(
     "-n",
     "count",
-    default=5,
+    default=10,
     show_default=True,
     type=click.IntRange(1, COUNT_MAX),
     help="How many fires.",

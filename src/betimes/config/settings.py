@@ -285,7 +285,10 @@ class CoordinatorSettings:
 class WorkerSettings:
     """Leasing parcels, executing runs, reporting outcomes."""
 
-    slots: Annotated[int, Rule("Runs executed at the same time.", least=1, most=100_000)] = 100
+    slots: Annotated[
+        int,
+        Rule("Runs executed at the same time; a parcel holds up to 256.", least=1, most=100_000),
+    ] = 256
     threads: Annotated[
         int, Rule("Threads for handlers that are plain functions.", least=1, most=1_000)
     ] = 32

@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from betimes.domain.ids import occurrence, to_us
+from betimes.domain.ids import RunId, occurrences, to_us
 from betimes.schedule import Schedule, ScheduleCache, plan_catchup
-from betimes.store.plan import DroppedFires, DueJob, PlannedRun, Step
+from betimes.store.plan import DroppedFires, DueJob, Step
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -25,7 +25,8 @@ LATE_AFTER = timedelta(seconds=10)
 class Window:
     """The fires of one specification from one instant on, through the horizon."""
 
-    fires: Sequence[tuple[int, datetime]]
+    fires_us: Sequence[int]
+    fires: Sequence[datetime]
     next_fire_at: datetime | None
     dropped: Sequence[DroppedFires]
 
@@ -44,10 +45,13 @@ class Pass:
         seed = str(job.id)
         schedule = self._schedules.get(job.schedule, seed)
         window = self._window(job, schedule)
+        ids, dues = planned(job, schedule, window, seed)
         return Step(
             job=job,
             next_fire_at=window.next_fire_at,
-            runs=[planned(job, schedule, us, at, seed) for us, at in window.fires],
+            ids=ids,
+            fires=window.fires,
+            dues=dues,
             dropped=window.dropped,
             completed=window.next_fire_at is None and not schedule.is_fixed_delay,
         )
@@ -55,7 +59,7 @@ class Pass:
     def _window(self, job: DueJob, schedule: Schedule) -> Window:
         if schedule.is_fixed_delay:
             # Its one fire is the one it waits for; the next follows the end of that run.
-            return Window([(to_us(job.next_fire_at), job.next_fire_at)], None, ())
+            return Window([to_us(job.next_fire_at)], [job.next_fire_at], None, ())
         if schedule.is_seeded:
             return self._compute(job, schedule)
         key = (job.schedule, job.next_fire_at)
@@ -77,8 +81,10 @@ class Pass:
             until_us = ahead[-1]
         dropped += denied(schedule, before_us, until_us)
         following = schedule.next_instant(until_us)
+        every = [*fires, *ahead]
         return Window(
-            [(us, instant(us)) for us in (*fires, *ahead)],
+            every,
+            [instant(us) for us in every],
             None if following is None else instant(following),
             dropped,
         )
@@ -94,12 +100,14 @@ class Pass:
 
 
 def planned(
-    job: DueJob, schedule: Schedule, fire_us: int, fire_at: datetime, seed: str
-) -> PlannedRun:
-    """The run of one fire; its id is a function of the job and the fire."""
-    due_us = schedule.effective(fire_us, seed)
-    due_at = fire_at if due_us == fire_us else instant(due_us)
-    return PlannedRun(occurrence(job.id, fire_us, due_us // 1_000), fire_at, due_at)
+    job: DueJob, schedule: Schedule, window: Window, seed: str
+) -> tuple[list[RunId], Sequence[datetime]]:
+    """The runs of one window: their ids, functions of the job and the fire, and their due times."""
+    if not schedule.moves_starts:
+        return occurrences(job.id, [(us, us // 1_000) for us in window.fires_us]), window.fires
+    due_us = [schedule.effective(us, seed) for us in window.fires_us]
+    pairs = zip(window.fires_us, (us // 1_000 for us in due_us), strict=True)
+    return occurrences(job.id, pairs), [instant(us) for us in due_us]
 
 
 def denied(schedule: Schedule, after_us: int, until_us: int) -> list[DroppedFires]:

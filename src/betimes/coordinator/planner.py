@@ -118,7 +118,7 @@ class Planner:
                 broken.append((job, error.sentence))
                 continue
             steps.append(step)
-            size += len(step.runs)
+            size += len(step.ids)
             if size >= RUNS_PER_TRANSACTION:
                 runs += await self._commit(held, steps)
                 steps, size = [], 0

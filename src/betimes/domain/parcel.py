@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import IntEnum, unique
+from typing import NamedTuple
 
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, to_ms
 
@@ -36,9 +37,8 @@ class Lane(IntEnum):
     CATCH_UP = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A run that needs a parcel."""
+class Waiting(NamedTuple):
+    """A run that needs a parcel; a tuple because there are very many of them."""
 
     id: RunId
     tenant: TenantId

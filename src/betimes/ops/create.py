@@ -133,9 +133,9 @@ class Creation:
     ) -> list[Parcel]:
         jobs = [self.jobs[place] for place in places]
         made = await insert_jobs(connection, jobs)
-        for job in jobs:
-            if job.id not in made:
-                await self._recognise(connection, job)
+        for place in places:
+            if self.jobs[place].id not in made:
+                self.jobs[place] = await self._recognise(connection, self.jobs[place])
         runs = [
             run
             for place in places
@@ -154,13 +154,15 @@ class Creation:
             connection, jobs[0].shard, [run for run in runs if run.id in inserted]
         )
 
-    async def _recognise(self, connection: Connection, job: Job) -> None:
+    async def _recognise(self, connection: Connection, job: Job) -> Job:
         """Our own commit whose reply was lost is fine; a name that somebody else has is not."""
-        if await read_job(connection, job.id) is None:
+        stored = await read_job(connection, job.id)
+        if stored is None:
             raise AlreadyExists(
                 f"a job with the name {job.name!r} exists already in the group {job.group!r}",
                 pointer="/name",
             )
+        return stored
 
     def _prepare(self, now: datetime) -> None:
         """Ids and timetables, the first time; an id carries its creation and must not change."""

@@ -1,12 +1,12 @@
 """Dead letters: looking at them, redriving one or many at a rate, discarding, noting."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
 from betimes.domain.errors import IllegalTransition, NotFound, TooLarge
-from betimes.domain.ids import RunId, TenantId, shard_of, to_text
+from betimes.domain.ids import RunId, ShardId, TenantId, shard_of, to_text
 from betimes.domain.parcel import Parcel
 from betimes.domain.run import spread
 from betimes.ops.checks import check_payload, check_queue, check_rate, check_reason
@@ -108,37 +108,67 @@ async def redrive(
             f"expected at most {REDRIVE_MAX} dead letters at once, got {len(runs)}",
             code="batch_too_large",
         )
-    tails = desk.entropy(len(runs) * TAIL_BYTES)
+    drive = Redrive(
+        tenant=tenant,
+        runs=runs,
+        tails=desk.entropy(len(runs) * TAIL_BYTES),
+        rate_per_second=rate_per_second,
+        reset_attempts=reset_attempts,
+        queue=queue,
+        payload=payload,
+    )
 
-    async def work(connection: Connection) -> tuple[list[RunId], list[Parcel]]:
-        now = await desk.now(connection)
-        times = dict(zip(runs, spread(len(runs), now, rate_per_second), strict=True))
-        parcels: list[Parcel] = []
-        for shard in sorted({shard_of(run) for run in runs}):
-            mine = [run for run in runs if shard_of(run) == shard]
-            opened = await resolve(connection, shard, mine, state=LetterState.REDRIVEN, now=now)
-            chosen = [run for run in mine if run in opened]
-            places = [runs.index(run) for run in chosen]
-            parcels += await revive_runs(
-                connection,
-                tenant,
-                chosen,
-                visible=[times[run] for run in chosen],
-                tails=b"".join(
-                    tails[place * TAIL_BYTES : (place + 1) * TAIL_BYTES] for place in places
-                ),
-                reason=REDRIVEN,
-                reset_attempts=reset_attempts,
-                queue=queue,
-                payload=payload,
-            )
-        revived = {run for parcel in parcels for run in parcel.runs}
-        return [run for run in runs if run in revived], parcels
+    async def work(connection: Connection) -> list[Parcel]:
+        return await drive.apply(connection, await desk.now(connection))
 
-    done, parcels = await desk.transact(work, tenant=tenant)
+    parcels = await desk.transact(work, tenant=tenant)
     for parcel in parcels:
         desk.hints.hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
-    return done
+    revived = {run for parcel in parcels for run in parcel.runs}
+    return [run for run in runs if run in revived]
+
+
+@dataclass(slots=True, kw_only=True)
+class Redrive:
+    """Letters on their way back into the queue; eight bytes of `tails` for each."""
+
+    tenant: TenantId
+    runs: Sequence[RunId]
+    tails: bytes
+    rate_per_second: float | None
+    reset_attempts: bool
+    queue: str | None
+    payload: bytes | None
+    before: list[Parcel] = field(default_factory=list)
+
+    async def apply(self, connection: Connection, now: datetime) -> list[Parcel]:
+        """Close the letters that are open and revive their runs, shard by shard."""
+        times = list(spread(len(self.runs), now, self.rate_per_second))
+        by_shard: dict[ShardId, list[int]] = {}
+        for place, run in enumerate(self.runs):
+            by_shard.setdefault(shard_of(run), []).append(place)
+        parcels: list[Parcel] = []
+        for shard, places in sorted(by_shard.items()):
+            mine = [self.runs[place] for place in places]
+            opened = await resolve(connection, shard, mine, state=LetterState.REDRIVEN, now=now)
+            chosen = [place for place in places if self.runs[place] in opened]
+            parcels += await revive_runs(
+                connection,
+                self.tenant,
+                [self.runs[place] for place in chosen],
+                visible=[times[place] for place in chosen],
+                tails=b"".join(self._tail(place) for place in chosen),
+                reason=REDRIVEN,
+                reset_attempts=self.reset_attempts,
+                queue=self.queue,
+                payload=self.payload,
+            )
+        # Nothing open any more: our own commit, whose reply was lost.
+        self.before = parcels or self.before
+        return self.before
+
+    def _tail(self, place: int) -> bytes:
+        return self.tails[place * TAIL_BYTES : (place + 1) * TAIL_BYTES]
 
 
 async def redrive_one(
@@ -191,17 +221,20 @@ async def discard(
     if reason is not None:
         check_reason(reason)
 
-    async def work(connection: Connection) -> set[RunId]:
+    closed: set[RunId] = set()
+
+    async def work(connection: Connection) -> None:
         now = await desk.now(connection)
-        closed: set[RunId] = set()
         for shard in sorted({shard_of(run) for run in runs}):
             mine = [run for run in runs if shard_of(run) == shard]
-            closed |= await resolve(
-                connection, shard, mine, state=LetterState.DISCARDED, now=now, note=reason
+            closed.update(
+                await resolve(
+                    connection, shard, mine, state=LetterState.DISCARDED, now=now, note=reason
+                )
             )
-        return closed
 
-    closed = await desk.transact(work, tenant=tenant)
+    # Kept over repetitions: what an own commit with a lost reply has closed is not open any more.
+    await desk.transact(work, tenant=tenant)
     return [run for run in runs if run in closed]
 
 

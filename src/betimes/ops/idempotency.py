@@ -6,7 +6,7 @@ it guards. Things without a name of their own belong into that shard, too: `shar
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Generic, TypeVar
 
@@ -68,6 +68,17 @@ def shard_of_idempotency(desk: Desk, tenant: TenantId, key: str) -> ShardId:
     return shard_of_key(desk.shards, str(tenant), key)
 
 
+def _claim(desk: Desk, tenant: TenantId, key: IdempotencyKey, now: datetime) -> Claim:
+    return Claim(
+        shard=shard_of_idempotency(desk, tenant, key.key),
+        tenant=tenant,
+        key=key.key,
+        fingerprint=key.fingerprint,
+        now=now,
+        expires_at=now + key.keep_for,
+    )
+
+
 async def once(
     desk: Desk,
     tenant: TenantId,
@@ -88,15 +99,7 @@ async def once(
     hints = LaterHints()
 
     async def guarded(connection: Connection) -> Once[T]:
-        now = await desk.now(connection)
-        claim = Claim(
-            shard=shard_of_idempotency(desk, tenant, key.key),
-            tenant=tenant,
-            key=key.key,
-            fingerprint=key.fingerprint,
-            now=now,
-            expires_at=now + key.keep_for,
-        )
+        claim = _claim(desk, tenant, key, await desk.now(connection))
         before = await claim_key(connection, claim)
         if before is None:
             hints.clear()

@@ -27,27 +27,51 @@ SKIP_MAX = 100
 LOOK_MAX = 1_000
 
 
-async def run_now(
-    desk: Desk,
-    tenant: TenantId,
-    job: JobId,
-    *,
-    payload: bytes | None = None,
-    priority: int | None = None,
-    at: datetime | None = None,
-    scheduled_for: datetime | None = None,
-) -> RunId:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What somebody wants to be different about a run by hand."""
+
+    payload: bytes | None = None
+    priority: int | None = None
+    at: datetime | None = None
+    scheduled_for: datetime | None = None
+
+    def check(self) -> None:
+        """Refuse what makes no sense."""
+        check_payload(self.payload)
+        if self.priority is not None:
+            check_priority(self.priority)
+        for instant, pointer in ((self.at, "/at"), (self.scheduled_for, "/scheduled_for")):
+            if instant is not None:
+                check_instant(instant, pointer=pointer)
+
+    def run(self, job: Job, run: RunId, *, due_at: datetime, near: datetime) -> Run:
+        """The run of a job that this asks for."""
+        chosen = job.definition.priority if self.priority is None else self.priority
+        return new_run(
+            run=run,
+            tenant=job.tenant,
+            job=job.id,
+            revision=job.revision,
+            trigger=Trigger.MANUAL,
+            state=RunState.QUEUED if due_at <= near else RunState.SCHEDULED,
+            due_at=due_at,
+            fire_at=self.scheduled_for,
+            queue=job.definition.queue,
+            priority=chosen,
+            handler=job.definition.handler,
+            payload=self.payload,
+        )
+
+
+async def run_now(desk: Desk, tenant: TenantId, job: JobId, wish: Wish | None = None) -> RunId:
     """A run of its own beside the schedule; also of a paused or completed job.
 
     Its id has nothing to do with any fire, so it never stands in for one. `scheduled_for` is told
     to the handler as the time it stands for.
     """
-    check_payload(payload)
-    if priority is not None:
-        check_priority(priority)
-    for instant, pointer in ((at, "/at"), (scheduled_for, "/scheduled_for")):
-        if instant is not None:
-            check_instant(instant, pointer=pointer)
+    wanted = wish or Wish()
+    wanted.check()
     tail = int.from_bytes(desk.entropy(TAIL_BYTES), "big")
     run: RunId | None = None
 
@@ -59,23 +83,9 @@ async def run_now(
             raise no_such_job(job)
         if found.state is JobState.CANCELLED:
             raise IllegalTransition("a job that is cancelled cannot run any more")
-        due_at = max(now, at or now)
+        due_at = max(now, wanted.at or now)
         run = run or RunId(compose(to_ms(due_at), found.shard, tail))
-        near = due_at <= now + desk.margin
-        fresh = new_run(
-            run=run,
-            tenant=tenant,
-            job=job,
-            revision=found.revision,
-            trigger=Trigger.MANUAL,
-            state=RunState.QUEUED if near else RunState.SCHEDULED,
-            due_at=due_at,
-            fire_at=scheduled_for,
-            queue=found.definition.queue,
-            priority=found.definition.priority if priority is None else priority,
-            handler=found.definition.handler,
-            payload=payload,
-        )
+        fresh = wanted.run(found, run, due_at=due_at, near=now + desk.margin)
         return run, await _place(connection, fresh, now)
 
     made, parcels = await desk.transact(work, tenant=tenant)

@@ -11,7 +11,7 @@ from datetime import datetime
 from betimes.domain.ids import Fence, ParcelId, RunId, TenantId, compose, shard_of, to_ms
 from betimes.domain.parcel import Lane, Parcel
 from betimes.ops.desk import TAIL_BYTES
-from betimes.store.control import hold, take_out
+from betimes.store.control import HeldParcel, hold, take_out
 from betimes.store.pool import Connection
 from betimes.store.publish import insert_parcels
 from betimes.store.runs import revive
@@ -50,22 +50,32 @@ async def revive_runs(
     await take_out(connection, shard, held)
     parcels = []
     for place, (run, at) in enumerate(zip(runs, visible, strict=True)):
-        if run not in revived:
-            continue
-        fence, its_queue, priority = revived[run]
-        tail = int.from_bytes(tails[place * TAIL_BYTES : (place + 1) * TAIL_BYTES], "big")
-        parcels.append(
-            Parcel(
-                shard=shard,
-                id=ParcelId(compose(to_ms(at), shard, tail)),
-                tenant=tenant,
-                queue=its_queue,
-                priority=priority,
-                visible_at=at,
-                runs=(run,),
-                lane=Lane.RETRY,
-                fence=Fence(max(fence, held[run].fence if run in held else 0)),
-            )
-        )
+        if run in revived:
+            tail = int.from_bytes(tails[place * TAIL_BYTES : (place + 1) * TAIL_BYTES], "big")
+            parcels.append(_parcel(run, tenant, revived[run], held.get(run), at=at, tail=tail))
     await insert_parcels(connection, shard, parcels)
     return parcels
+
+
+def _parcel(
+    run: RunId,
+    tenant: TenantId,
+    revived: tuple[Fence, str, int],
+    before: HeldParcel | None,
+    *,
+    at: datetime,
+    tail: int,
+) -> Parcel:
+    fence, queue, priority = revived
+    shard = shard_of(run)
+    return Parcel(
+        shard=shard,
+        id=ParcelId(compose(to_ms(at), shard, tail)),
+        tenant=tenant,
+        queue=queue,
+        priority=priority,
+        visible_at=at,
+        runs=(run,),
+        lane=Lane.RETRY,
+        fence=fence if before is None else max(fence, before.fence),
+    )

@@ -69,9 +69,3 @@ def date_of(day: int) -> date:
 def month_number(year: int, month: int) -> int:
     """The month number of a year and a month that counts from 1."""
     return (year - EPOCH_YEAR) * MONTHS + month - 1
-
-
-def year_and_month(month: int) -> tuple[int, int]:
-    """The year, and the month counted from 1."""
-    year, index = divmod(month, MONTHS)
-    return EPOCH_YEAR + year, index + 1

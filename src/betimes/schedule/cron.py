@@ -227,7 +227,7 @@ class CronClock:
         self._known: dict[int, int] = {}
         self._per_day = len(self._minutes) * len(self._seconds)
         self._kinds = [UNKNOWN] * 28
-        self._jumps = tuple(_distance(cron.months, index) for index in range(MONTHS))
+        self._jumps = _jumps(cron.months)
 
     def after(self, local: int) -> int:
         """The least match later than `local`, or `NEVER`.
@@ -334,19 +334,25 @@ class CronClock:
         return total
 
 
-def _distance(months: int, index: int) -> int:
-    """Months from one month of the year to the next that matches."""
-    return next(step for step in range(1, MONTHS + 1) if months >> (index + step) % MONTHS & 1)
+@lru_cache(maxsize=4096)
+def _jumps(months: int) -> tuple[int, ...]:
+    """For each month of the year, how many months until the next that matches."""
+    return tuple(
+        next(step for step in range(1, MONTHS + 1) if months >> (index + step) % MONTHS & 1)
+        for index in range(MONTHS)
+    )
 
 
-def refuse_impossible(cron: Cron) -> None:
-    """An expression without a single date, such as 30 February, is refused."""
-    if CronClock(cron).after(BEFORE_FIRST_YEAR) == NEVER:
+def possible_clock(cron: Cron) -> CronClock:
+    """The clock of an expression; one without a single date, such as 30 February, is refused."""
+    clock = CronClock(cron)
+    if clock.after(BEFORE_FIRST_YEAR) == NEVER:
         raise NeverFires(
             f"expected a cron expression that fires at least once before 2200, got "
             f"{cron.expression!r}: no such date exists",
             pointer="/expr",
         )
+    return clock
 
 
 def day_fields_both_set(cron: Cron) -> bool:

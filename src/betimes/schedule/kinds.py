@@ -7,7 +7,7 @@ from types import MappingProxyType
 from betimes.domain.errors import BadSchedule
 from betimes.schedule.bounded import Amended, Bounded
 from betimes.schedule.bounds import DAY_SECONDS, SECOND
-from betimes.schedule.cron import Cron, CronClock, read_cron, refuse_impossible
+from betimes.schedule.cron import Cron, possible_clock, read_cron
 from betimes.schedule.dst import COMPATIBLE, FIXED, WILD
 from betimes.schedule.duration import Duration, read_period
 from betimes.schedule.iso8601 import read_repeating
@@ -63,10 +63,10 @@ def build_cron(source: Mapping[str, object], common: Common, seed: str) -> Built
         day_match=None if day_match is None else text_member(source, "day_match"),
         wrap=wrap,
     )
-    refuse_impossible(cron)
+    clock = possible_clock(cron)
     dst = common.dst.over(WILD if cron.wild else FIXED)
     series = Placement(
-        CronClock(cron),
+        clock,
         common.zone,
         dst,
         gap_max=CRON_GAP_MAX,

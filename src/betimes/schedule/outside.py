@@ -9,7 +9,13 @@ from betimes.schedule.moment import to_datetime, to_instant
 from betimes.schedule.parse import parse, shorthand
 
 EXPRESSION_MEMBER = {"once": "at", "delay": "after", "interval": "every"}
-WRAPPED = re.compile(r"\s*(?:(?:cron|rate|at)\(|@every\b|every\b)")
+WRAPPED = {
+    "cron": re.compile(r"\s*(?:cron\(|@every\b)"),
+    "interval": re.compile(r"\s*(?:rate\(|@every\b|every\b)"),
+    "once": re.compile(r"\s*at\("),
+}
+"""Forms that bring their own kind with them."""
+
 KINDS = ("cron", "interval", "iso8601", "rrule", "text", "once", "delay", "union", "auto")
 
 
@@ -50,8 +56,11 @@ def _members(expr: str, kind: str, dialect: str) -> dict[str, object]:
         return shorthand(expr)
     if kind == "union":
         return {"type": "union", "of": [shorthand(part) for part in expr.split("|")]}
-    if kind in {"cron", "interval", "once"} and WRAPPED.match(expr):
-        return shorthand(expr)
+    if kind in WRAPPED and WRAPPED[kind].match(expr):
+        read = shorthand(expr)
+        # `every 45 minutes` is words elsewhere; here the kind has been named.
+        words = read["type"] == "text"
+        return {"type": "interval", "every": expr.strip().removeprefix("every")} if words else read
     members: dict[str, object] = {"type": kind, EXPRESSION_MEMBER.get(kind, "expr"): expr}
     if kind == "cron":
         members["dialect"] = dialect

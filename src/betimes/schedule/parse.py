@@ -10,7 +10,13 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from betimes.domain.errors import AmbiguousText, BadSchedule, TooLarge
-from betimes.schedule.bounds import DAY, RECURRENCE_LENGTH_MAX, SECOND
+from betimes.schedule.bounds import (
+    DAY,
+    RECURRENCE_LENGTH_MAX,
+    SECOND,
+    UNION_DEPTH_MAX,
+    UNION_MEMBERS_MAX,
+)
 from betimes.schedule.calendar import Calendar
 from betimes.schedule.dst import COMPATIBLE
 from betimes.schedule.duration import read_duration
@@ -155,16 +161,19 @@ def _aws(kind: str, body: str) -> Members:
     return {"type": "interval", "every": int(found["number"]) * seconds}
 
 
-def resolve_members(source: Mapping[str, object], now: datetime | None) -> Members:
-    """Members with nothing left to be filled in from a clock."""
+def resolve_members(source: Mapping[str, object], now: datetime | None, depth: int = 0) -> Members:
+    """Members with nothing left to be filled in from a clock.
+
+    Unions deeper than allowed are left as they are, to be refused by their depth.
+    """
     members = _copied(source)
     match members.get("type"):
         case "text":
             members = _from_text(members, now)
         case "cron" if str(members.get("expr", "")).startswith("@every"):
             members = _from_every(members)
-        case "union":
-            members["of"] = _resolve_union(members, now)
+        case "union" if depth < UNION_DEPTH_MAX:
+            members["of"] = _resolve_union(members, now, depth + 1)
         case _:
             pass
     if members.get("type") == "delay":
@@ -176,20 +185,18 @@ def resolve_members(source: Mapping[str, object], now: datetime | None) -> Membe
     return members
 
 
-def _resolve_union(members: Members, now: datetime | None) -> object:
+def _resolve_union(members: Members, now: datetime | None, depth: int) -> object:
     entries = members.get("of")
     if not isinstance(entries, list | tuple):
         return entries
     shared = {"timezone": members["timezone"]} if "timezone" in members else {}
-    return [_resolve_entry(entry, shared, now) for entry in entries]
-
-
-def _resolve_entry(entry: object, shared: Members, now: datetime | None) -> object:
-    if isinstance(entry, str):
-        entry = shorthand(entry)
-    if not isinstance(entry, Mapping) or entry.get("type") == "union":
-        return entry
-    return resolve_members({**shared, **entry}, now)
+    found: list[object] = []
+    for entry in entries[: UNION_MEMBERS_MAX + 1]:
+        read = shorthand(entry) if isinstance(entry, str) else entry
+        if isinstance(read, Mapping):
+            read = resolve_members({**shared, **read}, now, depth)
+        found.append(read)
+    return found
 
 
 def _from_every(members: Members) -> Members:

@@ -179,11 +179,11 @@ class Placement:
         found: list[int] = []
         for index, low, high in self._spans(after // SECOND, until // SECOND):
             offset = self._offsets[index]
-            natural = self._clock.between(low, high, limit)
-            instants = {local - offset for local in natural}
+            merged = [local - offset for local in self._clock.between(low, high, limit)]
             extra = self._gap_instants(index, after // SECOND, until // SECOND, limit)
-            merged = sorted(instants.union(extra)) if extra else [m - offset for m in natural]
-            found += [instant * SECOND for instant in merged if instant <= until // SECOND]
+            if extra:
+                merged = sorted({*merged, *extra})
+            found += [instant * SECOND for instant in merged]
             if len(found) >= limit:
                 break
         return found[:limit]

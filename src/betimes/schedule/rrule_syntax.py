@@ -24,6 +24,7 @@ FREQUENCIES = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY", "MINUTELY", "SE
 SUB_DAILY = ("HOURLY", "MINUTELY", "SECONDLY")
 BY_DAY = re.compile(r"(?P<nth>[+-]?[0-9]{1,2})?(?P<day>SU|MO|TU|WE|TH|FR|SA)")
 NUMBER = re.compile(r"[+-]?[0-9]{1,7}")
+BETWEEN = re.compile(r"\n|[ \t](?=(?:RRULE|DTSTART|RDATE|EXDATE)[:;])", re.IGNORECASE)
 STAMP = re.compile(r"[0-9]{8}(?:T[0-9]{6}Z?)?")
 LISTS = MappingProxyType(
     {
@@ -122,8 +123,9 @@ def read_recurrence(text: str) -> Recurrence:
 
 
 def _lines(text: str) -> list[str]:
+    """The properties of a text: one to a line, folded or not, or with a space between them."""
     unfolded = text.replace("\r\n", "\n").replace("\n ", "").replace("\n\t", "")
-    return [line.strip(" \t") for line in unfolded.split("\n") if line.strip(" \t")]
+    return [line.strip(" \t") for line in BETWEEN.split(unfolded) if line.strip(" \t")]
 
 
 def _property(line: str) -> tuple[str, dict[str, str], str]:

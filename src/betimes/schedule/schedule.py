@@ -203,6 +203,11 @@ class Schedule:
             flags = (*flags, JITTERED)
         return Fire(nominal, to_datetime(effective), offset, flags)
 
+    @property
+    def moves_starts(self) -> bool:
+        """Whether a window or jitter makes runs due at other times than their fires."""
+        return bool(self.common.window or self.common.jitter)
+
     def effective(self, instant: int, seed: str | None = None) -> int:
         """When to start: the window places a job, jitter each of its fires, both by digest.
 

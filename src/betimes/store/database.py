@@ -12,6 +12,7 @@ from betimes.config.settings import DatabaseSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Contended, Overloaded, Unavailable, UnknownOutcome
 from betimes.store.faults import LOST, translated
+from betimes.store.gate import Gate
 from betimes.store.pool import (
     SYSTEM_ROLE,
     Address,
@@ -66,6 +67,7 @@ class Database:
         self._local: dict[str, str] = {}
         if address.pooled:
             self._local = session_settings(settings, version) | {"role": SYSTEM_ROLE}
+        self._gate = Gate(clock=clock, roll=roll)
         self._transaction_seconds = settings.transaction_timeout.total_seconds()
         self.address = address
         self.server_version = version
@@ -209,10 +211,11 @@ class Database:
                     await self._pools[lane].release(connection)
 
     async def _acquire(self, lane: Lane) -> PooledConnection:
+        self._gate.pass_through()
         pool = self._pools[lane]
         patience = self._settings.connect_timeout.total_seconds()
         try:
-            return await pool.acquire(timeout=patience)
+            connection = await pool.acquire(timeout=patience)
         except TimeoutError as fault:
             # Every connection is there and taken: the database is well, we have no room.
             if pool.get_size() == pool.get_max_size() and not pool.get_idle_size():
@@ -220,7 +223,13 @@ class Database:
                     f"all connections of the lane {lane} ({pool.get_size()}) were busy "
                     f"for {patience:g} s"
                 ) from fault
+            self._gate.close()
             raise
+        except (asyncpg.PostgresError, *LOST):
+            self._gate.close()
+            raise
+        self._gate.open()
+        return connection
 
 
 async def _commit(connection: Connection, transaction: asyncpg.transaction.Transaction) -> None:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from betimes.domain.clock import Clock
 from betimes.domain.errors import SchedulerError
-from betimes.domain.ids import ShardId, TenantId, to_ms
+from betimes.domain.ids import ShardId, TenantId, to_us
 from betimes.store.database import Database
 from betimes.store.pool import Lane
 from betimes.store.queries import load
@@ -109,7 +109,8 @@ class Hints:
         """Remember the time until it is sent."""
         times = self._waiting.setdefault((shard, queue, tenant), set())
         if len(times) < TIMES_MAX:
-            times.add(to_ms(visible_at))
+            # Rounded up: whoever looks then finds it.
+            times.add(-(-to_us(visible_at) // 1_000))
         self._changed.set()
 
     def replan(self, shard: ShardId) -> None:

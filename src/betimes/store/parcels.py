@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
+
+import asyncpg
 
 from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, TenantId, WorkerId
 from betimes.domain.parcel import SUSPECT_AFTER, Lane
 from betimes.store.database import Database
+from betimes.store.pool import Connection
 from betimes.store.pool import Lane as Pool
 from betimes.store.queries import load
 
@@ -109,56 +112,99 @@ class Parcels:
         now: datetime | None,
     ) -> list[LeasedParcel]:
         """Lease what fits into `slots`; a parcel that is larger is split."""
-        rows = await self.database.many(
-            SQL["lease_parcels"],
-            lane=Pool.ENGINE,
-            shard=source.shard,
-            queue=source.queue,
-            tenant=source.tenant,
-            worker=self.worker,
-            slots=slots,
-            parcels_max=parcels_max,
-            suspects=suspects,
-            suspect_after=SUSPECT_AFTER,
-            ttl=ttl,
-            now=now,
-        )
-        return [
-            LeasedParcel(
-                shard=source.shard,
-                id=row["id"],
-                tenant=row["tenant_id"],
-                queue=row["queue"],
-                priority=row["priority"],
-                lane=Lane(row["lane"]),
-                visible_at=row["visible_at"],
-                fence=row["fence"],
-                deliveries=row["deliveries"],
-                lease_until=row["lease_until"],
-                runs=row["run_ids"],
-            )
-            for row in rows
-        ]
+        query = SQL["lease_parcels"]
+        given = self._lease_arguments(source, slots, parcels_max, ttl, now, suspects=suspects)
+        rows = await self.database.many(query, lane=Pool.ENGINE, **given)
+        return [_leased(source.shard, row) for row in rows]
 
-    async def wanted(self, shard: ShardId, runs: Sequence[RunId]) -> list[WantedRun]:
-        """Those of the runs that are not final, in no particular order."""
-        rows = await self.database.many(
-            SQL["read_wanted_runs"],
-            lane=Pool.ENGINE,
-            shard=shard,
-            ids=runs,
-            low=min(runs),
-            high=max(runs),
-        )
+    async def lease_scattered(
+        self,
+        sources: Sequence[Source],
+        *,
+        slots: int,
+        parcels_max: int,
+        ttl: timedelta,
+        now: datetime | None,
+    ) -> list[LeasedParcel]:
+        """Lease from several places, in the order given, what fits into `slots`; no suspects.
+
+        One statement for each place, as everywhere, but one commit for all of them: waiting for
+        the disk is most of what a lease costs where little waits in each place.
+        """
+
+        async def work(connection: Connection) -> list[LeasedParcel]:
+            leased: list[LeasedParcel] = []
+            free = slots
+            for source in sources:
+                if free <= 0:
+                    break
+                given = self._lease_arguments(source, free, parcels_max, ttl, now, suspects=False)
+                for row in await SQL["lease_parcels"].fetch(connection, **given):
+                    leased.append(_leased(source.shard, row))
+                    free -= len(leased[-1].runs)
+            return leased
+
+        return await self.database.transact(work, lane=Pool.ENGINE, repeatable=False)
+
+    def _lease_arguments(
+        self,
+        source: Source,
+        slots: int,
+        parcels_max: int,
+        ttl: timedelta,
+        now: datetime | None,
+        *,
+        suspects: bool,
+    ) -> dict[str, Any]:
+        return {
+            "shard": source.shard,
+            "queue": source.queue,
+            "tenant": source.tenant,
+            "worker": self.worker,
+            "slots": slots,
+            "parcels_max": parcels_max,
+            "suspects": suspects,
+            "suspect_after": SUSPECT_AFTER,
+            "ttl": ttl,
+            "now": now,
+        }
+
+    async def wanted(self, parcels: Sequence[LeasedParcel]) -> list[WantedRun]:
+        """The runs of these parcels that are not final, in no particular order."""
+        runs = [run for parcel in parcels for run in parcel.runs]
+        shards = {parcel.shard for parcel in parcels}
+        low, high = min(runs), max(runs)
+        if len(shards) == 1:
+            rows = await self.database.many(
+                SQL["read_wanted_runs"],
+                lane=Pool.ENGINE,
+                shard=shards.pop(),
+                ids=runs,
+                low=low,
+                high=high,
+            )
+        else:
+            rows = await self.database.many(
+                SQL["read_scattered_runs"],
+                lane=Pool.ENGINE,
+                shards=[parcel.shard for parcel in parcels for _ in parcel.runs],
+                ids=runs,
+                low=low,
+            )
         return list(map(WantedRun._make, rows))
 
     async def renew(
         self, *, ttl: timedelta, now: datetime | None
     ) -> tuple[list[Renewed], datetime | None]:
         """Prolong every lease of this worker; also the database time, if there was any lease."""
-        rows = await self.database.many(
-            SQL["renew_parcels"], lane=Pool.LEASE, worker=self.worker, ttl=ttl, now=now
-        )
+
+        async def work(connection: Connection) -> list[Any]:
+            await SQL["lock_own_parcels"].fetch(connection, worker=self.worker)
+            return await SQL["renew_parcels"].fetch(
+                connection, worker=self.worker, ttl=ttl, now=now
+            )
+
+        rows = await self.database.transact(work, lane=Pool.LEASE, repeatable=True)
         renewed = [Renewed(row["shard"], row["id"], row["fence"]) for row in rows]
         return renewed, rows[0]["now"] if rows else None
 
@@ -185,3 +231,19 @@ class Parcels:
             high=max(runs),
         )
         return {row["run_id"] for row in rows}
+
+
+def _leased(shard: ShardId, row: asyncpg.Record) -> LeasedParcel:
+    return LeasedParcel(
+        shard=shard,
+        id=row["id"],
+        tenant=row["tenant_id"],
+        queue=row["queue"],
+        priority=row["priority"],
+        lane=Lane(row["lane"]),
+        visible_at=row["visible_at"],
+        fence=row["fence"],
+        deliveries=row["deliveries"],
+        lease_until=row["lease_until"],
+        runs=row["run_ids"],
+    )

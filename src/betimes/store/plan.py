@@ -1,14 +1,16 @@
 """Fires become runs: the planner's reads, and its one fenced transaction."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import accumulate
 from uuid import UUID
 
 from betimes.domain.ids import JobId, NodeId, RunId, ShardId, TenantId
 from betimes.domain.parcel import Parcel, Waiting, pack
 from betimes.domain.states import RunState, Trigger
 from betimes.store.database import Database
+from betimes.store.occurrences import Occurrence, insert_planned
 from betimes.store.pool import Connection, Lane
 from betimes.store.publish import insert_parcels
 from betimes.store.queries import load
@@ -34,15 +36,6 @@ class DueJob:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedRun:
-    """One occurrence that shall become a run."""
-
-    id: RunId
-    fire_at: datetime
-    due_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class DroppedFires:
     """Fires that shall not become runs, and why; a range when there are many."""
 
@@ -55,11 +48,14 @@ class DroppedFires:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far one job goes in one pass."""
+    """How far one job goes in one pass, its runs as columns: there are very many of them."""
 
     job: DueJob
     next_fire_at: datetime | None
-    runs: Sequence[PlannedRun]
+    ids: Sequence[RunId]
+    fires: Sequence[datetime]
+    dues: Sequence[datetime]
+    """The same list as `fires` where the schedule moves no start."""
     dropped: Sequence[DroppedFires] = ()
     completed: bool = False
 
@@ -151,7 +147,7 @@ class Planning:
             revisions=[step.job.revision for step in steps],
             expected=[step.job.next_fire_at for step in steps],
             next_fires=[step.next_fire_at for step in steps],
-            fired=[len(step.runs) for step in steps],
+            fired=[len(step.ids) for step in steps],
             completed=[step.completed for step in steps],
         )
         return {row["id"] for row in rows}
@@ -159,33 +155,49 @@ class Planning:
     async def _insert(
         self, connection: Connection, shard: ShardId, steps: Sequence[Step], *, soon: datetime
     ) -> Planned:
-        pairs = [(step.job, run) for step in steps for run in step.runs]
-        planned = Planned(jobs=len(steps))
-        if not pairs:
-            return planned
-        rows = await SQL["insert_planned_runs"].fetch(
+        near: list[Occurrence] = []
+        far: list[Step] = []
+        for step in steps:
+            if step.dues and min(step.dues) <= soon:
+                soonest, step = split_near(step, soon)  # noqa: PLW2901 -- what is left of it
+                near += soonest
+            if step.ids:
+                far.append(step)
+        inserted = await insert_planned(connection, shard, near, trigger=Trigger.SCHEDULE)
+        waiting = [
+            Waiting(run.id, run.tenant, run.due_at, run.priority, run.queue)
+            for run in near
+            if run.id in inserted
+        ]
+        parcels = pack(shard, waiting)
+        await insert_parcels(connection, shard, parcels)
+        runs = len(inserted) + await self._insert_far(connection, shard, far)
+        return Planned(jobs=len(steps), runs=runs, parcels=parcels)
+
+    async def _insert_far(
+        self, connection: Connection, shard: ShardId, steps: Sequence[Step]
+    ) -> int:
+        if not steps:
+            return 0
+        lasts = list(accumulate(len(step.ids) for step in steps))
+        moved = any(step.dues is not step.fires for step in steps)
+        jobs = [step.job for step in steps]
+        return await SQL["insert_far_runs"].count(
             connection,
             shard=shard,
             trigger=Trigger.SCHEDULE,
-            ids=[run.id for _, run in pairs],
-            tenants=[job.tenant for job, _ in pairs],
-            jobs=[job.id for job, _ in pairs],
-            dues=[run.due_at for _, run in pairs],
-            fires=[run.fire_at for _, run in pairs],
-            revisions=[job.revision for job, _ in pairs],
-            states=[
-                RunState.QUEUED if run.due_at <= soon else RunState.SCHEDULED for _, run in pairs
-            ],
-            priorities=[job.priority for job, _ in pairs],
-            queues=[job.queue for job, _ in pairs],
-            handlers=[job.handler for job, _ in pairs],
+            jobs=[job.id for job in jobs],
+            tenants=[job.tenant for job in jobs],
+            revisions=[job.revision for job in jobs],
+            priorities=[job.priority for job in jobs],
+            queues=[job.queue for job in jobs],
+            handlers=[job.handler for job in jobs],
+            firsts=[last - len(step.ids) + 1 for last, step in zip(lasts, steps, strict=True)],
+            lasts=lasts,
+            ids=[run for step in steps for run in step.ids],
+            dues=[due for step in steps for due in step.dues],
+            fires=[fire for step in steps for fire in step.fires] if moved else [],
         )
-        inserted = {row["id"] for row in rows}
-        near = [(job, run) for job, run in pairs if run.due_at <= soon and run.id in inserted]
-        planned.runs = len(inserted)
-        planned.parcels = pack(shard, [_waiting(job, run) for job, run in near])
-        await insert_parcels(connection, shard, planned.parcels)
-        return planned
 
     async def _record_dropped(
         self,
@@ -213,5 +225,32 @@ class Planning:
         )
 
 
-def _waiting(job: DueJob, run: PlannedRun) -> Waiting:
-    return Waiting(run.id, job.tenant, run.due_at, job.priority, job.queue)
+def split_near(step: Step, soon: datetime) -> tuple[list[Occurrence], Step]:
+    """The runs of a step that need a parcel at once, and a step with the others."""
+    job = step.job
+    near: list[Occurrence] = []
+    far: list[tuple[RunId, datetime, datetime]] = []
+    for run, fire_at, due_at in zip(step.ids, step.fires, step.dues, strict=True):
+        if due_at > soon:
+            far.append((run, fire_at, due_at))
+            continue
+        near.append(
+            Occurrence(
+                id=run,
+                tenant=job.tenant,
+                job=job.id,
+                due_at=due_at,
+                fire_at=fire_at,
+                revision=job.revision,
+                state=RunState.QUEUED,
+                priority=job.priority,
+                queue=job.queue,
+                handler=job.handler,
+            )
+        )
+    return near, replace(
+        step,
+        ids=[run for run, _, _ in far],
+        fires=[fire_at for _, fire_at, _ in far],
+        dues=[due_at for _, _, due_at in far],
+    )

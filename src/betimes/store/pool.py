@@ -83,7 +83,13 @@ class CheckedSession(_Driver):
 # would walk through everything that arrives in the morning until the next ANALYZE. The statements
 # of the engine find their rows by index, one by one and in its order, whatever the statistics say.
 # (A pooler keeps no prepared statements, so there is nothing to keep on the path there.)
-_BY_INDEX = {"enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off"}
+_BY_INDEX = {
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_sort": "off",
+    # With a day per partition, planning anew costs more than most statements of the engine.
+    "plan_cache_mode": "force_generic_plan",
+}
 PLANS: Mapping[Lane, dict[str, str]] = MappingProxyType(
     {
         Lane.LEASE: _BY_INDEX,

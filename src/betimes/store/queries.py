@@ -61,6 +61,11 @@ class Query:
         """Run it for its effect, inside a transaction of the caller's."""
         await connection.execute(self.text, *self.arguments(given))
 
+    async def count(self, connection: Connection, **given: Any) -> int:
+        """Run it for its effect; how many rows it touched."""
+        status = await connection.execute(self.text, *self.arguments(given))
+        return int(status.rpartition(" ")[2])
+
 
 def parse(source: str, *, file: str = "<text>") -> dict[str, Query]:
     """Split one .sql file into its named statements."""

@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from betimes.domain.ids import JobId, ShardId
+from betimes.domain.ids import JobId, ShardId, shard_of
 from betimes.domain.spec import RunSpec, spec_from_json
 from betimes.schedule.duration import read_duration
 from betimes.store.database import Database
@@ -14,6 +15,7 @@ from betimes.store.pool import Lane
 from betimes.store.queries import load
 
 SQL = load("runs")
+SPECS_MAX = 10_000
 
 
 class SpecKey(NamedTuple):
@@ -29,16 +31,27 @@ class Specs:
 
     database: Database
 
-    async def read(self, shard: ShardId, wanted: Iterable[SpecKey]) -> dict[SpecKey, RunSpec]:
+    async def read(self, wanted: Iterable[SpecKey]) -> dict[SpecKey, RunSpec]:
+        """Every definition that can be found, shard by shard."""
+        by_shard: dict[ShardId, list[SpecKey]] = {}
+        for key in wanted:
+            by_shard.setdefault(shard_of(key.job), []).append(key)
+        found: dict[SpecKey, RunSpec] = {}
+        for shard, keys in by_shard.items():
+            found |= await self._read(shard, keys)
+        return found
+
+    async def _read(self, shard: ShardId, keys: list[SpecKey]) -> dict[SpecKey, RunSpec]:
         """Current definitions first, then those that were replaced; what is in neither is gone."""
-        keys = list(wanted)
         found = {
-            SpecKey(row["id"], row["revision"]): spec_from_json(
-                handler=row["handler"],
-                payload=row["payload"],
-                target=_loads(row["target"]),
-                options=_loads(row["options"]),
-                fixed_delay=fixed_delay(_loads(row["schedule"])),
+            SpecKey(row["id"], row["revision"]): _spec_of(
+                row["handler"],
+                row["payload"],
+                row["target"],
+                row["options"],
+                # Of a schedule only this kind concerns a worker; without the others, jobs that do
+                # the same at different times share one definition.
+                row["schedule"] if "fixed_delay" in row["schedule"] else None,
             )
             for row in await self._rows("read_specs", shard, keys)
         }
@@ -56,6 +69,24 @@ class Specs:
             ids=[key.job for key in keys],
             revisions=[key.revision for key in keys],
         )
+
+
+@lru_cache(maxsize=SPECS_MAX)
+def _spec_of(
+    handler: str | None,
+    payload: bytes | None,
+    target: str | None,
+    options: str | None,
+    schedule: str | None,
+) -> RunSpec:
+    """Read the stored texts; the same ones are read once."""
+    return spec_from_json(
+        handler=handler,
+        payload=payload,
+        target=_loads(target),
+        options=_loads(options),
+        fixed_delay=fixed_delay(_loads(schedule)),
+    )
 
 
 def _from_definition(row: Mapping[str, Any]) -> RunSpec:

@@ -280,11 +280,14 @@ def contained(history: History) -> Judged:
 
 
 def bites(history: History) -> Judged:
-    """I19: no attempt begins after a cancellation, no fire lies within a pause."""
+    """I19: no attempt is handed out after a cancellation, no fire lies within a pause."""
+    handed = {(lease.run, lease.fence): lease.at for lease in history.leases}
+    never = float("inf")
     wrong = [
         f"{start.run}: attempt {start.attempt} began after its cancellation"
         for start in history.starts
-        if start.at > history.cancelled.get(start.run, float("inf")) + history.bounds.early
+        if handed.get((start.run, start.fence), start.at)
+        > history.cancelled.get(start.run, never) + history.bounds.early
     ]
     fires = _group((start.job, start.fire_at) for start in history.starts if start.job is not None)
     for job, acknowledged_at, resumed_at in history.paused:

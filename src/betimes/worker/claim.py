@@ -1,6 +1,9 @@
 """Leasing from one source: parcels become held, their runs become work."""
 
+from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import NamedTuple
 
 from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
@@ -25,6 +28,13 @@ TRUSTED_SHARE = 0.9
 def trust_seconds(ttl: timedelta) -> float:
     """How long a lease is believed, from the moment it was asked for."""
     return ttl.total_seconds() * TRUSTED_SHARE
+
+
+class Taken(NamedTuple):
+    """How many runs came from where, and which sources have nothing visible left."""
+
+    runs: Counter[Source]
+    drained: Sequence[Source]
 
 
 class Claims:
@@ -57,27 +67,22 @@ class Claims:
         self._telemetry = telemetry
         self._signals = signals
 
-    async def take(self, source: Source, places: int, *, suspects: bool = False) -> int:
-        """Lease for places that the caller has reserved; returns how many runs were leased.
+    async def take(
+        self, sources: Sequence[Source], places: int, *, suspects: bool = False
+    ) -> Taken:
+        """Lease for places that the caller has reserved.
 
         Places that are not needed are free again afterwards, whatever happens. If the answer of
         the lease gets lost, the parcels are ours without our knowing: the heartbeat finds them.
         """
         used = 0
         try:
-            with self._telemetry.span("worker.claim", shard=source.shard) as span:
+            with self._telemetry.span("worker.claim", sources=len(sources)) as span:
                 span.expect_errors()  # the outage tells them, once
                 asked_at = self._clock.monotonic()
-                leased = await self._parcels.lease(
-                    source,
-                    slots=places,
-                    parcels_max=1 if suspects else PARCELS_MAX,
-                    suspects=suspects,
-                    ttl=self._ttl,
-                    now=self._clock.stated(),
-                )
+                leased = await self._lease(sources, places, suspects=suspects)
                 if not leased:
-                    return 0
+                    return Taken(Counter(), sources)
                 self._time.observe(leased[0].lease_until - self._ttl)
                 used, work = await self._prepare(leased, asked_at)
                 span.add(parcels=len(leased), runs=used)
@@ -86,16 +91,39 @@ class Claims:
         if used:
             self._executor.start(work)
         self._signals.claimed(used)
-        return sum(len(parcel.runs) for parcel in leased)
+        return _taken(sources, leased, places)
+
+    async def _lease(
+        self, sources: Sequence[Source], places: int, *, suspects: bool
+    ) -> list[LeasedParcel]:
+        if len(sources) > 1:
+            return await self._parcels.lease_scattered(
+                sources,
+                slots=places,
+                parcels_max=parcels_max(sources),
+                ttl=self._ttl,
+                now=self._clock.stated(),
+            )
+        return await self._parcels.lease(
+            sources[0],
+            slots=places,
+            parcels_max=1 if suspects else parcels_max(sources),
+            suspects=suspects,
+            ttl=self._ttl,
+            now=self._clock.stated(),
+        )
 
     async def _prepare(self, leased: list[LeasedParcel], asked_at: float) -> tuple[int, Work]:
         """Read what there is to do; the parcels are held from here on."""
-        shard = leased[0].shard
         since = self._clock.monotonic()
-        runs = [run for parcel in leased for run in parcel.runs]
-        wanted = await self._parcels.wanted(shard, runs)
-        plans = await self._plans.of(shard, wanted)
+        wanted = await self._parcels.wanted(leased)
+        plans = await self._plans.of(wanted)
         trusted_until = asked_at + trust_seconds(self._ttl)
+        if self._clock.monotonic() >= trusted_until:
+            # We were frozen, or the database was: somebody else may have them by now. What is
+            # still ours is found by the heartbeat and given back.
+            self._telemetry.event("worker.lease_lost", level="warning", found="claim")
+            return 0, iter(())
         held = [
             HeldParcel(parcel, left=0, since=since, trusted_until=trusted_until)
             for parcel in leased
@@ -110,7 +138,7 @@ class Claims:
         work = zip(wanted, homes, plans, strict=True)
         if all(parcel.deliveries == 1 for parcel in leased):
             return len(wanted), work
-        left = self._charged(work)
+        left = list(self._charged(work))
         return len(left), iter(left)
 
     def _charged(self, work: Work) -> list[tuple[WantedRun, HeldParcel, Plan]]:
@@ -125,6 +153,24 @@ class Claims:
             else:
                 left.append((charged, parcel, plan))
         return left
+
+
+def parcels_max(sources: Sequence[Source]) -> int:
+    """Most parcels leased from each of some sources in one claim."""
+    return PARCELS_MAX // len(sources)
+
+
+def _taken(sources: Sequence[Source], leased: list[LeasedParcel], places: int) -> Taken:
+    runs: Counter[Source] = Counter()
+    parcels: Counter[Source] = Counter()
+    for parcel in leased:
+        source = Source(parcel.shard, parcel.queue, parcel.tenant)
+        runs[source] += len(parcel.runs)
+        parcels[source] += 1
+    if runs.total() >= places:
+        return Taken(runs, ())  # there was no room to find the end of any
+    most = parcels_max(sources)
+    return Taken(runs, [source for source in sources if parcels[source] < most])
 
 
 def _homes(held: list[HeldParcel], wanted: list[WantedRun]) -> list[HeldParcel]:

@@ -9,7 +9,7 @@ A parcel that turns out to be lost is counted and forgotten, never tried again.
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
@@ -18,11 +18,14 @@ from betimes.domain.ids import Fence, ParcelId, RunId, ShardId
 from betimes.domain.states import FINAL
 from betimes.rhythm import full_jitter
 from betimes.store.finish import Ending, Finishing, Held, Streak
+from betimes.store.parcels import Source
 from betimes.telemetry import Outage, Telemetry
 from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 
 BOX_BYTES_MAX = 1 << 20
+BOXES_TOGETHER_MAX = 16
+"""Most shards that are finished in one transaction."""
 PAUSE, PAUSE_MAX = timedelta(milliseconds=50), timedelta(seconds=2)
 
 
@@ -84,9 +87,11 @@ class Reporter:
         settings: WorkerSettings,
         telemetry: Telemetry,
         roll: Callable[[], float],
+        queued_again: Callable[[Source, datetime], None] = lambda _, __: None,
         signals: WorkerSignals = NO_SIGNALS,
     ) -> None:
         self._finishing = finishing
+        self._queued_again = queued_again
         self._held = held
         self._clock = clock
         self._count = settings.flush_count
@@ -183,28 +188,76 @@ class Reporter:
 
     async def _send_ripe(self) -> None:
         while True:
-            shard = next(
-                (key for key, box in self._boxes.items() if box.ripe and key not in self._sending),
-                None,
-            )
-            if shard is None:
+            boxes = self._take_ripe()
+            if not boxes:
                 self._ready.clear()
                 await self._ready.wait()
+            elif len(boxes) == 1:
+                ((shard, box),) = boxes.items()
+                await self._send(shard, box)
             else:
-                await self._send(shard, self._boxes.pop(shard))
+                await self._send_together(boxes)
+
+    def _take_ripe(self) -> dict[ShardId, Box]:
+        """The oldest ripe box, and if it is small and plain, others like it from other shards."""
+        taken: dict[ShardId, Box] = {}
+        room = self._count
+        for shard, box in self._boxes.items():
+            if not box.ripe or shard in self._sending:
+                continue
+            if taken and (box.endings or box.count > room):
+                continue
+            taken[shard] = box
+            room -= box.count
+            if box.endings or room <= 0 or len(taken) == BOXES_TOGETHER_MAX:
+                break
+        for shard in taken:
+            del self._boxes[shard]
+        return taken
+
+    async def _send_together(self, boxes: dict[ShardId, Box]) -> None:
+        """Several shards in one transaction: where each has little, the commit is what costs.
+
+        A box of which not everything was written is sent once more, alone: that way recognises
+        what an unanswered try has committed, and what is lost.
+        """
+        self._sending.update(boxes)
+        written: dict[ShardId, int] = {}
+        try:
+            with self._telemetry.span("worker.finish", shards=len(boxes)) as span:
+                span.expect_errors()
+                written = await self._finishing.succeeded_together(
+                    [(shard, box.fast(), box.streaks) for shard, box in boxes.items()]
+                )
+        except Unavailable as error:
+            self._outage.failed(error)
+        except BaseException:
+            for shard, box in boxes.items():
+                self._sent(shard, box)
+            raise
+        for shard, box in boxes.items():
+            if written.get(shard) == box.count:
+                self._sent(shard, box)
+                self._conclude(shard, box, set())
+                self._signals.flushed(box.count)
+            else:
+                await self._send(shard, box)
 
     async def _send(self, shard: ShardId, box: Box) -> int:
         self._sending.add(shard)
         try:
             refused = await self._until_answered(shard, box)
         finally:
-            self._sending.discard(shard)
-            self._idle.set()
-            self.unwritten -= box.count
-            self._ready.set()
-        self._conclude(box, refused)
+            self._sent(shard, box)
+        self._conclude(shard, box, refused)
         self._signals.flushed(box.count - len(refused))
         return box.count - len(refused)
+
+    def _sent(self, shard: ShardId, box: Box) -> None:
+        self._sending.discard(shard)
+        self._idle.set()
+        self.unwritten -= box.count
+        self._ready.set()
 
     async def _until_answered(self, shard: ShardId, box: Box) -> set[RunId]:
         while True:
@@ -238,7 +291,7 @@ class Reporter:
         claims = [(run, box.fence(parcel)) for run, parcel in outcomes.items()]
         return outcomes.keys() - await self._finishing.ours(shard, claims)
 
-    def _conclude(self, box: Box, refused: set[RunId]) -> None:
+    def _conclude(self, shard: ShardId, box: Box, refused: set[RunId]) -> None:
         for parcel in box.emptied:
             self._held.remove(box.parcels[parcel])
         if refused:
@@ -249,8 +302,12 @@ class Reporter:
         if succeeded:
             self._runs.add(succeeded, outcome="succeeded")
         for one in box.endings:
-            if one.run not in refused and one.state in FINAL:
+            if one.run in refused:
+                continue
+            if one.state in FINAL:
                 self._runs.add(1, outcome=one.state.name.lower())
+            if one.again is not None:
+                self._queued_again(Source(shard, one.queue, one.tenant), one.again.visible_at)
 
     def _note_losses(self, box: Box, refused: set[RunId]) -> None:
         """Parcels of which nothing could be written: their lease ended under us."""

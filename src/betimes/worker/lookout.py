@@ -29,12 +29,14 @@ from betimes.worker.slots import Slots
 
 CLAIM_RUNS_MAX = 4 * RUNS_MAX
 """Most runs of one claim: enough to amortise it, few enough to leave some to others."""
+CLAIM_SOURCES_MAX = 16
+"""Most places of one claim: where little waits in each, a round trip and a commit are shared."""
 UNWRITTEN_MAX = 32 * RUNS_MAX
 """With so many outcomes waiting to be written, no more work is taken on."""
 LINGER_SECONDS = 0.005
 """How long to wait for more free places before claiming for a few."""
 SUSPECTS_EVERY_SECONDS = 2.0
-EMPTYING_SECONDS, EMPTYING_SECONDS_MAX = 0.5, 8.0
+EMPTYING_SECONDS, EMPTYING_SECONDS_MAX = 2.0, 8.0
 """How long a worker stops claiming to become empty; longer each time that it was not enough."""
 SERIES_SECONDS = 2.0
 """How long an empty worker goes on with one suspect after the other."""
@@ -134,24 +136,29 @@ class Lookout:
         if now >= self._suspects_at:
             await self._look_for_suspects(now)
         if self._stays_quiet(now):
-            return await self._take_suspect(now)
+            leased = await self._take_suspect(now)
+            if leased or self._stays_quiet(now):
+                return leased
         return await self._take() if self._has_room(now) else 0
 
     async def _take(self) -> int:
         now_ms = to_ms(self._time.now())
         due = self._board.due(now_ms)
-        source = pick(due, self._served)
-        if source is None:
+        sources = pick(due, self._served, most=CLAIM_SOURCES_MAX)
+        if not sources:
             return 0
         places = self._slots.reserve(CLAIM_RUNS_MAX)
         self._claimed_at = self._clock.monotonic()
-        # It goes to the end of the line at once, so that a second claim asks elsewhere.
-        self._board.served(source, now_ms=now_ms, drained=False)
-        leased = await self._claims.take(source, places)
-        self._served = credit(self._served, source, leased, due=due)
-        if leased < places:
-            self._board.served(source, now_ms=now_ms, drained=True)
-        return leased
+        # They go to the end of the line at once, so that a second claim asks elsewhere.
+        for source in sources:
+            self._board.served(source, now_ms=now_ms, drained=False)
+        taken = await self._claims.take(sources, places)
+        self._served = credit(self._served, taken.runs, due=due)
+        for source in taken.drained:
+            # Hints are cut to the millisecond: with nothing found, this one is not over yet.
+            over_ms = now_ms if taken.runs[source] else now_ms - 1
+            self._board.served(source, now_ms=over_ms, drained=True)
+        return taken.runs.total()
 
     def _has_room(self, now: float) -> bool:
         free = self._slots.free
@@ -198,13 +205,13 @@ class Lookout:
         source = self._suspects.pop(0)
         self._alone = True
         places = self._slots.reserve(CLAIM_RUNS_MAX)
-        leased = await self._claims.take(source, places, suspects=True)
-        if leased:
+        taken = await self._claims.take([source], places, suspects=True)
+        if taken.runs:
             # There may be more where it came from, and being empty was the hard part.
             self._suspects.append(source)
-            self._emptying_seconds = EMPTYING_SECONDS
+            self._emptying_seconds = max(EMPTYING_SECONDS, self._emptying_seconds / 2)
             self._emptying_until = min(now + EMPTYING_SECONDS, self._series_until)
-        return leased
+        return taken.runs.total()
 
     def _pause(self) -> float:
         """How long there is nothing to do unless somebody nudges."""

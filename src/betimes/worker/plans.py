@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
 from typing import NamedTuple
 
-from betimes.domain.ids import ShardId
 from betimes.domain.outcome import ErrorFacts, Failed
 from betimes.domain.spec import RunSpec, spec_from_json
 from betimes.store.parcels import WantedRun
@@ -17,7 +17,7 @@ from betimes.store.specs import SpecKey, Specs
 from betimes.worker.context import Context
 from betimes.worker.handlers import Call, Handler, Handlers, Kind
 
-PLANS_MAX = 20_000
+PLANS_MAX = 100_000
 
 GONE = RunSpec(handler=None, payload=None)
 
@@ -54,23 +54,24 @@ class Plans:
         self._ways = ways
         self._plans: dict[SpecKey | AdHocKey, Plan] = {}
 
-    async def of(self, shard: ShardId, runs: Sequence[WantedRun]) -> list[Plan]:
+    async def of(self, runs: Sequence[WantedRun]) -> list[Plan]:
         """A plan for each run, in order; reads the definitions that are not known yet."""
         keys = list(_keys(runs))
         missing = {key for key in keys if key not in self._plans}
         if missing:
-            await self._learn(shard, missing)
+            await self._learn(missing)
         plans = self._plans
         return [plans[key] for key in keys]
 
-    async def _learn(self, shard: ShardId, keys: set[SpecKey | AdHocKey]) -> None:
+    async def _learn(self, keys: set[SpecKey | AdHocKey]) -> None:
         jobs = [key for key in keys if isinstance(key, SpecKey)]
-        specs = await self._specs.read(shard, jobs) if jobs else {}
+        specs = await self._specs.read(jobs) if jobs else {}
         for key in keys:
             spec = specs.get(key, GONE) if isinstance(key, SpecKey) else _ad_hoc(key)
             self._plans[key] = self._plan(spec)
         # Plans in use stay reachable through the runs that hold them.
-        for key in list(self._plans)[: max(0, len(self._plans) - PLANS_MAX - len(keys))]:
+        surplus = max(0, len(self._plans) - PLANS_MAX - len(keys))
+        for key in list(islice(self._plans, surplus)):
             del self._plans[key]
 
     def _plan(self, spec: RunSpec) -> Plan:

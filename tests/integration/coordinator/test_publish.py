@@ -1,7 +1,8 @@
-"""Every run gets its parcel once, two seconds before it is due, whoever dies in between."""
+"""Every run gets its parcel once, in good time before it is due, whoever dies in between."""
 
 import contextlib
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,8 @@ from betimes.domain.ids import ShardId
 from integration.coordinator.conftest import SETTINGS, TENANT, World
 
 
-async def test_a_run_is_published_lead_before_it_is_due_and_visible_when_it_is(
-    world: World,
-) -> None:
+async def test_a_run_is_published_before_it_is_due_and_visible_when_it_is(world: World) -> None:
+    """Not earlier than the lead, and not later than half of it."""
     coordinator = await world.coordinator()
     await coordinator.tick()
     soon, later = await world.insert_runs([world.seconds(12), world.seconds(14)])
@@ -21,8 +21,8 @@ async def test_a_run_is_published_lead_before_it_is_due_and_visible_when_it_is(
     await world.live(9.5, coordinator)
     assert await world.parcels() == {}
 
-    await world.live(0.5, coordinator)
-    due = world.seconds(2)
+    await world.live(1.5, coordinator)
+    due = world.seconds(1)
     assert await world.parcels() == {soon: due}
     assert world.hints == [(1, "q", TENANT, due)]
 
@@ -65,7 +65,7 @@ async def test_an_owner_that_slept_too_long_changes_nothing(world: World) -> Non
     """The epoch guard alone: the stale owner still trusts its term and tries to write."""
     stale = await world.coordinator()
     await stale.tick()
-    (run,) = await world.insert_runs([world.seconds(21.4)])
+    (run,) = await world.insert_runs([world.seconds(20.4)])
     world.clock.advance(SETTINGS.lease_ttl + timedelta(seconds=1))
     fresh = await world.coordinator()
     await fresh.elector.tick()
@@ -192,3 +192,27 @@ async def test_a_failed_commit_loses_nothing_that_was_to_follow_it(
     await world.live(1, owner)
 
     assert set(await world.parcels()) == {run for (run,) in near}
+
+
+async def test_a_commit_whose_reply_never_came_is_not_made_again_later(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even when time has moved on, and the parcel was split or executed meanwhile."""
+    owner = await world.coordinator()
+    await owner.elector.tick()
+    runs = await world.insert_runs([world.seconds(1), world.seconds(1.5)])
+    publishing = type(owner.publisher._publishing)
+    real = publishing.publish
+
+    async def unanswered(*arguments: Any) -> None:
+        await real(*arguments)
+        raise UnknownOutcome("the reply was lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "publish", unanswered)
+        with pytest.raises(UnknownOutcome):
+            await owner.publisher.tick()
+    await world.fetch("UPDATE betimes.parcels SET id = gen_random_uuid() WHERE id = $1", runs[0])
+    await world.live(2, owner)
+
+    assert set(await world.parcels()) == set(runs)

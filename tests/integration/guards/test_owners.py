@@ -108,10 +108,10 @@ async def test_the_key_of_a_run_follows_from_its_fire(
     owner = await an_owner(world)
     if guard == KNOCKED_OUT:
 
-        def made_up(_job: Any, _fire: int, due_ms: int) -> Any:
-            return ids.compose(due_ms, SHARD, next(world.numbers))
+        def made_up(_job: Any, fires: Any) -> Any:
+            return [ids.compose(due_ms, SHARD, next(world.numbers)) for _, due_ms in fires]
 
-        monkeypatch.setattr(planning_steps, "occurrence", made_up)
+        monkeypatch.setattr(planning_steps, "occurrences", made_up)
     await owner.planner.tick()
     await world.fetch("UPDATE betimes.jobs SET next_fire_at = $1", before)
     with judged(guard):

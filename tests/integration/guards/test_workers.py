@@ -7,22 +7,35 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from betimes.config.settings import DatabaseSettings, JanitorSettings
-from betimes.domain.ids import Fence, ParcelId
 from betimes.domain.states import RunState
 from betimes.janitor.reap import Reaper
 from betimes.store.database import Database
-from betimes.store.finish import Finishing, Held, Success
 from betimes.store.parcels import LeasedParcel, Parcels, Source
 from betimes.store.reap import Reaping
 from betimes.telemetry import Telemetry
 from betimes.testing import ManualClock
 from integration.coordinator.conftest import World
 from integration.guards.conftest import KNOCKED_OUT, judged, promise, without
-from worker_kit import QUEUE, SHARD, TENANT, a_worker, enqueue, half, run_id, state_of, worker_id
+from worker_kit import (
+    QUEUE,
+    SHARD,
+    TENANT,
+    a_worker,
+    enqueue,
+    half,
+    run_id,
+    settle_down,
+    state_of,
+    worker_id,
+)
 
 TTL = timedelta(seconds=30)
 SOURCE = Source(SHARD, QUEUE, TENANT)
-FENCE = r"claim\.fence = parcels\.fence"
+FENCE = (
+    r"\(\(id, fence\) IN \(SELECT \* FROM "
+    r"unnest\((\$\d+::uuid\[\]), (\$\d+::integer\[\])\)\)\) IS TRUE"
+)
+ANY_FENCE = r"cardinality(\1) = cardinality(\2)"
 
 
 def reaper(database: Database, clock: ManualClock) -> Reaper:
@@ -42,46 +55,26 @@ async def lease(database: Database, clock: ManualClock) -> LeasedParcel:
     return one
 
 
-async def leased_twice(database: Database, clock: ManualClock) -> tuple[LeasedParcel, LeasedParcel]:
+@pytest.mark.parametrize(
+    ("handler", "statement"), [("noop", "lock_parcels"), ("fail", "hold_parcels")]
+)
+async def test_finishing_needs_the_fence(
+    database: Database, clock: ManualClock, guard: str, handler: str, statement: str
+) -> None:
     """The same worker under an old and a new lease: its identity is of no help."""
-    first = await lease(database, clock)
-    clock.advance(TTL + timedelta(seconds=1))
-    assert await reaper(database, clock).tick() == 1
-    return first, await lease(database, clock)
-
-
-async def test_a_success_needs_the_fence(
-    database: Database, clock: ManualClock, guard: str
-) -> None:
-    (run,) = await enqueue(database, clock.now(), ["noop"])
-    stale, _ = await leased_twice(database, clock)
-    finishing = Finishing(database, worker_id())
-    now = clock.now()
-    success = Success(run, stale.id, 1, now, now, None)
-    with judged(guard), without(guard, "finish", "finish_succeeded", FENCE, "true"):
-        await finishing.succeeded(SHARD, Held({stale.id: stale.fence}, [stale.id]), [success])
-        kept = await state_of(database, run) is RunState.QUEUED
-        promise(kept, "a stale worker has finished a run")
-
-
-async def test_a_failure_needs_the_fence(
-    database: Database, clock: ManualClock, guard: str
-) -> None:
-    (run,) = await enqueue(database, clock.now(), ["fail"])
+    (run,) = await enqueue(database, clock.now(), [handler])
     async with a_worker(database, clock) as bench:
         await bench.parts.lookout.tick()
+        await settle_down()
         (held,) = bench.parts.held
-        old: tuple[ParcelId, Fence] = (held.leased.id, held.leased.fence)
-        for box in bench.parts.reporter._boxes.values():
-            box.ripe = False
         clock.advance(TTL + timedelta(seconds=1))
-        await reaper(database, clock).tick()
+        assert await reaper(database, clock).tick() == 1
         again = await lease(database, clock)
-        assert (again.id, again.fence) != old
-        with judged(guard), without(guard, "finish", "hold_parcels", FENCE, "true"):
+        assert (again.id, again.fence) == (held.leased.id, held.leased.fence + 1)
+        with judged(guard), without(guard, "finish", statement, FENCE, ANY_FENCE):
             await bench.parts.reporter.flush()
             kept = await state_of(database, run) is RunState.QUEUED
-            promise(kept, "a stale worker has sent a run into its retry")
+            promise(kept, "a stale worker has ended an attempt")
 
 
 async def test_the_living_are_not_reaped(

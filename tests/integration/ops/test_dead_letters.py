@@ -27,7 +27,17 @@ from betimes.store.dead_letters import LetterFilter, LetterState
 from betimes.store.pool import Lane
 from betimes.testing import ManualClock
 from line_kit import Line
-from ops_kit import OTHER, SECOND, TENANT, add_tenant, fetch, make_desk, parcelled, run_row
+from ops_kit import (
+    OTHER,
+    SECOND,
+    TENANT,
+    add_tenant,
+    fetch,
+    lost_reply,
+    make_desk,
+    parcelled,
+    run_row,
+)
 
 
 async def die(database: Database, desk: Desk, runs: Sequence[RunId], cause: str = "x") -> None:
@@ -115,6 +125,18 @@ async def test_many_are_redriven_at_a_rate(database: Database, clock: ManualCloc
     kept = await run_row(database, runs[0])
     assert kept is not None
     assert kept["attempt"] == 5
+
+
+async def test_a_lost_reply_does_not_change_the_answer(
+    database: Database, clock: ManualClock
+) -> None:
+    desk = make_desk(database, clock)
+    runs = await dead(database, desk, 3)
+    with lost_reply(clock):
+        assert await redrive(desk, TENANT, runs[:2]) == runs[:2]
+    assert sorted(await parcelled(database)) == sorted(runs)
+    with lost_reply(clock):
+        assert await discard(desk, TENANT, runs[2:]) == runs[2:]
 
 
 async def test_a_discarded_letter_stays_dead(database: Database, clock: ManualClock) -> None:

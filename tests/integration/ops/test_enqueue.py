@@ -1,9 +1,7 @@
 """Ad-hoc runs: whole batches, one shard, parcels for what is near, nothing twice."""
 
 from datetime import timedelta
-from unittest.mock import patch
 
-import asyncpg
 import pytest
 
 from betimes.domain.errors import Invalid, TooLarge
@@ -14,7 +12,17 @@ from betimes.domain.states import RunState
 from betimes.ops import enqueue_run, enqueue_runs
 from betimes.store.database import Database
 from betimes.testing import ManualClock
-from ops_kit import MINUTE, SECOND, TENANT, KeptHints, fetch, make_desk, parcelled, run_row
+from ops_kit import (
+    MINUTE,
+    SECOND,
+    TENANT,
+    KeptHints,
+    fetch,
+    lost_reply,
+    make_desk,
+    parcelled,
+    run_row,
+)
 
 
 async def test_a_run_due_now_is_queued_with_its_parcel(
@@ -124,25 +132,9 @@ async def test_a_lost_reply_of_the_commit_inserts_nothing_twice(
 ) -> None:
     """The work is repeated with the same ids and finds what it has done."""
     desk = make_desk(database, clock)
-    real = asyncpg.transaction.Transaction.commit
-    lost = iter([True, False])
-
-    async def commit_and_lose_the_reply(self: asyncpg.transaction.Transaction) -> None:
-        await real(self)
-        if next(lost):
-            clock.advance(1)
-            raise asyncpg.ConnectionDoesNotExistError
-
-    with (
-        patch.object(asyncpg.transaction.Transaction, "commit", commit_and_lose_the_reply),
-        patch.object(clock, "sleep", new=_no_wait),
-    ):
+    with lost_reply(clock):
         runs = await enqueue_runs(desk, TENANT, [NewRun(handler="a", delay=10.5 * SECOND)] * 3)
     rows = await fetch(database, "SELECT id, state FROM betimes.runs ORDER BY id")
     assert [row["id"] for row in rows] == runs
     assert {row["state"] for row in rows} == {RunState.SCHEDULED}
     assert await parcelled(database) == []
-
-
-async def _no_wait(_: float) -> None:
-    return

@@ -8,7 +8,7 @@ from betimes.domain.run import NewRun
 from betimes.domain.states import JobState, RunState, Shown, Trigger
 from betimes.ops import NewJob, create_job, enqueue_run, enqueue_runs
 from betimes.ops.end import cancel_job
-from betimes.ops.manual import run_now, skip_next
+from betimes.ops.manual import Wish, run_now, skip_next
 from betimes.ops.pause import pause_job, resume_job
 from betimes.ops.runs import cancel_run, get_run, replay_run, retry_run
 from betimes.store.database import Database
@@ -156,8 +156,8 @@ async def test_run_now_is_a_run_beside_the_schedule(database: Database, clock: M
     desk = make_desk(database, clock)
     job = await create_job(desk, TENANT, NewJob(definition=every(60)))
     await pause_job(desk, TENANT, job.id)
-    first = await run_now(desk, TENANT, job.id, payload=b"x", priority=9)
-    second = await run_now(desk, TENANT, job.id, at=clock.now() + MINUTE)
+    first = await run_now(desk, TENANT, job.id, Wish(payload=b"x", priority=9))
+    second = await run_now(desk, TENANT, job.id, Wish(at=clock.now() + MINUTE))
     rows = {row["id"]: row for row in await runs_of(database, job.id)}
     assert (rows[first]["trigger"], rows[first]["priority"]) == (Trigger.MANUAL, 9)
     assert (rows[first]["state"], rows[second]["state"]) == (RunState.QUEUED, RunState.SCHEDULED)

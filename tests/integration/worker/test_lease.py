@@ -10,6 +10,7 @@ from betimes.testing import ManualClock
 from betimes.worker import Context, Handlers
 from betimes.worker.heartbeat import Heartbeat
 from betimes.worker.hints import CHANNEL
+from betimes.worker.lookout import EMPTYING_SECONDS
 from worker_kit import (
     MINUTE,
     QUEUE,
@@ -95,15 +96,18 @@ async def test_a_suspect_is_executed_alone(database: Database, clock: ManualCloc
         await settle_down()
         await bench.parts.reporter.flush()
         assert await state_of(database, suspect) is RunState.SUCCEEDED
+        clock.advance(EMPTYING_SECONDS)
         assert await bench.poll_once() == 1
         (again,) = await enqueue(database, clock.now(), ["noop"], deliveries=2)
         clock.advance(timedelta(seconds=0.9))
         assert await bench.poll_once() == 0
         assert [one.run.id for one in bench.parts.executor.running] == [first]
-        clock.advance(timedelta(seconds=3))
+        clock.advance(SECOND)
         await settle_down()
         await bench.parts.reporter.flush()
-        assert await bench.poll_once() == 1
+        for _ in range(10):
+            clock.advance(SECOND)
+            await bench.poll_once()
     assert await state_of(database, again) is RunState.SUCCEEDED
 
 
@@ -285,3 +289,26 @@ async def test_one_that_ignores_its_end_is_reported_all_the_same(
         await settle_down()
         assert bench.parts.slots.idle
         assert bench.parts.reporter.unwritten == 0
+
+
+async def test_a_hint_cut_to_the_millisecond_is_not_given_up_too_early(
+    database: Database, clock: ManualClock
+) -> None:
+    async with a_worker(database, clock, poll_every=timedelta(hours=1)) as bench:
+        assert await bench.once() == 0
+        await enqueue(database, clock.now() + timedelta(microseconds=700), ["noop"])
+        milliseconds = int(clock.now().timestamp() * 1000)
+        bench.parts.lookout.hear(CHANNEL, f"{SHARD}:{QUEUE}:{TENANT}:{milliseconds}")
+        assert await bench.once() == 0
+        clock.advance(timedelta(milliseconds=1))
+        assert await bench.once() == 1
+
+
+async def test_a_worker_remembers_its_own_retries(database: Database, clock: ManualClock) -> None:
+    """On time, without a poll and without a hint from anybody."""
+    (run,) = await enqueue(database, clock.now(), ["snooze"])
+    async with a_worker(database, clock, poll_every=timedelta(hours=1)) as bench:
+        assert await bench.once() == 1
+        clock.advance(SECOND)
+        assert await bench.once() == 1
+    assert await state_of(database, run) is RunState.SUCCEEDED

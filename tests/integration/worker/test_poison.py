@@ -1,6 +1,7 @@
 """Deliveries that came to nothing count, and what kills its workers ends among the dead letters."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from betimes.store.database import Database
 from betimes.store.reap import Reaping
 from betimes.telemetry import Telemetry
 from betimes.testing import ManualClock
+from betimes.worker import Context, Handlers
 from worker_kit import a_worker, enqueue, parcels, read_run, rows, run_id, state_of
 
 TTL = timedelta(seconds=30)
@@ -110,3 +112,29 @@ async def test_a_claim_that_waits_does_not_end_the_outage(
             assert lookout._outage.failures == failures
             await lookout.tick()
             clock.advance(2.0)
+
+
+async def test_a_lease_that_ran_out_before_the_runs_were_read_is_not_begun(
+    database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process was frozen between the two statements: others may be at it by now."""
+    begun: list[str] = []
+    handlers = Handlers()
+
+    async def work(context: Context) -> None:
+        begun.append(context.run_id)
+
+    handlers.add("work", work)
+    await enqueue(database, clock.now(), ["work"])
+    async with a_worker(database, clock, handlers=handlers) as bench:
+        real = type(bench.parts.parcels).wanted
+
+        async def frozen(*arguments: Any) -> Any:
+            clock.advance(TTL)
+            return await real(*arguments)
+
+        monkeypatch.setattr(type(bench.parts.parcels), "wanted", frozen)
+        await bench.once()
+        assert begun == []
+        assert bench.parts.slots.idle
+        assert not len(bench.parts.held)

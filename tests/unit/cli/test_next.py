@@ -4,11 +4,11 @@ import json
 
 from click.testing import CliRunner, Result
 
-from betimes.cli.main import main
+from betimes.cli.main import root
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments))
+    return CliRunner().invoke(root, list(arguments))
 
 
 def test_next_shows_the_gap() -> None:

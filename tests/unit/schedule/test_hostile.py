@@ -7,10 +7,11 @@ import pytest
 
 from betimes.domain.errors import Invalid
 from betimes.schedule import Schedule, fire_times
+from betimes.schedule.cron import CronClock
 from facts_kit import parse, utc
 
 NOW = utc("2026-01-01")
-SECONDS_MAX = 1.0
+SECONDS_MAX = 5.0  # generous: a busy machine is not a hang
 BYTES_MAX = 32_000_000
 
 MEGABYTE = "1" * 1_000_000
@@ -62,7 +63,7 @@ INPUTS: list[object] = [
 
 @pytest.mark.parametrize("source", INPUTS, ids=range(len(INPUTS)))
 def test_hostile_inputs_are_refused_quickly(source: object) -> None:
-    """Refused with a short sentence, within a second and a few megabytes."""
+    """Refused with a short sentence, within seconds and a few megabytes."""
     tracemalloc.start()
     begin = perf_counter()
     try:
@@ -99,13 +100,23 @@ def test_rare_fires_are_found_or_denied_quickly(source: str) -> None:
     assert perf_counter() - begin < SECONDS_MAX
 
 
-def test_a_cron_question_stays_within_its_budget() -> None:
-    """The rarest and the impossible question takes less than ten milliseconds."""
+def test_a_cron_question_looks_at_each_month_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rarest and the impossible question visits no month of our time twice."""
+    seen: list[int] = []
+    look = CronClock._days
+
+    def counted(clock: CronClock, month: int) -> int:
+        seen.append(month)
+        return look(clock, month)
+
+    monkeypatch.setattr(CronClock, "_days", counted)
     schedule = parse("0 0 0 29 2 ? 2196", timezone="Europe/Berlin")
-    begin = perf_counter()
-    for _ in range(10):
-        schedule.next(NOW)
-    assert (perf_counter() - begin) / 10 < 0.010
+    seen.clear()
+    assert schedule.next(NOW) is not None
+    assert len(seen) <= 2 * (2200 - 2026)
+    seen.clear()
+    assert schedule.next(utc("2196-03-01")) is None
+    assert len(seen) <= 12
 
 
 def test_stored_forms_are_checked_like_everything_else() -> None:

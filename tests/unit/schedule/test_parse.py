@@ -300,9 +300,14 @@ def test_the_entry_point_refuses_unknown_kinds() -> None:
     """With the kinds there are."""
     with pytest.raises(BadSchedule, match="expected a kind out of"):
         fire_times("* * * * *", "UTC", NOW, 1, kind="solar")
+    with pytest.raises(BadSchedule, match="cron fields"):
+        fire_times("every 45 minutes", "UTC", NOW, 1)
     assert fire_times("* * * * *", "UTC", NOW, 0) == []
     assert fire_times("every PT1H", "UTC", NOW, 1, kind="auto") == [utc("2026-03-28T13:00")]
     assert fire_times("every 1h", "UTC", NOW, 1, kind="interval") == [utc("2026-03-28T13:00")]
+    assert fire_times("every 45 minutes", "UTC", NOW, 1, kind="interval") == [
+        utc("2026-03-28T12:45")
+    ]
     assert fire_times("PT1H", "UTC", NOW, 1, kind="interval") == [utc("2026-03-28T13:00")]
     assert fire_times("@every 1h", "UTC", NOW, 1) == [utc("2026-03-28T13:00")]
     assert fire_times("cron(0 9 ? * 2 *)", "UTC", NOW, 1) == [utc("2026-03-30T09:00")]

@@ -313,6 +313,12 @@ def test_long_texts_are_refused() -> None:
         parse(f"DTSTART:20260101T000000Z\nRRULE:FREQ=DAILY\nEXDATE:{many}")
 
 
+def test_properties_on_one_line() -> None:
+    """A space between properties does as well as a line end."""
+    text = "DTSTART;TZID=Europe/Berlin:20260101T090000 RRULE:FREQ=DAILY;COUNT=2"
+    assert len(fire_times(text, "UTC", utc("2025-06-01"), 9, kind="rrule")) == 2
+
+
 def test_a_date_start_is_midnight() -> None:
     """DTSTART;VALUE=DATE means the beginning of the day in the zone."""
     text = "DTSTART;VALUE=DATE:20260101\nRRULE:FREQ=DAILY"

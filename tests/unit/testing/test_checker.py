@@ -128,7 +128,7 @@ BAD: list[tuple[str, Change]] = [
     ("I17", lambda history: history.deaths.append(DeathFact(POISON, 80.0))),
     ("I17", lambda history: history.dead_letters.clear()),
     ("I17", lambda history: history.dead_letters.add(ADHOC)),
-    ("I19", lambda history: history.cancelled.update({RUN: 60.0})),
+    ("I19", lambda history: history.cancelled.update({RUN: 59.9})),
     ("I19", lambda history: history.paused.append((JOB, 59.0, 61.0))),
 ]
 
@@ -170,7 +170,8 @@ def planned_ahead(history: History) -> None:
 
 
 def began_before_its_cancellation(history: History) -> None:
-    history.cancelled[RUN] = 60.1
+    """It was handed out before, and told to end with the next heartbeat."""
+    history.cancelled[RUN] = 60.05
 
 
 GOOD: list[Change] = [

@@ -21,7 +21,7 @@ from betimes.ops.desk import Desk
 from betimes.ops.end import cancel_job
 from betimes.ops.gap import Missed
 from betimes.ops.grip import Running
-from betimes.ops.manual import run_now, skip_next
+from betimes.ops.manual import Wish, run_now, skip_next
 from betimes.ops.pause import Resumed, pause_job, resume_job
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_instant
@@ -99,16 +99,15 @@ async def run(call: Call[NoQuery, wire.RunJob]) -> Reply:
     if body.payload_override is not msgspec.UNSET:
         payload = msgspec.json.encode(body.payload_override)
 
+    wish = Wish(
+        payload=payload,
+        priority=body.priority,
+        at=maybe_instant(body.at, pointer="/at"),
+        scheduled_for=maybe_instant(body.scheduled_for, pointer="/scheduled_for"),
+    )
+
     async def verb(desk: Desk) -> RunId:
-        return await run_now(
-            desk,
-            call.tenant,
-            job.id,
-            payload=payload,
-            priority=body.priority,
-            at=maybe_instant(body.at, pointer="/at"),
-            scheduled_for=maybe_instant(body.scheduled_for, pointer="/scheduled_for"),
-        )
+        return await run_now(desk, call.tenant, job.id, wish)
 
     return await perform(call, verb, lambda made: told_run(made, job=job))
 

@@ -76,6 +76,17 @@ UPDATE betimes.parcels
 RETURNING parcels.id, parcels.tenant_id, parcels.queue, parcels.priority, parcels.lane, parcels.visible_at, parcels.fence,
           parcels.deliveries, parcels.run_ids, parcels.lease_until;
 
+-- name: read_scattered_runs :many
+-- The same for runs of several shards.
+-- Scatter: the runs of one claim, each by its primary key
+-- Index: runs_pkey
+-- Returns: id uuid, job_id uuid, revision int4, due_at timestamptz, fire_at timestamptz, first_started_at timestamptz, cancel_at timestamptz, attempt int2, trigger int2, handler text, payload bytea, options text
+SELECT runs.id, job_id, revision, due_at, fire_at, first_started_at, cancel_at, attempt, trigger, handler, payload,
+       options::text AS options
+  FROM unnest(:shards::smallint[], :ids::uuid[]) AS wanted (shard, id)
+  JOIN betimes.runs ON runs.shard = wanted.shard AND runs.id = wanted.id
+ WHERE runs.id >= :low::uuid AND state < 4;
+
 -- name: read_wanted_runs :many
 -- The runs of leased parcels that are still wanted; final and deleted ones drop out.
 -- Index: runs_pkey
@@ -85,6 +96,14 @@ SELECT id, job_id, revision, due_at, fire_at, first_started_at, cancel_at, attem
        options::text AS options
   FROM betimes.runs
  WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4;
+
+-- name: lock_own_parcels :many
+-- Lock every parcel of a worker before its leases are prolonged, in the order in which a flush of
+-- several shards locks them: whoever meets waits, and nobody waits in a circle.
+-- Scatter: a worker holds parcels of many shards
+-- Index: parcels_worker_idx
+-- Returns: id uuid
+SELECT id FROM betimes.parcels WHERE worker_id = :worker::uuid ORDER BY shard, id FOR UPDATE;
 
 -- name: renew_parcels :many
 -- Prolong every lease of a worker with one call.

@@ -48,6 +48,21 @@ SELECT :shard::smallint, planned.id, planned.tenant_id, planned.job_id, planned.
 ON CONFLICT (shard, id) DO NOTHING
 RETURNING id;
 
+-- name: insert_far_runs :exec
+-- Insert occurrences that the publisher will put into parcels; one that exists already stays as it is.
+-- Each job is sent once, its runs are a slice of the lists; a missing fire time is the due time.
+-- Guard: the primary key is a function of (job, fire time)
+INSERT INTO betimes.runs (shard, id, tenant_id, job_id, due_at, fire_at, revision, state, trigger, priority, queue, handler)
+SELECT :shard::smallint, run.id, job.tenant_id, job.id, run.due_at, coalesce(run.fire_at, run.due_at),
+       job.revision, 0, :trigger::smallint, job.priority, job.queue, job.handler
+  FROM unnest(:jobs::uuid[], :tenants::uuid[], :revisions::integer[], :priorities::smallint[], :queues::text[],
+              :handlers::text[], :firsts::integer[], :lasts::integer[])
+       AS job (id, tenant_id, revision, priority, queue, handler, first, last)
+ CROSS JOIN LATERAL unnest((:ids::uuid[])[job.first:job.last], (:dues::timestamptz[])[job.first:job.last],
+                           (:fires::timestamptz[])[job.first:job.last]) AS run (id, due_at, fire_at)
+ WHERE true  -- so that no reader takes ON CONFLICT for the condition of the join
+ON CONFLICT (shard, id) DO NOTHING;
+
 -- name: insert_decisions :exec
 -- Record fires that did not become runs; the first reason stands.
 INSERT INTO betimes.decisions (shard, job_id, fire_at, until_at, fires, tenant_id, decided_at, revision, code, detail)
@@ -58,16 +73,16 @@ SELECT :shard::smallint, dropped.job_id, dropped.fire_at, dropped.until_at, drop
        AS dropped (job_id, fire_at, until_at, fires, tenant_id, revision, code, detail)
 ON CONFLICT DO NOTHING;
 
--- name: read_stale_jobs :many
--- Jobs of one shard whose next fire was computed with another release of the zone rules.
+-- name: read_far_jobs :many
+-- Jobs of one shard whose next fire lies beyond an instant, page by page: nothing of it is planned yet.
+-- Index: jobs_pkey
 -- Returns: id uuid, revision int4, next_fire_at timestamptz, schedule text
 SELECT id, revision, next_fire_at, schedule::text AS schedule FROM betimes.jobs
- WHERE shard = :shard::smallint AND id > :after::uuid AND next_fire_at IS NOT NULL AND tzdata <> :tzdata::text
+ WHERE shard = :shard::smallint AND id > :after::uuid AND next_fire_at > :beyond::timestamptz
  ORDER BY id LIMIT :most::integer;
 
 -- name: refresh_jobs :many
 -- Replace next fires after the zone rules changed; an edit or an advance meanwhile wins.
--- Index: jobs_next_fire_idx
 -- Guard: revision and the fire it replaces
 -- Returns: id uuid
 UPDATE betimes.jobs

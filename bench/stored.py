@@ -1,0 +1,155 @@
+"""A million stored schedules (ten with `--ten-million`): what they cost while nothing is due.
+
+Each fires once a day, at times spread over the day. Told are the time to store them with COPY, the
+bytes of each, a pass of the planner, the takeover of all shards by a coordinator that finds nothing
+but the database, and the memory of a coordinator process. A small number is measured beside the
+large one: the figures should not depend on it.
+"""
+
+import argparse
+import asyncio
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from time import perf_counter
+
+from bench.kit.processes import a_node, resident_mb
+from bench.kit.report import Report, lags_ms
+from bench.kit.rows import Row, copy_jobs, copy_rate
+from bench.kit.server import TENANT, a_database, a_server, empty, value
+from betimes.app.clock import SystemClock
+from betimes.app.dice import Dice
+from betimes.app.run import run_to_end
+from betimes.config.settings import CoordinatorSettings, DatabaseSettings
+from betimes.coordinator.service import Coordinator
+from betimes.domain.ids import NodeId, random_ids, to_ms
+from betimes.embedded import EmbeddedPostgres
+from betimes.store import nodes
+from betimes.store.database import Database
+from betimes.store.nodes import NodeCard
+from betimes.telemetry import Telemetry
+
+DAY_MINUTES = 24 * 60
+TICKS = 20
+
+
+def main(arguments: list[str]) -> int:
+    """Read the options and measure."""
+    parser = argparse.ArgumentParser(prog="bench stored", description=__doc__)
+    parser.add_argument("--schedules", type=int, nargs="*", default=[10_000, 1_000_000])
+    parser.add_argument("--ten-million", action="store_true")
+    parser.add_argument("--seconds", type=float, default=15.0, help="a coordinator is watched")
+    parser.add_argument("--shards", type=int, default=64)
+    parser.add_argument("--quick", action="store_true")
+    return run_to_end(measure(parser.parse_args(arguments)))
+
+
+async def measure(options: argparse.Namespace) -> int:
+    """Each number on one server."""
+    report = Report("stored")
+    if options.ten_million:
+        options.schedules = [10_000, 10_000_000]
+    if options.quick:
+        options.schedules, options.seconds = [min(options.schedules[0], 500)], 1.0
+    async with a_server(options.shards) as server:
+        for schedules in options.schedules:
+            await one_size(server, report, options, schedules)
+    report.table()
+    return 0
+
+
+async def one_size(
+    server: EmbeddedPostgres, report: Report, options: argparse.Namespace, schedules: int
+) -> None:
+    """Fill, then look at it from all sides."""
+    raw = await copy_rate(server, rows=min(schedules, 50_000), shards=options.shards)
+    await empty(server)
+    settings = {"schedules": schedules, "shards": options.shards}
+    seconds = await copy_jobs(server, daily_jobs(schedules, options.shards), count=schedules)
+    size = await value(server, "SELECT pg_total_relation_size('betimes.jobs')")
+    report.tell(
+        f"store {schedules:,}",
+        settings,
+        seconds=round(seconds, 1),
+        schedules_per_second=round(schedules / seconds),
+        bytes_per_schedule=round(size / schedules),
+        ratio_to_copy=round(schedules / seconds / raw, 2),
+    )
+    async with a_database(server) as database:
+        first = await a_coordinator(database)
+        await take_over(report, settings, first, options.shards)
+        await time_ticks(report, settings, first)
+        await first.elector.hand_over()
+        await nodes.leave(database, first.node)
+    async with a_node(server, "coordinator") as process:
+        await asyncio.sleep(options.seconds)
+        report.tell(f"memory at {schedules:,}", settings, coordinator_mb=resident_mb(process.pid))
+
+
+async def take_over(
+    report: Report, settings: dict[str, object], coordinator: Coordinator, shards: int
+) -> None:
+    """From owning nothing to having planned and published every shard once."""
+    began = perf_counter()
+    while len(coordinator.holdings) < shards:
+        await coordinator.elector.tick()
+    owned = perf_counter() - began
+    runs = await coordinator.planner.tick()
+    await coordinator.publisher.tick()
+    seconds = perf_counter() - began
+    report.tell(
+        f"takeover at {settings['schedules']:,}",
+        settings,
+        all_shards_owned_seconds=round(owned, 2),
+        all_shards_ready_seconds=round(seconds, 2),
+        ms_per_shard=round(seconds / shards * 1e3, 1),
+        runs_planned=runs,
+    )
+
+
+async def time_ticks(report: Report, settings: dict[str, object], coordinator: Coordinator) -> None:
+    """Passes of the planner with what a second brings."""
+    seconds = []
+    for _ in range(TICKS):
+        await asyncio.sleep(0.2)
+        began = perf_counter()
+        await coordinator.planner.tick()
+        seconds.append(perf_counter() - began)
+        await coordinator.publisher.tick()
+    report.tell(f"planner tick at {settings['schedules']:,}", settings, **lags_ms(seconds))
+
+
+async def a_coordinator(database: Database) -> Coordinator:
+    """One that has said that it is alive."""
+    clock, dice = SystemClock(), Dice()
+    (identifier,) = random_ids(to_ms(clock.now()), 0, dice.entropy(8))
+    card = NodeCard(
+        id=NodeId(identifier), name="bench", version="0", tzdata="bench", roles=("coordinator",)
+    )
+    await nodes.beat(database, card, skew_ms=None, draining=False, now=None)
+    return Coordinator(
+        node=card.id,
+        database=database,
+        clock=clock,
+        telemetry=Telemetry(clock=clock),
+        settings=CoordinatorSettings(lease_ttl=timedelta(minutes=5)),
+        database_settings=DatabaseSettings(),
+        tzdata="bench",
+    )
+
+
+def daily_jobs(count: int, shards: int) -> Iterator[Row]:
+    """Jobs that fire once a day, minute by minute over the day."""
+    dice, made = Dice(), datetime.now(UTC)
+    today = made.replace(hour=0, minute=0, second=0, microsecond=0)
+    crons = []
+    for minute in range(DAY_MINUTES):
+        fire = today + timedelta(minutes=minute)
+        expression = f"{minute % 60} {minute // 60} * * *"
+        schedule = json.dumps({"type": "cron", "expr": expression, "timezone": "UTC"})
+        crons.append((fire if fire > made else fire + timedelta(days=1), schedule))
+    for number in range(count):
+        next_fire_at, schedule = crons[number * 7 % DAY_MINUTES]
+        shard = number % shards
+        (job,) = random_ids(to_ms(made), shard, dice.entropy(8))
+        yield (shard, job, TENANT, next_fire_at, made, made, "noop", "bench", schedule, "{}")
