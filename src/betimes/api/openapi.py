@@ -155,12 +155,7 @@ def _parameters(route: Route, shapes: _Shapes) -> list[dict[str, Any]]:
                 "description": "Required, here or as `idempotencyKey` where the body has it."
                 if route.keyed is Keyed.REQUIRED
                 else "Makes a repetition of the request harmless.",
-                "schema": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 255,
-                    "pattern": "^[A-Za-z0-9._:-]+$",
-                },
+                "schema": {"type": "string", "minLength": 1, "maxLength": 255},
             }
         )
     return found

@@ -53,9 +53,9 @@ class Policy(StrEnum):
     STREAM = "stream"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Route:
-    """One operation."""
+    """One operation; each is only equal to itself."""
 
     method: str
     path: str

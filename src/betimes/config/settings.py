@@ -213,6 +213,10 @@ class ApiSettings:
         timedelta,
         Rule("How long the body of a request may take.", least=100 * MILLISECOND, most=HOUR),
     ] = 30 * SECOND
+    long_poll_max: Annotated[
+        timedelta,
+        Rule("Longest wait for work or for the end of a run.", least=0 * SECOND, most=MINUTE),
+    ] = 30 * SECOND
     lease_ttl: Annotated[
         timedelta,
         Rule("How long a run stays with a remote worker.", least=SECOND, most=HOUR),

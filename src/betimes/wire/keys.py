@@ -79,7 +79,7 @@ class NewTenant(Asked):
     name: Text
     timezone: Text = "UTC"
     plan: Annotated[str, msgspec.Meta(min_length=1, max_length=64)] = "standard"
-    weight: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 1.0
+    weight: Annotated[float, msgspec.Meta(ge=0.001, le=1000)] = 1.0
     quotas: dict[str, int] = {}
     settings: Members = {}
 
@@ -90,7 +90,7 @@ class ChangeTenant(Asked):
     name: Text | None = None
     timezone: Text | None = None
     plan: Annotated[str, msgspec.Meta(min_length=1, max_length=64)] | None = None
-    weight: Annotated[float, msgspec.Meta(gt=0, le=1000)] | None = None
+    weight: Annotated[float, msgspec.Meta(ge=0.001, le=1000)] | None = None
     quotas: dict[str, int] | None = None
     settings: Members | None = None
 

@@ -52,6 +52,12 @@ async def test_an_administrator_acts_for_a_tenant_by_header(served: Served, admi
     service = served.client(await served.key(kind="sk"))
     assert (await service("GET", "/v1/jobs", headers=there)).code == "scope_missing"
     await admin("POST", "/v1/tenants/acme/suspend", {"reason": "unpaid", "mode": "stop_all"})
+    await admin("POST", "/v1/tenants/default/suspend", {"mode": "stop_all"})
+    closed = await service("GET", "/v1/jobs")
+    assert (closed.status, closed.code) == (403, "tenant_suspended")
+    assert (await admin("POST", "/v1/jobs", HOURLY)).code == "tenant_suspended"
+    assert (await admin("POST", "/v1/tenants/default/resume")).status == 200
+    assert (await service("GET", "/v1/jobs")).status == 200
     tenant = (await admin("GET", "/v1/tenants/acme")).json
     assert tenant["state"] == "suspended"
 

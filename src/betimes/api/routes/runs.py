@@ -119,7 +119,8 @@ async def wait(call: Call[wire.WaitRun, None]) -> Reply:
 
 async def _until_final(call: Call[Any, Any], seconds: float) -> RunView:
     clock = call.service.clock
-    deadline = clock.monotonic() + seconds
+    most = call.service.settings.long_poll_max.total_seconds()
+    deadline = clock.monotonic() + min(seconds, most)
     while True:
         view = await find_run(call)
         left = deadline - clock.monotonic()

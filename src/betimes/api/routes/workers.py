@@ -208,7 +208,8 @@ async def lease(call: Call[NoQuery, wire.LeaseRuns]) -> Reply:
     except NotFound:
         raise missing("worker", call.path["worker"]) from None
     waited = queues or list(known.queues)
-    deadline = service.clock.monotonic() + body.wait
+    patience = min(body.wait, service.settings.long_poll_max.total_seconds())
+    deadline = service.clock.monotonic() + patience
     while True:
         woken = service.waiters.enter(waited, call.tenant)
         try:
