@@ -31,7 +31,13 @@ async def fuzz(dsn: str, arguments: list[str]) -> int:
         long_poll_max=timedelta(milliseconds=10),
     ) as api:
         command = [
-            *(sys.executable, "-m", "schemathesis.cli", "--config-file", HERE / "schemathesis.toml"),
+            *(
+                sys.executable,
+                "-m",
+                "schemathesis.cli",
+                "--config-file",
+                HERE / "schemathesis.toml",
+            ),
             *("run", f"http://127.0.0.1:{api.port}/v1/openapi.json", "--checks", "all"),
             *("-H", f"Authorization: Bearer {await api.key()}"),
             *(part for name in EXCLUDED for part in ("--exclude-operation-id", name)),
