@@ -37,7 +37,8 @@ from betimes.telemetry import Telemetry
 
 PEPPER = "a pepper for benches, not for anything else"
 FILL = """
-INSERT INTO betimes.jobs (shard, id, tenant_id, created_at, updated_at, tzdata, schedule, target, handler, next_fire_at)
+INSERT INTO betimes.jobs (shard, id, tenant_id, created_at, updated_at, tzdata, schedule, target,
+                          handler, next_fire_at)
 SELECT (n % $1)::smallint,
        (lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - 100000000 + n), 12, '0') || '8'
         || lpad(to_hex(n % $1), 3, '0') || '8' || lpad(to_hex(n), 15, '0'))::uuid,
@@ -137,8 +138,24 @@ async def an_api(server: EmbeddedPostgres) -> AsyncIterator[tuple[Service, int]]
         )
         hints = Hints(database=database, clock=clock)
         service = await make_service(node, hints)
-        async with listening(Server(Application(service=service, routes=ROUTES)), hints.run):
+        async with listening(
+            Server(Application(service=service, routes=ROUTES)), Beside(hints, service).run
+        ):
             yield service, Ports.last
+
+
+class Beside:
+    """What the role runs beside the server."""
+
+    def __init__(self, hints: Hints, service: Service) -> None:
+        self._hints = hints
+        self._service = service
+
+    async def run(self) -> None:
+        """Hints and groups, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._hints.run())
+            group.create_task(self._service.run())
 
 
 class Ports:

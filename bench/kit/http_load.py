@@ -73,7 +73,8 @@ class Requests:
     def _request(self, method: str, path: str, body: bytes) -> bytes:
         return (
             f"{method} {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {self._key}\r\n"
-            f"content-type: application/json\r\nidempotency-key: {self._mode}{next(self._numbers)}\r\n"
+            f"content-type: application/json\r\n"
+            f"idempotency-key: {self._mode}{next(self._numbers)}\r\n"
             f"content-length: {len(body)}\r\n\r\n"
         ).encode() + body
 

@@ -47,8 +47,8 @@ async def fuzz(dsn: str, arguments: list[str]) -> int:
         code = await process.wait()
         failed = [event for event in api.recorder.events if event.name == "request.failed"]
         for event in failed[:20]:
-            print(event.metadata, repr(event.error), file=sys.stderr)
-        print(f"{len(failed)} requests failed on our side", file=sys.stderr)
+            sys.stderr.write(f"{event.metadata} {event.error!r}\n")
+        sys.stderr.write(f"{len(failed)} requests failed on our side\n")
         return code or bool(failed)
 
 
