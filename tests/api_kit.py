@@ -24,7 +24,9 @@ from betimes.domain.ids import TenantId
 from betimes.ops.credentials import Credentials
 from betimes.ops.desk import Desk
 from betimes.ops.keys import KeyMaker, NewKey
+from betimes.ops.making import make_jobs, make_runs
 from betimes.ops.tenants import create_tenant, new_tenant
+from betimes.ops.together import Together
 from betimes.store.database import Database
 from betimes.store.hints import NoHints
 from betimes.telemetry import Recorder, Telemetry
@@ -152,6 +154,8 @@ def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes:
     )
     return Service(
         desk=desk,
+        jobs=Together(desk=desk, make=make_jobs),
+        runs=Together(desk=desk, make=make_runs),
         clock=clock,
         telemetry=Telemetry(clock=clock, handlers=[recorder]),
         settings=settings,
@@ -179,8 +183,10 @@ async def served(dsn: str, **wishes: Any) -> AsyncIterator[Served]:
         listening.listen(256)
         listening.setblocking(False)
         async with asyncio.TaskGroup() as group:
+            grouping = group.create_task(service.run())
             serving = group.create_task(server.serve(sockets=[listening]))
             yield Served(service, listening.getsockname()[1], recorder, service.desk)
             server.should_exit = True
             await serving
+            grouping.cancel()
     await database.close()

@@ -31,7 +31,13 @@ async def fuzz(dsn: str, arguments: list[str]) -> int:
         long_poll_max=timedelta(milliseconds=10),
     ) as api:
         command = [
-            *(sys.executable, "-m", "schemathesis.cli", "--config-file", HERE / "schemathesis.toml"),
+            *(
+                sys.executable,
+                "-m",
+                "schemathesis.cli",
+                "--config-file",
+                HERE / "schemathesis.toml",
+            ),
             *("run", f"http://127.0.0.1:{api.port}/v1/openapi.json", "--checks", "all"),
             *("-H", f"Authorization: Bearer {await api.key()}"),
             *(part for name in EXCLUDED for part in ("--exclude-operation-id", name)),
@@ -41,8 +47,8 @@ async def fuzz(dsn: str, arguments: list[str]) -> int:
         code = await process.wait()
         failed = [event for event in api.recorder.events if event.name == "request.failed"]
         for event in failed[:20]:
-            print(event.metadata, repr(event.error), file=sys.stderr)
-        print(f"{len(failed)} requests failed on our side", file=sys.stderr)
+            sys.stderr.write(f"{event.metadata} {event.error!r}\n")
+        sys.stderr.write(f"{len(failed)} requests failed on our side\n")
         return code or bool(failed)
 
 

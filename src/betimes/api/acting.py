@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from betimes.api.call import Call, Reply, encode
 from betimes.ops.acting import Answer, Intent, Told, act
 from betimes.ops.desk import Desk
+from betimes.ops.idempotency import Once
 
 T = TypeVar("T")
 REPLAYED = {"Idempotent-Replayed": "true"}
@@ -31,6 +32,23 @@ async def perform(
         as_system=as_system,
     )
     done = await act(call.service.desk, intent, verb, tell)
+    return replied(done)
+
+
+def intent_of(call: Call[Any, Any], *, only_try: bool = False) -> Intent:
+    """Who wants to do what."""
+    return Intent(
+        tenant=call.tenant,
+        actor=call.actor,
+        action=call.route.name,
+        request_id=call.request.id,
+        key=call.key,
+        only_try=only_try,
+    )
+
+
+def replied(done: Once[Any]) -> Reply:
+    """What was done, or had been done before, as a reply."""
     answer = done.answer
     headers = {str(name): str(value) for name, value in (answer.headers or {}).items()}
     return Reply(

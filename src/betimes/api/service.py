@@ -1,5 +1,6 @@
 """What every handler may use: made once by `app`, shared by all requests."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,9 +11,14 @@ from betimes.api.route import Route
 from betimes.api.waiters import Waiters
 from betimes.config.settings import ApiSettings
 from betimes.domain.clock import Clock
+from betimes.domain.ids import RunId
+from betimes.domain.job import Job
+from betimes.domain.run import NewRun
+from betimes.ops.create import NewJob
 from betimes.ops.credentials import Credentials
 from betimes.ops.desk import Desk
 from betimes.ops.keys import KeyMaker
+from betimes.ops.together import Together
 from betimes.telemetry import Telemetry
 
 
@@ -40,7 +46,15 @@ class Service:
     version: str
     routes: Sequence[Route]
     roll: Callable[[], float]
+    jobs: Together[NewJob, Job]
+    runs: Together[NewRun, RunId]
     draining: Draining = field(default_factory=Draining)
+
+    async def run(self) -> None:
+        """Commit groups of creations until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.jobs.run(), name="api.jobs")
+            group.create_task(self.runs.run(), name="api.runs")
 
     def now(self) -> datetime:
         """The clock of this node; the database's own decides what is due."""

@@ -20,6 +20,8 @@ from betimes.domain.errors import BadSetting
 from betimes.ops.credentials import Credentials
 from betimes.ops.desk import Desk
 from betimes.ops.keys import KeyMaker
+from betimes.ops.making import make_jobs, make_runs
+from betimes.ops.together import Together
 from betimes.rhythm import Stopping, first_of
 from betimes.store.hints import READY, Hints
 from betimes.store.keys import adopt_pepper
@@ -48,7 +50,10 @@ class ApiRole:
         self, server: Server, listening: socket.socket, service: Service, stopping: Stopping
     ) -> None:
         async with asyncio.TaskGroup() as group:
-            helpers = [group.create_task(self._hints.run(), name="api.hints")]
+            helpers = [
+                group.create_task(self._hints.run(), name="api.hints"),
+                group.create_task(service.run(), name="api.groups"),
+            ]
             if (ear := listener(self._node, [READY], Ear(service.waiters).hear)) is not None:
                 helpers.append(group.create_task(ear.run(), name="api.listen"))
             serving = group.create_task(server.serve(sockets=[listening]), name="api.serve")
@@ -104,8 +109,11 @@ async def make_service(node: Node, hints: Hints) -> Service:
             "expected the pepper this database was first used with, got another one; "
             "set api.pepper or api.pepper_file to it"
         )
+    desk = await make_desk(node, hints)
     return Service(
-        desk=await make_desk(node, hints),
+        desk=desk,
+        jobs=Together(desk=desk, make=make_jobs),
+        runs=Together(desk=desk, make=make_runs),
         clock=node.clock,
         telemetry=node.telemetry,
         settings=node.settings.api,

@@ -4,14 +4,14 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import asyncpg
 import msgspec
 
 from betimes.domain.ids import ShardId, TenantId, to_us
-from betimes.store.ask import many, maybe, one
+from betimes.store.ask import execute, many, maybe, one
 from betimes.store.jobs import from_json, to_json, to_optional_json
 from betimes.store.pool import Connection
 from betimes.store.queries import load
@@ -99,6 +99,47 @@ async def append(
         event_body=to_json(event_body),
     )
     return int(row["number"])
+
+
+class Telling(NamedTuple):
+    """An act with the event that tells of it."""
+
+    act: Act
+    event: str | None
+    event_id: UUID
+    event_body: Mapping[str, Any]
+
+
+async def append_many(
+    connection: Connection, tenant: TenantId, shard: ShardId, tellings: Sequence[Telling]
+) -> None:
+    """Add acts of one moment to the chain of one shard."""
+    head = await one(connection, SQL["lock_head"], shard=shard, tenant=tenant)
+    digests: list[bytes] = []
+    for telling in tellings:
+        previous = digests[-1] if digests else head["digest"]
+        digests.append(hashlib.sha256(previous + telling.act.content()).digest())
+    acts = [telling.act for telling in tellings]
+    await execute(
+        connection,
+        SQL["append_many"],
+        shard=shard,
+        tenant=tenant,
+        now=acts[0].at,
+        numbers=[head["number"] + place for place in range(1, len(acts) + 1)],
+        actors=[to_json(act.actor) for act in acts],
+        actions=[act.action for act in acts],
+        resources=[act.resource for act in acts],
+        requests=[act.request_id for act in acts],
+        befores=[to_optional_json(act.before or {}) for act in acts],
+        afters=[to_optional_json(act.after or {}) for act in acts],
+        digests=digests,
+        event_ids=[telling.event_id for telling in tellings],
+        events=[telling.event for telling in tellings],
+        event_bodies=[to_json(telling.event_body) for telling in tellings],
+        last=head["number"] + len(acts),
+        head=digests[-1],
+    )
 
 
 async def list_acts(

@@ -8,7 +8,13 @@ HOURLY = {"schedule": "every 1h", "handler": "noop", "name": "hourly"}
 async def test_health_needs_no_key_and_everything_else_does(served: Served) -> None:
     nobody = served.client(None)
     assert (await nobody("GET", "/healthz")).json == {"status": "ok"}
-    for path in ("/readyz", "/v1/openapi.json", "/v1/reference", "/v1/errors/lease_lost", "/v1/time"):
+    for path in (
+        "/readyz",
+        "/v1/openapi.json",
+        "/v1/reference",
+        "/v1/errors/lease_lost",
+        "/v1/time",
+    ):
         assert (await nobody("GET", path)).status == 200, path
     answer = await nobody("GET", "/v1/jobs")
     assert (answer.status, answer.code) == (401, "missing_credentials")

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import msgspec
 
-from betimes.api.acting import answer, perform
+from betimes.api.acting import answer, intent_of, perform, replied
 from betimes.api.call import Call, Reply
 from betimes.api.definitions import Context, asked_again, definition_of, new_job, shown_job
 from betimes.api.etag import expected_revision, stale, tag_of, unchanged, wants_none
@@ -24,6 +24,7 @@ from betimes.ops.desk import Desk
 from betimes.ops.end import RunsOf, delete_job
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.listing import JobFilter, find_jobs
+from betimes.ops.quotas import check_jobs
 from betimes.ops.read import get_named_job
 from betimes.ops.update import update_job
 from betimes.wire import jobs as wire
@@ -76,11 +77,12 @@ async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
         return await create_job(desk, call.tenant, new, shard=shard)
 
-    return await perform(
-        call,
-        verb,
-        lambda job: told_of(call, job, status=201, event="job.created"),
-        only_try=call.query.validate_only,
+    await check_jobs(call.service.desk, call.tenant, call.caller.quotas, more=1)
+    intent = intent_of(call, only_try=call.query.validate_only)
+    return replied(
+        await call.service.jobs.act(
+            new, intent, verb, lambda job: told_of(call, job, status=201, event="job.created")
+        )
     )
 
 

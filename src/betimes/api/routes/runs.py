@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from betimes.api.acting import answer, perform
+from betimes.api.acting import answer, intent_of, perform, replied
 from betimes.api.call import Call, Reply
 from betimes.api.finding import find_run, run_in_path
 from betimes.api.problem import Trouble
@@ -25,6 +25,7 @@ from betimes.ops.enqueue import enqueue_runs
 from betimes.ops.history import get_history
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.listing import RunFilter, find_runs
+from betimes.ops.quotas import check_runs
 from betimes.ops.runs import RunView
 from betimes.wire import runs as wire
 from betimes.wire.base import Page, shown_instant
@@ -43,8 +44,9 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
         return (await enqueue_runs(desk, call.tenant, [new], shard=shard))[0]
 
-    reply = await perform(call, verb, told_run)
-    return await _prefer_wait(call, reply)
+    await check_runs(call.service.desk, call.tenant, call.caller.quotas, more=1)
+    done = await call.service.runs.act(new, intent_of(call), verb, told_run)
+    return await _prefer_wait(call, replied(done))
 
 
 async def _prefer_wait(call: Call[Any, Any], reply: Reply) -> Reply:
@@ -76,6 +78,7 @@ async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
         return await enqueue_runs(desk, call.tenant, new, shard=shard)
 
+    await check_runs(call.service.desk, call.tenant, call.caller.quotas, more=len(new))
     return await perform(call, verb, _told_runs)
 
 

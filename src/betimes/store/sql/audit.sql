@@ -68,3 +68,34 @@ SELECT id, type, subject, body::text AS body, created_at FROM betimes.outbox
  WHERE tenant_id = :tenant::uuid AND id > :low::uuid AND id < :high::uuid
    AND (:types::text[] IS NULL OR type = ANY (:types::text[]))
  ORDER BY id LIMIT :most::integer;
+
+-- name: lock_head :one
+-- Hold the end of a chain until the transaction ends; a chain that is new begins here.
+-- Index: audit_heads_pkey
+-- Guard: the row lock
+-- Returns: number int8, digest bytea
+INSERT INTO betimes.audit_heads AS heads (shard, tenant_id, number, digest)
+VALUES (:shard::smallint, :tenant::uuid, 0, ''::bytea)
+ON CONFLICT (shard, tenant_id) DO UPDATE SET number = heads.number
+RETURNING number, digest;
+
+-- name: append_many :exec
+-- Add acts to a chain whose end the caller holds, with their events.
+-- Index: audit_heads_pkey
+-- Guard: the caller holds the head
+WITH written AS (
+    INSERT INTO betimes.audit (shard, tenant_id, number, at, actor, action, resource, request_id, before, after, digest)
+    SELECT :shard::smallint, :tenant::uuid, act.number, :now::timestamptz, act.actor::jsonb, act.action, act.resource,
+           act.request, act.before::jsonb, act.after::jsonb, act.digest
+      FROM unnest(:numbers::bigint[], :actors::text[], :actions::text[], :resources::text[], :requests::text[],
+                  :befores::text[], :afters::text[], :digests::bytea[])
+           AS act (number, actor, action, resource, request, before, after, digest)
+), told AS (
+    INSERT INTO betimes.outbox (shard, id, tenant_id, type, subject, body, created_at)
+    SELECT :shard::smallint, event.id, :tenant::uuid, event.type, event.subject, event.body::jsonb, :now::timestamptz
+      FROM unnest(:event_ids::uuid[], :events::text[], :resources::text[], :event_bodies::text[])
+           AS event (id, type, subject, body)
+     WHERE event.type IS NOT NULL
+)
+UPDATE betimes.audit_heads SET number = :last::bigint, digest = :head::bytea
+ WHERE shard = :shard::smallint AND tenant_id = :tenant::uuid;
