@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BENCH ?= all
 ARGS ?=
 
-.PHONY: help setup dev test check fmt bench bench-time chaos docs ci clean lock schema test-pg15 mutation
+.PHONY: help setup dev test check fmt bench bench-time chaos docs ci clean lock schema test-pg15 mutation fuzz
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,8 +36,10 @@ dev: $(VENV)/.server ## Run the whole service here, on an embedded PostgreSQL, w
 test: $(VENV)/.dev ## Run the tests (real PostgreSQL included; starts its own)
 	@$(BIN)/python -m pytest -n 2 -q -m "not chaos and not bench" $(ARGS)
 
-test-pg15: $(VENV)/.dev ## Run the store tests on Debian's PostgreSQL 15 as well
-	@BETIMES_TEST_PG_BIN=/usr/lib/postgresql/15/bin $(BIN)/python -m pytest -n 2 -q -m "db and not chaos and not bench" $(ARGS)
+
+test-pg15: $(VENV)/.dev ## Run the statements and services on Debian's PostgreSQL 15 as well
+	@BETIMES_TEST_PG_BIN=/usr/lib/postgresql/15/bin $(BIN)/python -m pytest -n 2 -q \
+	  -m "db and not chaos and not bench" tests/contract tests/integration $(ARGS)
 
 check: $(VENV)/.dev ## Static checks: format, lint, types, rooms, spelling, lock files
 	@$(BIN)/ruff format --check .
@@ -62,6 +64,9 @@ bench-time: $(VENV)/.dev ## Measure the time mathematics beside croniter, cronsi
 
 chaos: $(VENV)/.dev ## Kill, freeze and cut real processes, then check that nothing was lost
 	@$(BIN)/python -m pytest -q -s -m chaos $(ARGS)
+
+fuzz: $(VENV)/.dev ## Fuzz the whole API from its own document (long: make fuzz ARGS="--max-time 600")
+	@$(BIN)/python tests/fuzz/run.py $(ARGS)
 
 mutation: $(VENV)/.dev ## Mutation testing of the pure rooms (long)
 	@$(BIN)/mutmut run $(ARGS)

@@ -35,6 +35,7 @@ from betimes.store.database import Database
 from betimes.store.migrate import migrate
 from betimes.store.partitions import Partitions
 from betimes.store.pool import Lane
+from betimes.store.workers import WorkerCard
 from betimes.telemetry import Telemetry
 from betimes.worker import Chance, Worker, WorkerSignals
 from betimes.worker.builtin import builtin_handlers
@@ -128,7 +129,15 @@ async def drain(
 
     (identifier,) = random_ids(to_ms(clock.now()), 0, dice.entropy(8))
     worker = Worker(
-        worker=WorkerId(identifier),
+        card=WorkerCard(
+            id=WorkerId(identifier),
+            node=None,
+            name="bench",
+            version="0",
+            queues=("*",),
+            handlers=(),
+            slots=1,
+        ),
         database=database,
         open_database=opener(server),
         handlers=builtin_handlers(clock),

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.db, pytest.mark.chaos, pytest.mark.timeout(600)]
 RECOVERED_SECONDS = 3.0
 CONNECTIONS_PER_SECOND_MAX = 8.0
 """Of one process while the database is away."""
-NEIGHBOURS_SECONDS = 30.0
+NEIGHBOURS_SECONDS = 45.0
 """Who shares a parcel with poison waits for two leases to run out, and then for an empty worker."""
 PERIODS = (1, 1, 1, 2, 2, 2, 3, 3, 3)
 

@@ -24,6 +24,7 @@ MEANINGFUL: dict[str, Any] = {
     "kind": "expand",
     "number": 9_999,
     "milliseconds": "100",
+    "networks": ["10.0.0.0/8"],
     "channel": "betimes_probe",
     "ttl": timedelta(seconds=10),
     "low": UUID("019b76da-a800-8000-8000-000000000000"),

@@ -62,7 +62,12 @@ def command(*arguments: str) -> list[str]:
 
 def environment(home: Path) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    return {**kept, "HOME": str(home), "XDG_DATA_HOME": str(home / "share")}
+    return {
+        **kept,
+        "HOME": str(home),
+        "XDG_DATA_HOME": str(home / "share"),
+        "BETIMES_API_PORT": "0",  # several nodes on one machine
+    }
 
 
 @contextmanager

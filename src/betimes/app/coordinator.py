@@ -2,6 +2,7 @@
 
 import asyncio
 
+from betimes.app.desk import desk_of
 from betimes.app.listening import listener
 from betimes.app.node import Node
 from betimes.coordinator.service import Coordinator
@@ -9,7 +10,6 @@ from betimes.domain.ids import TAIL_BYTES, random_ids, to_ms
 from betimes.janitor.service import Janitor
 from betimes.rhythm import Stopping
 from betimes.store.hints import PLAN, Hints
-from betimes.store.shards import Shards
 
 
 class CoordinatorRole:
@@ -50,17 +50,23 @@ class JanitorRole:
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._hints = Hints(database=node.database, clock=node.clock)
 
     async def run(self, stopping: Stopping) -> None:
         """Keep house until asked to stop."""
         node = self._node
-        await Janitor(
-            database=node.database,
-            shards=await Shards(node.database, node.card.id).count(),
+        janitor = Janitor(
+            desk=await desk_of(node, self._hints),
             clock=node.clock,
             telemetry=node.telemetry,
             settings=node.settings.janitor,
             new_id=lambda: next(
                 random_ids(to_ms(node.clock.now()), 0, node.dice.entropy(TAIL_BYTES))
             ),
-        ).run(stopping)
+        )
+        async with asyncio.TaskGroup() as group:
+            hinting = group.create_task(self._hints.run(), name="janitor.hints")
+            try:
+                await janitor.run(stopping)
+            finally:
+                hinting.cancel()

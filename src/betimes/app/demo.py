@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from uuid import UUID
 
+from betimes.app.desk import desk_of
 from betimes.app.node import Node
 from betimes.domain.errors import AlreadyExists
 from betimes.domain.ids import TenantId
@@ -18,7 +19,6 @@ from betimes.ops.desk import Desk
 from betimes.rhythm import Stopping
 from betimes.schedule import parse
 from betimes.store.hints import Hints
-from betimes.store.shards import Shards
 from betimes.worker import Context, Handlers
 from betimes.worker.builtin import builtin_handlers
 
@@ -92,7 +92,7 @@ class Demo:
         async with asyncio.TaskGroup() as group:
             hinting = group.create_task(self._hints.run(), name="demo.hints")
             try:
-                await self._create(await self._desk())
+                await self._create(await desk_of(self._node, self._hints))
                 await stopping.wait()
             finally:
                 hinting.cancel()
@@ -109,15 +109,3 @@ class Demo:
         # Whatever counts from the creation, such as a delay, begins now.
         schedule = parse(definition.schedule, now=self._node.clock.now(), timezone="UTC").to_dict()
         return NewJob(definition=replace(definition, schedule=schedule), name=name, group=GROUP)
-
-    async def _desk(self) -> Desk:
-        node = self._node
-        return Desk(
-            database=node.database,
-            clock=node.clock,
-            hints=self._hints,
-            entropy=node.dice.entropy,
-            shards=await Shards(node.database, node.card.id).count(),
-            tzdata=node.card.tzdata,
-            margin=node.settings.coordinator.margin,
-        )

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 import betimes
 from betimes.app import database as databases
+from betimes.app.api import announce_key
 from betimes.app.clock import SystemClock
 from betimes.app.demo import Demo, Print, demo_handlers
 from betimes.app.dice import Dice
@@ -140,6 +141,8 @@ async def _serve(
                 ahead_days=settings.janitor.partitions_ahead_days,
             )
             announce(_where(place))
+            if "api" in settings.server.roles:
+                await announce_key(node, announce, keep=show is not None)
             async with _present(node):
                 return await _supervise(node, place, stopping, show)
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from betimes.app.api import ApiRole
 from betimes.app.coordinator import CoordinatorRole, JanitorRole
 from betimes.app.node import Node
 from betimes.app.roles import Role, RoleEntry
@@ -13,6 +14,7 @@ Factory = Callable[[Node, Handlers], Role]
 
 FACTORIES: Mapping[str, Factory] = MappingProxyType(
     {
+        "api": lambda node, _: ApiRole(node),
         "coordinator": lambda node, _: CoordinatorRole(node),
         "worker": worker_role,
         "janitor": lambda node, _: JanitorRole(node),

@@ -9,6 +9,7 @@ from betimes.app.node import Node
 from betimes.domain.ids import TAIL_BYTES, WorkerId, random_ids, to_ms
 from betimes.store.database import Database
 from betimes.store.pool import Lane
+from betimes.store.workers import WorkerCard
 from betimes.worker import Chance, Handlers, Worker
 from betimes.worker.hints import CHANNEL
 from betimes.worker.service import OpenDatabase
@@ -18,7 +19,15 @@ def worker_role(node: Node, handlers: Handlers) -> Worker:
     """A fresh worker with an identity of its own: leases of an earlier life are not its."""
     (identifier,) = random_ids(to_ms(node.clock.now()), 0, node.dice.entropy(TAIL_BYTES))
     return Worker(
-        worker=WorkerId(identifier),
+        card=WorkerCard(
+            id=WorkerId(identifier),
+            node=node.card.id,
+            name=node.card.name,
+            version=node.card.version,
+            queues=node.settings.worker.queues,
+            handlers=tuple(sorted(handler.name for handler in handlers)),
+            slots=node.settings.worker.slots,
+        ),
         database=node.database,
         open_database=_opener(node),
         handlers=handlers,

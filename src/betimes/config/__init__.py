@@ -3,6 +3,7 @@
 from betimes.config.load import Examined, examine, load
 from betimes.config.problems import BadSettings
 from betimes.config.settings import (
+    ApiSettings,
     CoordinatorSettings,
     DatabaseSettings,
     EmbeddedSettings,
@@ -16,6 +17,7 @@ from betimes.config.settings import (
 from betimes.config.sources import Flag
 
 __all__ = [
+    "ApiSettings",
     "BadSettings",
     "CoordinatorSettings",
     "DatabaseSettings",

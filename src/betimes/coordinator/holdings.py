@@ -31,6 +31,8 @@ class Held:
     swept_through: datetime | None
     planned_at: float
     published_at: float
+    in_doubt: bool = False
+    """A commit may have moved the cursor in the database without our knowing."""
 
     @classmethod
     def of(cls, grant: Grant, term: LeaseTerm, *, now: float) -> "Held":
@@ -48,6 +50,12 @@ class Held:
             planned_at=now,
             published_at=now,
         )
+
+    def learn_cursor(self, through: datetime | None) -> None:
+        """The database has told where it stands; go on from there."""
+        self.published_through_ms = -1 if through is None else to_ms(through)
+        self.in_doubt = False
+        self.rewind()
 
     def rewind(self) -> None:
         """Forget what was read and not published; it will be read again."""

@@ -101,6 +101,8 @@ class Publisher:
             # What was read under an earlier epoch is somebody else's by now, or will be read again.
             self._wheel.drop(shard)
             self._read_under[shard] = held.claim
+        if held.in_doubt and not await self._learn_cursor(held):
+            return
         while (
             held.loaded_through_ms < enough_ms
             and self._wheel.count(shard) < self._settings.wheel_max
@@ -110,6 +112,15 @@ class Publisher:
                 return
             for run in page:
                 self._wheel.put(shard, time_ms_of(run.id), run)
+
+    async def _learn_cursor(self, held: Held) -> bool:
+        """After a commit of unknown fate: what it published must not be read again."""
+        found = await self._publishing.cursor(held.claim)
+        if found is None:
+            self._lose(held.claim)
+            return False
+        held.learn_cursor(found.through)
+        return True
 
     async def _page(self, held: Held, until_ms: int) -> list[Waiting]:
         """The next rows; a millisecond is read whole, because the cursor counts in them."""
@@ -234,6 +245,7 @@ class Publisher:
         held = self._holdings.get(shard)
         if held is not None:
             held.rewind()
+            held.in_doubt = True
 
     def _lose(self, claim: Claim) -> None:
         if self._holdings.lose_claim(claim) is not None:

@@ -10,6 +10,7 @@ from betimes.coordinator.holdings import Holdings
 from betimes.coordinator.planner import Planner
 from betimes.coordinator.publisher import Hint, Publisher
 from betimes.coordinator.sweeper import Sweeper
+from betimes.coordinator.zones import ZoneKeeper
 from betimes.domain.clock import Clock
 from betimes.domain.ids import NodeId
 from betimes.rhythm import DatabaseTime, Stopping
@@ -19,6 +20,7 @@ from betimes.store.plan import Planning
 from betimes.store.publish import Publishing
 from betimes.store.shards import Shards
 from betimes.store.sweep import Sweeping
+from betimes.store.zones import Zones
 from betimes.telemetry import Telemetry
 
 ROLE = "coordinator"
@@ -84,22 +86,34 @@ class Coordinator:
             telemetry=telemetry,
             settings=settings,
         )
+        self.zones = ZoneKeeper(
+            zones=Zones(database, node),
+            shards=shards,
+            holdings=holdings,
+            time=time,
+            clock=clock,
+            telemetry=telemetry,
+            horizon=settings.horizon,
+            tzdata=tzdata,
+        )
         self._time = time
 
     async def run(self, stopping: Stopping) -> None:
-        """Run the four loops; when all have ended, give the shards back."""
+        """Run the five loops; when all have ended, give the shards back."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.planner.run(stopping), name="planner")
                 group.create_task(self.publisher.run(stopping), name="publisher")
                 group.create_task(self.elector.run(stopping), name="elector")
                 group.create_task(self.sweeper.run(stopping), name="sweeper")
+                group.create_task(self.zones.run(stopping), name="zones")
         finally:
             await self.elector.hand_over()
 
     async def tick(self) -> int:
         """One pass of each, in order; what tests crank. Returns how many runs were published."""
         await self.elector.tick()
+        await self.zones.tick()
         await self.planner.tick()
         return await self.publisher.tick()
 

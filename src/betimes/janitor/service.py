@@ -1,14 +1,15 @@
-"""The janitor of a node: reaper, partition keeper and pruner."""
+"""The janitor of a node: reaper, partition keeper, pruner and errands."""
 
 import asyncio
 
 from betimes.config.settings import JanitorSettings
 from betimes.domain.clock import Clock
+from betimes.janitor.errands import Errands
 from betimes.janitor.partitions import PartitionKeeper
 from betimes.janitor.prune import Pruner
 from betimes.janitor.reap import Reaper
+from betimes.ops.desk import Desk
 from betimes.rhythm import Stopping
-from betimes.store.database import Database
 from betimes.store.partitions import Partitions
 from betimes.store.prune import Pruning
 from betimes.store.reap import NewId, Reaping
@@ -21,13 +22,13 @@ class Janitor:
     def __init__(
         self,
         *,
-        database: Database,
-        shards: int,
+        desk: Desk,
         clock: Clock,
         telemetry: Telemetry,
         settings: JanitorSettings,
         new_id: NewId,
     ) -> None:
+        database, shards = desk.database, desk.shards
         self.reaper = Reaper(
             reaping=Reaping(database, new_id), clock=clock, telemetry=telemetry, settings=settings
         )
@@ -42,9 +43,12 @@ class Janitor:
             settings=settings,
         )
 
+        self.errands = Errands(desk=desk, clock=clock, telemetry=telemetry)
+
     async def run(self, stopping: Stopping) -> None:
-        """Run the three loops."""
+        """Run the four loops."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.reaper.run(stopping), name="reaper")
             group.create_task(self.partitions.run(stopping), name="partitions")
             group.create_task(self.pruner.run(stopping), name="pruner")
+            group.create_task(self.errands.run(stopping), name="errands")

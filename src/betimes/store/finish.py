@@ -337,3 +337,29 @@ class _Slow:
     async def _many(self, query: Query, **given: Any) -> list[Any]:
         arguments = query.arguments({"shard": self.shard, **given})
         return await self.connection.fetch(query.text, *arguments)
+
+
+async def write_endings(
+    connection: Connection,
+    worker: WorkerId,
+    shard: ShardId,
+    held: Held,
+    endings: Sequence[Ending],
+) -> set[RunId]:
+    """Every kind of end inside a transaction of the caller's; returns the runs that were written.
+
+    Unlike a worker of ours, the caller need not know what else its parcels hold: a parcel whose
+    last run ends here goes, and the others are cut down to what is left.
+    """
+    slow = _Slow(connection, worker, shard)
+    contents = await slow._hold(held)  # noqa: SLF001 -- the same module
+    ending = {one.run for one in endings}
+    held.emptied = [parcel for parcel, runs in contents.items() if runs <= ending]
+    written = await slow.write(held, endings)
+    for parcel, runs in contents.items():
+        if parcel not in held.emptied:
+            query = SQL["shrink_parcel"]
+            gone = sorted(runs & ending)
+            arguments = query.arguments({"shard": shard, "id": parcel, "gone": gone})
+            await connection.execute(query.text, *arguments)
+    return written

@@ -6,7 +6,7 @@ takes the key for both days: a transaction that began before midnight and still 
 old day (it may live five seconds) then meets us in the index of that day.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -109,6 +109,28 @@ async def _release(connection: Connection, claim: Claim) -> bool:
         now=claim.now,
     )
     return bool(rows)
+
+
+async def insert_answered(
+    connection: Connection, claims: Sequence[Claim], answers: Sequence[Answer]
+) -> bool:
+    """Keep keys of one tenant and one moment with their answers; False when any was taken."""
+    first = claims[0]
+    rows = await many(
+        connection,
+        SQL["insert_answered_keys"],
+        tenant=first.tenant,
+        now=first.now,
+        days=first.days,
+        shards=[claim.shard for claim in claims],
+        keys=[claim.key for claim in claims],
+        fingerprints=[claim.fingerprint for claim in claims],
+        expires=[claim.expires_at for claim in claims],
+        statuses=[answer.status for answer in answers],
+        headers=[to_optional_json(answer.headers or {}) for answer in answers],
+        bodies=[answer.body for answer in answers],
+    )
+    return len(rows) == len(claims) * len(first.days)
 
 
 async def _claim(connection: Connection, claim: Claim) -> list[asyncpg.Record]:

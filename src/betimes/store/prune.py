@@ -29,10 +29,6 @@ class Pruning:
             "prune_default_runs", shard=shard, before=before, before_id=floor_of(to_ms(before))
         )
 
-    async def completed_jobs(self, shard: ShardId) -> int:
-        """Jobs that were told to go when they are done."""
-        return await self._count("prune_completed_jobs", shard=shard)
-
     async def expired(self, shard: ShardId, *, now: datetime | None) -> int:
         """Business keys and blobs whose time is up."""
         keys = await self._count("prune_dedupe", shard=shard, now=now)

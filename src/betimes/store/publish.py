@@ -27,6 +27,13 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class Cursor:
+    """Every run due up to here has its parcel; None when nothing was ever published."""
+
+    through: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Publishing:
     """The publisher's side of the queue."""
 
@@ -46,6 +53,21 @@ class Publishing:
             most=most,
         )
         return [Waiting._make(row.values()) for row in rows]
+
+    async def cursor(self, claim: Claim) -> Cursor | None:
+        """How far a shard of ours is published; None when it is no longer ours.
+
+        Waits for a commit of ours that is still under way.
+        """
+        row = await self.database.maybe(
+            SHARDS["hold_shard"],
+            lane=Lane.ENGINE,
+            shard=claim.shard,
+            node=self.node,
+            epoch=claim.epoch,
+            now=None,
+        )
+        return None if row is None else Cursor(row["published_through"])
 
     async def publish(self, batches: Sequence[Batch]) -> set[ShardId]:
         """Publish several shards in one transaction; returns those where we were fenced out.

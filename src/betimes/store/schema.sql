@@ -155,6 +155,18 @@ CREATE TABLE betimes.audit (
 
 ALTER TABLE ONLY betimes.audit FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE betimes.audit_heads (
+    shard smallint NOT NULL,
+    tenant_id uuid NOT NULL,
+    number bigint NOT NULL,
+    digest bytea NOT NULL
+)
+WITH (fillfactor='50');
+
+ALTER TABLE ONLY betimes.audit_heads FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.audit_heads IS 'The last number and digest of each audit chain; a chain is the acts of one tenant in one shard.';
+
 CREATE TABLE betimes.blobs (
     shard smallint NOT NULL,
     tenant_id uuid NOT NULL,
@@ -193,11 +205,14 @@ CREATE TABLE betimes.cluster (
     shards smallint NOT NULL,
     paused_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    pepper_check bytea,
     CONSTRAINT cluster_one_check CHECK (one),
     CONSTRAINT cluster_shards_check CHECK (((shards >= 1) AND (shards <= 4096)))
 );
 
 COMMENT ON TABLE betimes.cluster IS 'One row: what was fixed when this cell was made.';
+
+COMMENT ON COLUMN betimes.cluster.pepper_check IS 'A digest under the pepper, so that a node with another pepper notices it.';
 
 CREATE TABLE betimes.dead_letters (
     shard smallint NOT NULL,
@@ -392,6 +407,20 @@ ALTER TABLE ONLY betimes.limits FORCE ROW LEVEL SECURITY;
 
 COMMENT ON TABLE betimes.limits IS 'Ceilings and token buckets; what is in flight is counted from leased parcels, never here.';
 
+CREATE TABLE betimes.members (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    email text NOT NULL,
+    name text NOT NULL,
+    role text DEFAULT 'viewer'::text NOT NULL,
+    revision integer DEFAULT 1 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT members_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'editor'::text, 'admin'::text])))
+);
+
+ALTER TABLE ONLY betimes.members FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE betimes.migrations (
     number integer NOT NULL,
     name text NOT NULL,
@@ -413,6 +442,29 @@ CREATE TABLE betimes.nodes (
     draining boolean DEFAULT false NOT NULL
 )
 WITH (fillfactor='50');
+
+CREATE TABLE betimes.operations (
+    shard smallint NOT NULL,
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    kind text NOT NULL,
+    state smallint DEFAULT 0 NOT NULL,
+    done bigint DEFAULT 0 NOT NULL,
+    total bigint,
+    request jsonb NOT NULL,
+    result jsonb,
+    error jsonb,
+    cursor text,
+    worked_by uuid,
+    worked_until timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    finished_at timestamp with time zone,
+    expires_at timestamp with time zone NOT NULL,
+    created_by text,
+    CONSTRAINT operations_state_check CHECK (((state >= 0) AND (state <= 4)))
+);
+
+ALTER TABLE ONLY betimes.operations FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE betimes.outbox (
     shard smallint NOT NULL,
@@ -481,6 +533,36 @@ CREATE TABLE betimes.queues (
 );
 
 ALTER TABLE ONLY betimes.queues FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE betimes.run_logs (
+    shard smallint NOT NULL,
+    run_id uuid NOT NULL,
+    seq integer NOT NULL,
+    tenant_id uuid NOT NULL,
+    attempt smallint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    level text NOT NULL,
+    message text NOT NULL,
+    fields jsonb
+);
+
+ALTER TABLE ONLY betimes.run_logs FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE betimes.run_notes (
+    shard smallint NOT NULL,
+    run_id uuid NOT NULL,
+    tenant_id uuid NOT NULL,
+    fence integer NOT NULL,
+    percent real,
+    message text,
+    checkpoint bytea,
+    updated_at timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50');
+
+ALTER TABLE ONLY betimes.run_notes FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.run_notes IS 'What a worker has said about a run it holds: progress, and a checkpoint for the next attempt.';
 
 CREATE TABLE betimes.runs (
     id uuid NOT NULL,
@@ -677,6 +759,9 @@ ALTER TABLE ONLY betimes.attempts
 ALTER TABLE ONLY betimes.attempts_default
     ADD CONSTRAINT attempts_default_pkey PRIMARY KEY (shard, run_id, number, fence);
 
+ALTER TABLE ONLY betimes.audit_heads
+    ADD CONSTRAINT audit_heads_pkey PRIMARY KEY (shard, tenant_id);
+
 ALTER TABLE ONLY betimes.audit
     ADD CONSTRAINT audit_pkey PRIMARY KEY (shard, tenant_id, number);
 
@@ -722,11 +807,17 @@ ALTER TABLE ONLY betimes.jobs
 ALTER TABLE ONLY betimes.limits
     ADD CONSTRAINT limits_pkey PRIMARY KEY (tenant_id, kind, key);
 
+ALTER TABLE ONLY betimes.members
+    ADD CONSTRAINT members_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY betimes.migrations
     ADD CONSTRAINT migrations_pkey PRIMARY KEY (number);
 
 ALTER TABLE ONLY betimes.nodes
     ADD CONSTRAINT nodes_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY betimes.operations
+    ADD CONSTRAINT operations_pkey PRIMARY KEY (shard, tenant_id, id);
 
 ALTER TABLE ONLY betimes.outbox
     ADD CONSTRAINT outbox_pkey PRIMARY KEY (shard, id);
@@ -739,6 +830,12 @@ ALTER TABLE ONLY betimes.parcels
 
 ALTER TABLE ONLY betimes.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (tenant_id, name);
+
+ALTER TABLE ONLY betimes.run_logs
+    ADD CONSTRAINT run_logs_pkey PRIMARY KEY (shard, run_id, seq);
+
+ALTER TABLE ONLY betimes.run_notes
+    ADD CONSTRAINT run_notes_pkey PRIMARY KEY (shard, run_id);
 
 ALTER TABLE ONLY betimes.runs
     ADD CONSTRAINT runs_pkey PRIMARY KEY (shard, id);
@@ -769,6 +866,8 @@ ALTER TABLE ONLY betimes.workflows
 
 CREATE INDEX api_keys_tenant_idx ON betimes.api_keys USING btree (tenant_id, created_at);
 
+CREATE INDEX audit_tenant_idx ON betimes.audit USING btree (tenant_id, at, shard, number);
+
 CREATE INDEX blobs_expires_idx ON betimes.blobs USING btree (shard, expires_at) WHERE (expires_at IS NOT NULL);
 
 CREATE INDEX dead_letters_group_idx ON betimes.dead_letters USING btree (tenant_id, fingerprint, dead_at);
@@ -789,6 +888,14 @@ CREATE INDEX jobs_spent_idx ON betimes.jobs USING btree (shard, id) WHERE ((stat
 
 CREATE INDEX jobs_tenant_idx ON betimes.jobs USING btree (tenant_id, id);
 
+CREATE UNIQUE INDEX members_email_idx ON betimes.members USING btree (tenant_id, email);
+
+CREATE INDEX operations_expires_idx ON betimes.operations USING btree (shard, expires_at);
+
+CREATE INDEX operations_open_idx ON betimes.operations USING btree (shard, created_at) WHERE (state < 2);
+
+CREATE INDEX operations_tenant_idx ON betimes.operations USING btree (tenant_id, id);
+
 CREATE INDEX outbox_tenant_idx ON ONLY betimes.outbox USING btree (tenant_id, id);
 
 CREATE INDEX outbox_default_tenant_id_id_idx ON betimes.outbox_default USING btree (tenant_id, id);
@@ -799,6 +906,10 @@ CREATE INDEX parcels_ready_idx ON betimes.parcels USING btree (shard, queue, ten
 
 CREATE INDEX parcels_worker_idx ON betimes.parcels USING btree (worker_id) WHERE (worker_id IS NOT NULL);
 
+CREATE INDEX run_logs_at_idx ON betimes.run_logs USING btree (shard, at);
+
+CREATE INDEX run_notes_updated_idx ON betimes.run_notes USING btree (shard, updated_at);
+
 CREATE INDEX runs_job_idx ON ONLY betimes.runs USING btree (shard, job_id, id) WHERE (job_id IS NOT NULL);
 
 CREATE INDEX runs_default_shard_job_id_id_idx ON betimes.runs_default USING btree (shard, job_id, id) WHERE (job_id IS NOT NULL);
@@ -806,6 +917,8 @@ CREATE INDEX runs_default_shard_job_id_id_idx ON betimes.runs_default USING btre
 CREATE INDEX runs_tenant_idx ON ONLY betimes.runs USING btree (tenant_id, id);
 
 CREATE INDEX runs_default_tenant_id_id_idx ON betimes.runs_default USING btree (tenant_id, id);
+
+CREATE INDEX workers_tenant_idx ON betimes.workers USING btree (tenant_id, id);
 
 CREATE INDEX workflow_runs_tenant_idx ON betimes.workflow_runs USING btree (tenant_id, id);
 
@@ -837,6 +950,9 @@ ALTER TABLE ONLY betimes.endpoints
 ALTER TABLE ONLY betimes.limits
     ADD CONSTRAINT limits_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY betimes.members
+    ADD CONSTRAINT members_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY betimes.queues
     ADD CONSTRAINT queues_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
@@ -848,6 +964,8 @@ ALTER TABLE betimes.api_keys ENABLE ROW LEVEL SECURITY;
 ALTER TABLE betimes.attempts ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.audit ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.audit_heads ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.blobs ENABLE ROW LEVEL SECURITY;
 
@@ -871,6 +989,10 @@ ALTER TABLE betimes.jobs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.limits ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.members ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.operations ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.outbox ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY own_tenant ON betimes.api_keys TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -878,6 +1000,8 @@ CREATE POLICY own_tenant ON betimes.api_keys TO betimes_api USING ((tenant_id = 
 CREATE POLICY own_tenant ON betimes.attempts TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.audit TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.audit_heads TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.blobs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -901,11 +1025,19 @@ CREATE POLICY own_tenant ON betimes.jobs TO betimes_api USING ((tenant_id = beti
 
 CREATE POLICY own_tenant ON betimes.limits TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.members TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.operations TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.outbox TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.parcels TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.queues TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.run_logs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.run_notes TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.runs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -923,6 +1055,10 @@ ALTER TABLE betimes.parcels ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.queues ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.run_logs ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.run_notes ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.runs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.tenants ENABLE ROW LEVEL SECURITY;
@@ -932,6 +1068,8 @@ CREATE POLICY whole_system ON betimes.api_keys TO betimes_system USING (true) WI
 CREATE POLICY whole_system ON betimes.attempts TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.audit TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.audit_heads TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.blobs TO betimes_system USING (true) WITH CHECK (true);
 
@@ -955,11 +1093,19 @@ CREATE POLICY whole_system ON betimes.jobs TO betimes_system USING (true) WITH C
 
 CREATE POLICY whole_system ON betimes.limits TO betimes_system USING (true) WITH CHECK (true);
 
+CREATE POLICY whole_system ON betimes.members TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.operations TO betimes_system USING (true) WITH CHECK (true);
+
 CREATE POLICY whole_system ON betimes.outbox TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.parcels TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.queues TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.run_logs TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.run_notes TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.runs TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1001,6 +1147,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.attempts_default TO betimes_s
 GRANT SELECT,INSERT ON TABLE betimes.audit TO betimes_system;
 GRANT SELECT,INSERT ON TABLE betimes.audit TO betimes_api;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.audit_heads TO betimes_system;
+GRANT SELECT,INSERT,UPDATE ON TABLE betimes.audit_heads TO betimes_api;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.blobs TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.blobs TO betimes_api;
 
@@ -1041,10 +1190,16 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.jobs TO betimes_api;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.limits TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.limits TO betimes_api;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.members TO betimes_system;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.members TO betimes_api;
+
 GRANT SELECT ON TABLE betimes.migrations TO betimes_system;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.nodes TO betimes_system;
 GRANT SELECT ON TABLE betimes.nodes TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.operations TO betimes_system;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.operations TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.outbox TO betimes_system;
 GRANT SELECT,INSERT ON TABLE betimes.outbox TO betimes_api;
@@ -1056,6 +1211,12 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.parcels TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.queues TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.queues TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.run_logs TO betimes_system;
+GRANT SELECT,INSERT ON TABLE betimes.run_logs TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.run_notes TO betimes_system;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.run_notes TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs TO betimes_api;

@@ -32,13 +32,17 @@ A test compares this table with the names used in the code; a star stands for th
 | `reaper.tick`      | span  | debug    | parcels             |                                   |
 | `partitions.tick`  | span  | debug    | made, dropped       |                                   |
 | `pruner.tick`      | span  | debug    | rows                |                                   |
+| `errands.tick`     | span  | debug    | resumed, deleted    |                                   |
 | `snapshot.old`     | event | warning  | seconds             |                                   |
 | `lease.expired`    | event | warning  |                     | workers, runs                     |
+| `zones.changed`    | event | info     | moved               | shard, before, after              |
 | `shard.acquired`   | event | debug    |                     | shard, epoch                      |
 | `shard.lost`       | event | warning  |                     | shard, why                        |
 | `outage.began`     | event | error    |                     | duty, and what the duty adds      |
 | `outage.lasts`     | event | debug    | failures            | duty, and what the duty adds      |
 | `outage.ended`     | event | info     | failures, seconds   | duty, and what the duty adds      |
+| `api.listening`    | event | info     |                     | url                               |
+| `request.failed`   | event | error    |                     | request_id, method, path          |
 | `library.log`      | event | its own  |                     | logger, message                   |
 
 A span that ends in an error is logged as an error; everything else about it is debug talk.

@@ -58,6 +58,14 @@ _ALL = (
         ("span", "outcome"),
         SECONDS_BOUNDS,
     ),
+    Metric("betimes_requests_total", "counter", "Requests answered.", ("operation", "status")),
+    Metric(
+        "betimes_request_seconds",
+        "histogram",
+        "From a request to its answer.",
+        ("operation",),
+        SECONDS_BOUNDS,
+    ),
     Metric("betimes_telemetry_failures_total", "counter", "Events a handler choked on."),
     Metric(
         "betimes_telemetry_overflows_total", "counter", "Readings without a series of their own."

@@ -138,7 +138,7 @@ class Claims:
         work = zip(wanted, homes, plans, strict=True)
         if all(parcel.deliveries == 1 for parcel in leased):
             return len(wanted), work
-        left = self._charged(work)
+        left = list(self._charged(work))
         return len(left), iter(left)
 
     def _charged(self, work: Work) -> list[tuple[WantedRun, HeldParcel, Plan]]:

@@ -209,7 +209,7 @@ class Lookout:
         if taken.runs:
             # There may be more where it came from, and being empty was the hard part.
             self._suspects.append(source)
-            self._emptying_seconds = EMPTYING_SECONDS
+            self._emptying_seconds = max(EMPTYING_SECONDS, self._emptying_seconds / 2)
             self._emptying_until = min(now + EMPTYING_SECONDS, self._series_until)
         return taken.runs.total()
 

@@ -16,6 +16,7 @@ from betimes.store.database import Database
 from betimes.store.finish import Finishing
 from betimes.store.parcels import Parcels, Source
 from betimes.store.specs import Specs
+from betimes.store.workers import WorkerCard, Workers
 from betimes.telemetry import Telemetry
 from betimes.worker.beside import run_beside
 from betimes.worker.claim import Claims
@@ -29,6 +30,7 @@ from betimes.worker.hints import Hint
 from betimes.worker.lookout import CLAIM_RUNS_MAX, Lookout
 from betimes.worker.plans import Plans, on_the_loop
 from betimes.worker.processes import Processes
+from betimes.worker.registry import Registry
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 from betimes.worker.slots import Slots
 from betimes.worker.threads import Threads
@@ -176,7 +178,7 @@ class Worker:
     def __init__(
         self,
         *,
-        worker: WorkerId,
+        card: WorkerCard,
         database: Database,
         open_database: OpenDatabase,
         handlers: Handlers,
@@ -188,7 +190,8 @@ class Worker:
         listen: Callable[[Hear], Listens | None] = lambda _: None,
         signals: WorkerSignals = NO_SIGNALS,
     ) -> None:
-        self._worker = worker
+        self._worker = card.id
+        self._card = card
         self._database = database
         self._open_database = open_database
         self._handlers = handlers
@@ -204,9 +207,13 @@ class Worker:
         """Work until asked to stop; then finish or give back what is held."""
         async with asyncio.TaskGroup() as group:
             parts = self._parts(group)
-            helpers = [group.create_task(work, name=name) for name, work in self._helpers(parts)]
+            registry = self._registry(parts)
+            helpers = [
+                group.create_task(work, name=name) for name, work in self._helpers(parts, registry)
+            ]
             try:
                 await parts.lookout.run(stopping, loops=CLAIMS_AT_ONCE)
+                registry.draining = True
                 await drain(
                     parcels=parts.parcels,
                     held=parts.held,
@@ -216,10 +223,22 @@ class Worker:
                     telemetry=self._telemetry,
                     patience=self._drain_timeout,
                 )
+                await registry.leave()
             finally:
                 for helper in helpers:
                     helper.cancel()
                 parts.close()
+
+    def _registry(self, parts: Parts) -> Registry:
+        return Registry(
+            workers=Workers(self._database),
+            card=self._card,
+            busy=lambda: parts.slots.total - parts.slots.free,
+            time=parts.time,
+            clock=self._clock,
+            telemetry=self._telemetry,
+            every=self._settings.heartbeat_every,
+        )
 
     def _parts(self, group: asyncio.TaskGroup) -> Parts:
         return Parts(
@@ -234,8 +253,11 @@ class Worker:
             signals=self._signals,
         )
 
-    def _helpers(self, parts: Parts) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+    def _helpers(
+        self, parts: Parts, registry: Registry
+    ) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         helpers = [
+            ("worker.registry", registry.run()),
             ("worker.report", parts.reporter.run(senders=SENDERS)),
             ("worker.deadlines", parts.executor.running.run()),
             ("worker.watch", parts.watch.run()),

@@ -33,6 +33,7 @@ class World:
     clock: ManualClock
     telemetry: Telemetry
     hints: list[tuple[int, str, UUID, datetime]] = field(default_factory=list)
+    tzdata: str = "test"
     numbers: "count[int]" = field(default_factory=lambda: count(1))
 
     async def coordinator(self) -> Coordinator:
@@ -46,7 +47,7 @@ class World:
             telemetry=self.telemetry,
             settings=SETTINGS,
             database_settings=DatabaseSettings(),
-            tzdata="test",
+            tzdata=self.tzdata,
             hint=lambda *hint: self.hints.append(hint),
         )
 

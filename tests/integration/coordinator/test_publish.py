@@ -2,6 +2,7 @@
 
 import contextlib
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -191,3 +192,27 @@ async def test_a_failed_commit_loses_nothing_that_was_to_follow_it(
     await world.live(1, owner)
 
     assert set(await world.parcels()) == {run for (run,) in near}
+
+
+async def test_a_commit_whose_reply_never_came_is_not_made_again_later(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even when time has moved on, and the parcel was split or executed meanwhile."""
+    owner = await world.coordinator()
+    await owner.elector.tick()
+    runs = await world.insert_runs([world.seconds(1), world.seconds(1.5)])
+    publishing = type(owner.publisher._publishing)
+    real = publishing.publish
+
+    async def unanswered(*arguments: Any) -> None:
+        await real(*arguments)
+        raise UnknownOutcome("the reply was lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing, "publish", unanswered)
+        with pytest.raises(UnknownOutcome):
+            await owner.publisher.tick()
+    await world.fetch("UPDATE betimes.parcels SET id = gen_random_uuid() WHERE id = $1", runs[0])
+    await world.live(2, owner)
+
+    assert set(await world.parcels()) == set(runs)

@@ -12,6 +12,7 @@ from betimes.rhythm import Stopping
 from betimes.store.database import Database
 from betimes.store.listen import Hear, Listener
 from betimes.store.pool import Lane
+from betimes.store.workers import WorkerCard
 from betimes.telemetry import Telemetry
 from betimes.testing import Signal
 from betimes.testing.real_clock import RealClock
@@ -76,7 +77,15 @@ async def working(
         return listener
 
     worker = Worker(
-        worker=worker_id(1),
+        card=WorkerCard(
+            id=worker_id(1),
+            node=None,
+            name="test",
+            version="0",
+            queues=("*",),
+            handlers=(),
+            slots=1,
+        ),
         database=database,
         open_database=lambda: opened(dsn, Lane.LEASE),
         handlers=handlers or builtin_handlers(CLOCK),
@@ -111,6 +120,19 @@ async def test_runs_are_executed_without_any_notification(dsn: str) -> None:
             RunState.SUCCEEDED
         }
         assert await parcels(database) == []
+
+
+async def test_a_worker_is_listed_while_it_lives(dsn: str) -> None:
+    statement = "SELECT count(*) FROM betimes.workers WHERE heartbeat_at IS NOT NULL"
+    flushed = Signal[int]()
+    async with opened(dsn) as database:
+        await enqueue(database, datetime.now(UTC), ["noop"])  # noqa: TID251 -- real
+        async with working(dsn, database, signals=WorkerSignals(flushed=flushed.send)):
+            await flushed.wait()
+            async with database.connection(Lane.ENGINE) as connection:
+                assert await connection.fetchval(statement) == 1
+        async with database.connection(Lane.ENGINE) as connection:
+            assert await connection.fetchval(statement) == 0
 
 
 async def test_a_notification_wakes_the_worker_long_before_its_poll(dsn: str) -> None:

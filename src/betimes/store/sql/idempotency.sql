@@ -42,3 +42,24 @@ DELETE FROM betimes.idempotency AS mine
                 WHERE other.shard = :shard::smallint AND other.tenant_id = :tenant::uuid AND other.key = :key::text
                   AND other.status IS NOT NULL AND other.expires_at > :now::timestamptz)
 RETURNING mine.day;
+
+-- name: insert_answered_keys :many
+-- Keep keys together with their answers, unless one was taken before: those that were free come back.
+-- Scatter: every key lives in the shard of its own digest
+-- Index: idempotency_pkey
+-- Guard: the primary key; whoever claims the same key meanwhile waits here until we have ended
+-- Returns: key text
+INSERT INTO betimes.idempotency (shard, tenant_id, key, day, fingerprint, status, headers, body, created_at, expires_at)
+SELECT fresh.shard, :tenant::uuid, fresh.key, wanted.day, fresh.fingerprint, fresh.status, fresh.headers::jsonb, fresh.body,
+       :now::timestamptz, fresh.expires_at
+  FROM unnest(:shards::smallint[], :keys::text[], :fingerprints::bytea[], :statuses::smallint[], :headers::text[],
+              :bodies::bytea[], :expires::timestamptz[])
+       AS fresh (shard, key, fingerprint, status, headers, body, expires_at)
+ CROSS JOIN unnest(:days::date[]) AS wanted (day)
+ WHERE NOT EXISTS (
+    SELECT FROM betimes.idempotency AS seen
+     WHERE seen.shard = fresh.shard AND seen.tenant_id = :tenant::uuid AND seen.key = fresh.key
+       AND seen.expires_at > :now::timestamptz)
+ ORDER BY fresh.shard, fresh.key, wanted.day
+ON CONFLICT DO NOTHING
+RETURNING key;

@@ -73,16 +73,16 @@ SELECT :shard::smallint, dropped.job_id, dropped.fire_at, dropped.until_at, drop
        AS dropped (job_id, fire_at, until_at, fires, tenant_id, revision, code, detail)
 ON CONFLICT DO NOTHING;
 
--- name: read_stale_jobs :many
--- Jobs of one shard whose next fire was computed with another release of the zone rules.
+-- name: read_far_jobs :many
+-- Jobs of one shard whose next fire lies beyond an instant, page by page: nothing of it is planned yet.
+-- Index: jobs_pkey
 -- Returns: id uuid, revision int4, next_fire_at timestamptz, schedule text
 SELECT id, revision, next_fire_at, schedule::text AS schedule FROM betimes.jobs
- WHERE shard = :shard::smallint AND id > :after::uuid AND next_fire_at IS NOT NULL AND tzdata <> :tzdata::text
+ WHERE shard = :shard::smallint AND id > :after::uuid AND next_fire_at > :beyond::timestamptz
  ORDER BY id LIMIT :most::integer;
 
 -- name: refresh_jobs :many
 -- Replace next fires after the zone rules changed; an edit or an advance meanwhile wins.
--- Index: jobs_next_fire_idx
 -- Guard: revision and the fire it replaces
 -- Returns: id uuid
 UPDATE betimes.jobs

@@ -27,21 +27,6 @@ DELETE FROM betimes.runs USING aged
  WHERE runs.shard = :shard::smallint AND runs.id = aged.id AND runs.id < :before_id::uuid
 RETURNING runs.id;
 
--- name: prune_completed_jobs :many
--- Remove jobs that have nothing left to do and were told to go when they are done.
--- Guard: no run of the job is unfinished
--- Returns: id uuid
-WITH done AS MATERIALIZED (
-    SELECT id FROM betimes.jobs
-     WHERE shard = :shard::smallint AND state = 3 AND after_completion = 1
-       AND NOT EXISTS (SELECT FROM betimes.runs
-                        WHERE runs.shard = :shard::smallint AND runs.job_id = jobs.id AND runs.state < 4)
-     LIMIT :most::integer FOR UPDATE SKIP LOCKED
-)
-DELETE FROM betimes.jobs USING done
- WHERE jobs.shard = :shard::smallint AND jobs.id = done.id
-RETURNING jobs.id;
-
 -- name: prune_dedupe :many
 -- Forget business keys whose window has passed, a bounded number.
 -- Index: dedupe_expires_idx

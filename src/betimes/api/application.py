@@ -1,0 +1,246 @@
+"""The ASGI application: from bytes to a handler and back.
+
+One request: find the route, know the caller, admit, read, call, answer. Everything that goes wrong
+on the way is a `Trouble` or becomes one, so there is one place where errors turn into answers.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from typing import Any, NoReturn
+
+from betimes.api.call import Call, Reply, Request
+from betimes.api.keyed import read_idempotency_key
+from betimes.api.problem import MEDIA_TYPE, Trouble, body_of, trouble_of
+from betimes.api.reading import check_media, convert, read_body, read_json, read_query, single
+from betimes.api.route import Found, Load, Route, Router
+from betimes.api.service import Service
+from betimes.domain.errors import Bug, Forbidden, Refused, SchedulerError
+from betimes.domain.ids import TAIL_BYTES, random_ids, to_ms, to_text
+from betimes.ops.credentials import Unknown
+from betimes.ops.keys import Caller
+from betimes.ops.tenants import acting_for
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+
+WELL_FORMED_ID = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
+SECURITY = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (b"referrer-policy", b"no-referrer"),
+)
+ADMIN_HEADER = b"betimes-tenant"
+EXPECTED = (Trouble, SchedulerError, TimeoutError)
+
+
+class Application:
+    """Serves a table of routes."""
+
+    def __init__(self, *, service: Service, routes: Iterable[Route]) -> None:
+        self.service = service
+        self.router = Router(routes)
+        self._requests = service.telemetry.counter("betimes_requests_total")
+        self._seconds = service.telemetry.histogram("betimes_request_seconds")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            raise Bug(f"the API speaks HTTP, not {scope['type']}")
+        began = self.service.clock.monotonic()
+        request = self._request(scope)
+        name = "unknown"
+        try:
+            route, found = self._route(request)
+            name = route.name
+            reply = await self._answer(route, found, request, receive)
+        except Exception as error:  # noqa: BLE001 -- the last door: callers get answers, not silence
+            reply = self._problem(error, request)
+        seconds = self.service.clock.monotonic() - began
+        self._requests.add(operation=name, status=f"{reply.status // 100}xx")
+        self._seconds.observe(seconds, operation=name)
+        await _send(send, reply, request)
+
+    def _request(self, scope: Scope) -> Request:
+        headers: dict[bytes, bytes] = {}
+        doubled: set[bytes] = set()
+        for name, value in scope["headers"]:
+            if name in headers:
+                doubled.add(name)
+            headers[name] = value
+        client = scope.get("client")
+        said = headers.get(b"request-id", b"").decode("latin-1")
+        return Request(
+            method=scope["method"],
+            path=scope["raw_path"].decode("latin-1"),
+            query_string=scope["query_string"],
+            headers=headers,
+            doubled=frozenset(doubled),
+            address=client[0] if client else "",
+            id=said if WELL_FORMED_ID.fullmatch(said) else self._request_id(),
+        )
+
+    def _request_id(self) -> str:
+        now = self.service.clock.now()
+        return to_text(
+            "req", next(random_ids(to_ms(now), 0, self.service.desk.entropy(TAIL_BYTES)))
+        )
+
+    def _route(self, request: Request) -> tuple[Route, Found]:
+        found = self.router.find(request.path)
+        if found is None:
+            raise Trouble("not_found", "there is nothing at this path", resource_type="path")
+        method = "GET" if request.method == "HEAD" else request.method
+        route = found.routes.get(method)
+        if route is None:
+            allowed = ", ".join(sorted(found.routes))
+            raise Trouble(
+                "method_not_allowed",
+                f"expected one of {allowed}, got {request.method[:20]}",
+                headers={"Allow": allowed},
+            )
+        return route, found
+
+    async def _answer(
+        self, route: Route, found: Found, request: Request, receive: Receive
+    ) -> Reply:
+        if self.service.draining.begun and route.load is not Load.FREE:
+            raise Trouble("draining", "this node is about to stop", headers={"Connection": "close"})
+        admission = self.service.admission
+        admission.enter(route)
+        try:
+            async with asyncio.timeout(route.seconds):
+                caller = ANYBODY if route.is_public else await self._caller(route, request)
+                told = {} if route.is_public else admission.charge(caller, route)
+                call = await self._call(route, found, request, receive, caller)
+                reply = await route.handler(call)
+        finally:
+            admission.leave(route)
+        reply.headers = {**told, **reply.headers}
+        return reply
+
+    async def _caller(self, route: Route, request: Request) -> Caller:
+        said = single(request.headers, request.doubled, b"authorization")
+        challenge = {"WWW-Authenticate": 'Bearer realm="betimes"'}
+        if said is None:
+            raise Trouble(
+                "missing_credentials", "expected Authorization: Bearer <key>", headers=challenge
+            )
+        self.service.admission.check_failures(request.address)
+        scheme, _, text = said.partition(" ")
+        if scheme.lower() != "bearer":
+            text = ""
+        try:
+            caller = await self.service.credentials.caller(text.strip(), request.address)
+        except Unknown as error:
+            self.service.admission.note_failure(request.address)
+            raise Trouble(error.code, error.sentence, headers=challenge) from None
+        if route.scope and route.scope not in caller.scopes:
+            raise Forbidden(f"the key lacks the scope {route.scope}")
+        if caller.rejecting and route.load is Load.CREATE:
+            raise Forbidden("the tenant accepts nothing new", code="tenant_suspended")
+        wanted = request.header(ADMIN_HEADER)
+        return caller if wanted is None else await acting_for(self.service.desk, caller, wanted)
+
+    async def _call(
+        self, route: Route, found: Found, request: Request, receive: Receive, caller: Caller
+    ) -> Call[Any, Any]:
+        query = read_query(request.query_string, route.query)
+        raw = b""
+        body: Any = None
+        if route.body is not None:
+            raw = await read_body(receive, request, most=route.body_max)
+            body = _body(route, request, raw)
+        key = read_idempotency_key(route, request, body if raw else None)
+        return Call(
+            service=self.service,
+            route=route,
+            request=request,
+            caller=caller,
+            path=dict(zip(route.parameters, found.values, strict=True)),
+            query=query,
+            body=body,
+            raw=raw,
+            key=key,
+        )
+
+    def _problem(self, error: Exception, request: Request) -> Reply:
+        trouble = trouble_of(error)
+        if not isinstance(error, EXPECTED) or isinstance(error, Bug):
+            self.service.telemetry.event(
+                "request.failed",
+                level="error",
+                error=error,
+                request_id=request.id,
+                method=request.method,
+                path=request.path[:200],
+            )
+        return Reply(
+            status=trouble.status,
+            content=body_of(trouble, request.id),
+            media=MEDIA_TYPE,
+            headers=trouble.headers,
+        )
+
+
+def _body(route: Route, request: Request, raw: bytes) -> Any:
+    check_media(request, route.media, raw)
+    if route.body is bytes:
+        return raw
+    if not raw:
+        if not route.body_optional:
+            _missing()
+        return convert({}, route.body)
+    return convert(read_json(raw), route.body)
+
+
+def _missing() -> NoReturn:
+    raise Trouble("malformed_json", "expected a JSON body, got nothing")
+
+
+async def _send(send: Send, reply: Reply, request: Request) -> None:
+    body = b"" if reply.stream is not None else reply.body()
+    headers = [
+        *SECURITY,
+        (b"request-id", request.id.encode()),
+        *(
+            (name.lower().encode(), value.encode("latin-1"))
+            for name, value in reply.headers.items()
+        ),
+    ]
+    if body or reply.stream is not None or reply.status not in (204, 304):
+        headers.append((b"content-type", reply.media.encode()))
+    if reply.stream is None:
+        headers.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    if reply.stream is None:
+        content = b"" if request.method == "HEAD" else body
+        await send({"type": "http.response.body", "body": content})
+        return
+    try:
+        async for piece in reply.stream:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+    finally:
+        await reply.stream.aclose()
+    await send({"type": "http.response.body", "body": b""})
+
+
+ANYBODY = Caller(
+    key="",
+    name="",
+    kind="",
+    tenant=None,  # type: ignore[arg-type]  # a public operation has no tenant and never asks
+    slug="",
+    timezone="UTC",
+    scopes=frozenset(),
+    queues=None,
+    expires_at=None,
+    quotas={},
+    settings={},
+)
+
+
+def described(refused: Refused) -> Mapping[str, str]:
+    """What a refusal says, for logs."""
+    return {"code": refused.code, "sentence": refused.sentence}

@@ -1,0 +1,83 @@
+"""What a handler is given, and what it gives back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+
+from betimes.domain.ids import TenantId
+from betimes.ops.idempotency import IdempotencyKey
+from betimes.ops.keys import Caller
+
+if TYPE_CHECKING:
+    from betimes.api.route import Route
+    from betimes.api.service import Service
+
+Q = TypeVar("Q")
+B = TypeVar("B")
+
+JSON = "application/json"
+encode = msgspec.json.Encoder().encode
+
+
+@dataclass(slots=True, kw_only=True)
+class Request:
+    """The request as it came in, apart from its body."""
+
+    method: str
+    path: str
+    query_string: bytes
+    headers: Mapping[bytes, bytes]
+    doubled: frozenset[bytes]
+    address: str
+    id: str
+
+    def header(self, name: bytes) -> str | None:
+        """A header field by its lower-case name."""
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1")
+
+
+@dataclass(slots=True, kw_only=True)
+class Call(Generic[Q, B]):
+    """One request on its way to its handler: known, allowed, read and checked."""
+
+    service: "Service"
+    route: "Route"
+    request: Request
+    caller: Caller
+    path: Mapping[str, str]
+    query: Q
+    body: B
+    raw: bytes = b""
+    key: IdempotencyKey | None = None
+    notes: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def tenant(self) -> TenantId:
+        """Whose request it is."""
+        return self.caller.tenant
+
+    @property
+    def actor(self) -> dict[str, str]:
+        """Who asks, for the audit."""
+        return {"type": "key", "id": self.caller.key, "ip": self.request.address}
+
+
+@dataclass(slots=True, kw_only=True)
+class Reply:
+    """An answer: a value to be encoded, or bytes as they are."""
+
+    status: int = 200
+    value: Any = None
+    content: bytes | None = None
+    media: str = JSON
+    headers: dict[str, str] = field(default_factory=dict)
+    stream: Any = None
+
+    def body(self) -> bytes:
+        """The bytes to send."""
+        if self.content is not None:
+            return self.content
+        return b"" if self.value is None else encode(self.value)

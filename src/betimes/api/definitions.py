@@ -1,0 +1,268 @@
+"""Definitions between wire and domain, both ways."""
+
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from betimes.api.etag import tag_of
+from betimes.api.shaping import maybe_span, read_span
+from betimes.domain.errors import Refused
+from betimes.domain.ids import to_text
+from betimes.domain.job import AfterCompletion, Definition, Job
+from betimes.domain.retry import Backoff, Jitter, RetryPolicy
+from betimes.domain.spec import from_ms, retry_from_json, retry_to_json, to_ms
+from betimes.domain.states import JobState
+from betimes.ops.create import NewJob
+from betimes.schedule import Schedule, parse
+from betimes.wire import jobs as wire
+from betimes.wire.base import shown_duration, shown_instant, shown_maybe
+
+HANDLER_DEFAULT = "default"
+PAUSED = (JobState.PAUSED, JobState.AUTO_PAUSED)
+TIMETABLES_MAX = 4_096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a definition needs from its surroundings: who asks, and when."""
+
+    timezone: str
+    now: datetime
+    by: str | None
+
+
+def new_job(asked: wire.NewJob, context: Context) -> NewJob:
+    """A wire job as the verbs take it."""
+    return NewJob(
+        definition=definition_of(asked, context),
+        name=asked.name,
+        group=asked.group,
+        created_by=context.by,
+    )
+
+
+def definition_of(asked: wire.NewJob, context: Context) -> Definition:
+    """The part of a wire job that a revision covers."""
+    handler = asked.handler
+    if asked.target is not None:
+        if handler is not None and handler != asked.target.handler:
+            raise _trouble(
+                "invalid_parameter", "expected a handler or a target, got both", "/target"
+            )
+        handler = asked.target.handler
+    return Definition(
+        schedule=_schedule(asked, context),
+        handler=handler or HANDLER_DEFAULT,
+        payload=None if asked.payload is None else msgspec.json.encode(asked.payload),
+        queue=asked.queue,
+        priority=asked.priority,
+        options=_options(asked),
+        after_completion=AfterCompletion[asked.action_after_completion.upper()],
+    )
+
+
+def _schedule(asked: wire.NewJob, context: Context) -> dict[str, Any]:
+    given = [
+        (pointer, source)
+        for pointer, source in (
+            ("/schedule", asked.schedule),
+            ("/runAt", None if asked.run_at is None else {"type": "once", "at": asked.run_at}),
+            ("/cron", None if asked.cron is None else {"type": "cron", "expr": asked.cron}),
+        )
+        if source is not None
+    ]
+    if len(given) != 1:
+        found = ", ".join(pointer for pointer, _ in given) or "none"
+        raise _trouble("invalid_schedule", f"expected one schedule, got {found}", "/schedule")
+    pointer, source = given[0]
+    return read_schedule(source, context, pointer=pointer).to_dict()
+
+
+def read_schedule(
+    source: str | Mapping[str, Any], context: Context, *, pointer: str = "/schedule"
+) -> Schedule:
+    """A schedule as somebody wrote it, complete."""
+    try:
+        return parse(source, timezone=context.timezone, now=context.now)
+    except Refused as refused:
+        refused.pointer = f"{pointer}{refused.pointer}"
+        raise
+
+
+def _options(asked: wire.NewJob) -> dict[str, Any]:
+    timeout = maybe_span(asked.timeout, pointer="/timeout")
+    deadline = maybe_span(asked.start_deadline, pointer="/start_deadline")
+    options: dict[str, Any] = {
+        "retry": None if asked.retry is None else retry_to_json(policy_of(asked.retry)),
+        "timeout_ms": None if timeout is None else to_ms(timeout),
+        "start_deadline_ms": None if deadline is None else to_ms(deadline),
+        "tags": asked.tags,
+        "metadata": asked.metadata,
+        "description": asked.description,
+        "payload_ref": asked.payload_ref or asked.payload_reference,
+    }
+    return {name: value for name, value in options.items() if value}
+
+
+def policy_of(asked: wire.Retry) -> RetryPolicy:
+    """A wire policy as a value."""
+    return RetryPolicy(
+        max_attempts=asked.max_attempts,
+        backoff=Backoff(asked.backoff),
+        initial=read_span(asked.initial, pointer="/retry/initial"),
+        factor=asked.factor,
+        max=read_span(asked.max, pointer="/retry/max"),
+        delays=tuple(
+            read_span(delay, pointer=f"/retry/delays/{place}")
+            for place, delay in enumerate(asked.delays)
+        ),
+        jitter=Jitter(asked.jitter),
+        max_elapsed=maybe_span(asked.max_elapsed, pointer="/retry/max_elapsed"),
+        retry_on=frozenset(asked.retry_on),
+        give_up_on=frozenset(asked.give_up_on),
+    )
+
+
+def shown_policy(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored policy as it is shown and can be sent back."""
+    policy = retry_from_json(stored)
+    told: dict[str, Any] = {
+        "max_attempts": policy.max_attempts,
+        "backoff": policy.backoff.value,
+        "initial": shown_duration(policy.initial),
+        "factor": policy.factor,
+        "max": shown_duration(policy.max),
+        "jitter": policy.jitter.value,
+    }
+    if policy.delays:
+        told["delays"] = [shown_duration(delay) for delay in policy.delays]
+    if policy.max_elapsed is not None:
+        told["max_elapsed"] = shown_duration(policy.max_elapsed)
+    for name in ("retry_on", "give_up_on"):
+        if getattr(policy, name):
+            told[name] = sorted(getattr(policy, name))
+    return told
+
+
+def shown_payload(payload: bytes | None) -> Any:
+    """A payload as JSON; what is not JSON as text, what is not text as base64."""
+    if payload is None:
+        return None
+    try:
+        return msgspec.json.decode(payload)
+    except msgspec.DecodeError:
+        pass
+    try:
+        return payload.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"base64": b64encode(payload).decode()}
+
+
+def shown_job(
+    job: Job, *, view: str = "basic", now: datetime | None = None, fires: int = 0
+) -> wire.Job:
+    """A job as it is shown; with `now`, also its next fires."""
+    definition, options = job.definition, job.definition.options
+    timetable = timetable_of(job)
+    shown = wire.Job(
+        id=to_text("job", job.id),
+        tenant_id=to_text("ten", job.tenant),
+        name=job.name,
+        group=job.group,
+        description=options.get("description"),
+        schedule=dict(definition.schedule),
+        schedule_text=timetable.canonical,
+        handler=definition.handler,
+        target=dict(definition.target) or None,
+        payload_ref=options.get("payload_ref"),
+        queue=definition.queue,
+        priority=definition.priority,
+        retry=shown_policy(options["retry"]) if options.get("retry") else None,
+        timeout=_shown_ms(options.get("timeout_ms")),
+        start_deadline=_shown_ms(options.get("start_deadline_ms")),
+        tags=dict(options.get("tags") or {}),
+        metadata=dict(options.get("metadata") or {}),
+        action_after_completion=definition.after_completion.name.lower(),
+        revision=job.revision,
+        etag=tag_of(job.revision),
+        created_at=shown_instant(job.created_at),
+        created_by=job.created_by,
+        updated_at=shown_instant(job.updated_at),
+        status=_status(job),
+    )
+    if view != "basic":
+        shown.payload = shown_payload(definition.payload)
+    if now is not None and job.state is JobState.ACTIVE:
+        shown.next_fires = [
+            shown_instant(fire.nominal) for fire in timetable.fires(now, limit=fires)
+        ]
+    return shown
+
+
+def asked_again(job: Job) -> dict[str, Any]:
+    """A stored job as the body that would make it: what a merge patch is applied to."""
+    shown = msgspec.to_builtins(shown_job(job, view="full"))
+    names = {one.encode_name for one in msgspec.structs.fields(wire.NewJob)}
+    return {name: value for name, value in shown.items() if name in names and value is not None}
+
+
+def definition_shown(definition: Definition) -> dict[str, Any]:
+    """A definition without its payload."""
+    return {
+        "schedule": definition.schedule,
+        "handler": definition.handler,
+        "target": definition.target,
+        "queue": definition.queue,
+        "priority": definition.priority,
+        "options": definition.options,
+        "action_after_completion": definition.after_completion.name.lower(),
+    }
+
+
+def timetable_of(job: Job) -> Schedule:
+    """The schedule of a job, as the planner reads it."""
+    return Schedule.from_dict(job.definition.schedule, seed=str(job.id))
+
+
+def _status(job: Job) -> wire.JobStatus:
+    pause = None
+    if job.state in PAUSED:
+        pause = wire.Pause(
+            reason=job.state_reason.get("reason"),
+            by=job.state_reason.get("by"),
+            until=shown_maybe(job.paused_until),
+        )
+    return wire.JobStatus(
+        state=job.state.name.lower(),
+        next_fire_at=shown_maybe(job.next_fire_at),
+        fires=str(job.fires),
+        code=job.state_reason.get("code"),
+        pause=pause,
+    )
+
+
+def _shown_ms(milliseconds: int | None) -> str | None:
+    return None if milliseconds is None else shown_duration(from_ms(milliseconds))
+
+
+def _trouble(code: str, sentence: str, pointer: str) -> Refused:
+    return Refused(sentence, code=code, pointer=pointer)
+
+
+__all__ = [
+    "Context",
+    "asked_again",
+    "definition_of",
+    "definition_shown",
+    "new_job",
+    "policy_of",
+    "read_schedule",
+    "shown_job",
+    "shown_payload",
+    "shown_policy",
+    "timetable_of",
+]

@@ -1,0 +1,54 @@
+"""Things named in paths: by id, by name, or by group and name."""
+
+from typing import Any
+
+from betimes.api.call import Call
+from betimes.api.shaping import missing, read_id
+from betimes.domain.errors import NotFound
+from betimes.domain.ids import JobId, RunId
+from betimes.domain.job import GROUP_DEFAULT, Job
+from betimes.ops.checks import NAME_LENGTH_MAX
+from betimes.ops.desk import Desk
+from betimes.ops.read import get_job, get_named_job
+from betimes.ops.runs import RunView, get_run
+
+JOB_PREFIX = "job_"
+SEPARATOR = "~"
+
+
+async def find_job(call: Call[Any, Any], desk: Desk | None = None) -> Job:
+    """The job a path means: `job_…`, `name`, or `group~name`."""
+    text = call.path["job"]
+    desk = desk or call.service.desk
+    try:
+        if text.startswith(JOB_PREFIX):
+            return await get_job(desk, call.tenant, JobId(read_id(desk, "job", text, "job")))
+        group, name = split_name(text)
+        return await get_named_job(desk, call.tenant, name, group=group)
+    except NotFound:
+        raise missing("job", text) from None
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """Group and name out of one path segment."""
+    group, separator, name = text.partition(SEPARATOR)
+    if not separator:
+        group, name = GROUP_DEFAULT, text
+    if not name or not group or max(len(name), len(group)) > NAME_LENGTH_MAX:
+        raise missing("job", text)
+    if "\x00" in text:
+        raise missing("job", text)
+    return group, name
+
+
+def run_in_path(call: Call[Any, Any]) -> RunId:
+    """The run a path means."""
+    return RunId(read_id(call.service.desk, "run", call.path["run"], "run"))
+
+
+async def find_run(call: Call[Any, Any]) -> RunView:
+    """The run a path means, with its public state."""
+    try:
+        return await get_run(call.service.desk, call.tenant, run_in_path(call))
+    except NotFound:
+        raise missing("run", call.path["run"]) from None

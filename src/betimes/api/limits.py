@@ -1,0 +1,158 @@
+"""Admission: who may ask how often, and what is turned away first when there is no room.
+
+Buckets live in the memory of a node: a tenant that spreads its requests over n nodes gets up to n
+times its rate, which operators set accordingly. What counts against stored quotas is counted in the
+database (see `ops.quotas`).
+"""
+
+import math
+from dataclasses import dataclass
+
+from betimes.api.problem import Trouble
+from betimes.api.route import Load, Policy, Route
+from betimes.config.settings import ApiSettings
+from betimes.domain.clock import Clock
+from betimes.ops.keys import Caller
+
+WINDOW_SECONDS = 60
+BUCKETS_MAX = 100_000
+FAILURES_PER_MINUTE = 20
+JITTER_SHARE = 0.25
+
+
+@dataclass(slots=True)
+class Bucket:
+    """Tokens that come back with time."""
+
+    capacity: float
+    tokens: float
+    at: float
+
+    def take(self, now: float, cost: float) -> bool:
+        """Take what a request costs, if it is there."""
+        self.tokens = min(
+            self.capacity, self.tokens + (now - self.at) * self.capacity / WINDOW_SECONDS
+        )
+        self.at = now
+        if self.tokens < cost:
+            return False
+        self.tokens -= cost
+        return True
+
+    def wait_seconds(self, cost: float) -> float:
+        """How long until it could be taken."""
+        return max(0.0, (cost - self.tokens) * WINDOW_SECONDS / self.capacity)
+
+
+class Admission:
+    """Buckets per tenant and policy, failures per address, and the room there is."""
+
+    def __init__(self, *, settings: ApiSettings, clock: Clock, roll: float = 0.5) -> None:
+        self._clock = clock
+        self._buckets: dict[tuple[str, str], Bucket] = {}
+        self._failures: dict[str, Bucket] = {}
+        self._streams: dict[str, int] = {}
+        self._roll = roll
+        self._settings = settings
+        self._limits = {
+            Policy.DEFAULT: settings.requests_per_minute,
+            Policy.CREATE: settings.creates_per_minute,
+            Policy.BULK: settings.bulk_per_minute,
+            Policy.LEASE: settings.leases_per_minute,
+            Policy.STREAM: settings.requests_per_minute,
+        }
+        self.busy = 0
+
+    def enter(self, route: Route) -> None:
+        """Begin a request, or turn it away because there is no room for its kind."""
+        share = {Load.READ: 1.0, Load.CREATE: 0.8, Load.WRITE: 0.9}.get(route.load)
+        if share is not None and self.busy >= self._settings.busy_max * share:
+            raise Trouble(
+                "overloaded",
+                "there is no room for this at the moment; ask again",
+                headers={"Retry-After": "1"},
+            )
+        self.busy += not route.waits
+
+    def leave(self, route: Route) -> None:
+        """End a request."""
+        self.busy -= not route.waits
+
+    def charge(self, caller: Caller, route: Route, *, cost: float = 1.0) -> dict[str, str]:
+        """Take the cost of a request; returns the headers that tell what is left."""
+        if route.load is Load.FREE:
+            return {}
+        limit = self._limit(caller, route.policy)
+        bucket = self._bucket(str(caller.tenant), route.policy, limit)
+        allowed = bucket.take(self._clock.monotonic(), min(cost, limit))
+        # Vital calls are counted and never turned away: they free what others wait for.
+        told = self._headers(route.policy, limit, bucket)
+        if not allowed and route.load is not Load.VITAL:
+            wait = bucket.wait_seconds(cost) * (1 + JITTER_SHARE * self._roll)
+            raise Trouble(
+                "rate_limited",
+                f"expected at most {limit} requests per minute of the policy {route.policy}",
+                headers=told | {"Retry-After": str(max(1, math.ceil(wait)))},
+            )
+        return told
+
+    def check_failures(self, address: str) -> None:
+        """Turn away an address that has guessed too often."""
+        bucket = self._failures.get(address)
+        if bucket is not None and bucket.tokens < 1 and not _refill(bucket, self._clock):
+            wait = math.ceil(bucket.wait_seconds(1.0))
+            raise Trouble(
+                "rate_limited",
+                "too many requests with wrong credentials from this address",
+                headers={"Retry-After": str(max(1, wait))},
+            )
+
+    def note_failure(self, address: str) -> None:
+        """Remember a wrong key."""
+        if len(self._failures) >= BUCKETS_MAX:
+            self._failures.clear()
+        capacity = float(FAILURES_PER_MINUTE)
+        bucket = self._failures.setdefault(
+            address, Bucket(capacity, capacity, self._clock.monotonic())
+        )
+        bucket.take(self._clock.monotonic(), 1.0)
+
+    def open_stream(self, caller: Caller) -> None:
+        """Begin a stream, of which a key may have only some."""
+        if self._streams.get(caller.key, 0) >= self._settings.streams_max:
+            raise Trouble(
+                "rate_limited",
+                f"expected at most {self._settings.streams_max} streams of one key at a time",
+                headers={"Retry-After": "5"},
+            )
+        self._streams[caller.key] = self._streams.get(caller.key, 0) + 1
+
+    def close_stream(self, caller: Caller) -> None:
+        """End a stream."""
+        left = self._streams.pop(caller.key, 1) - 1
+        if left:
+            self._streams[caller.key] = left
+
+    def _limit(self, caller: Caller, policy: Policy) -> int:
+        return caller.quotas.get(f"{policy}_per_minute", self._limits[policy])
+
+    def _bucket(self, tenant: str, policy: Policy, limit: int) -> Bucket:
+        bucket = self._buckets.get((tenant, policy))
+        if bucket is None or bucket.capacity != limit:
+            if len(self._buckets) >= BUCKETS_MAX:
+                self._buckets.clear()
+            bucket = Bucket(float(limit), float(limit), self._clock.monotonic())
+            self._buckets[tenant, policy] = bucket
+        return bucket
+
+    def _headers(self, policy: Policy, limit: int, bucket: Bucket) -> dict[str, str]:
+        left = max(0, int(bucket.tokens))
+        until_full = math.ceil((bucket.capacity - bucket.tokens) * WINDOW_SECONDS / bucket.capacity)
+        return {
+            "RateLimit-Policy": f'"{policy}";q={limit};w={WINDOW_SECONDS}',
+            "RateLimit": f'"{policy}";r={left};t={max(0, until_full)}',
+        }
+
+
+def _refill(bucket: Bucket, clock: Clock) -> bool:
+    return bucket.take(clock.monotonic(), 0.0) and bucket.tokens >= 1

@@ -1,0 +1,262 @@
+"""Bodies and queries, read with suspicion: whatever breaks Python or PostgreSQL stops here."""
+
+import json
+import math
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from betimes.api.call import Request
+from betimes.api.problem import Trouble
+from betimes.wire.base import Asked
+from betimes.wire.problem import FieldError
+
+T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
+Receive = Callable[[], Awaitable[Any]]
+
+DRAINED_MAX = 16 << 20
+DEPTH_MAX = 64
+INTEGER_DIGITS_MAX = 19
+INTEGER_MAX = (1 << 63) - 1
+QUERY_BYTES_MAX = 8192
+PARAMETERS_MAX = 100
+_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
+_BRACKETS = re.compile(r"[\[\]{}]")
+_PATH = re.compile(r" - at `\$?(?P<path>[^`]*)`$")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
+
+
+async def read_body(receive: Receive, request: Request, *, most: int) -> bytes:
+    """The whole body, never more than allowed in memory."""
+    said = request.header(b"content-length")
+    if said is not None and said.isascii() and said.isdigit() and int(said) > DRAINED_MAX:
+        raise too_large(int(said), most)
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Trouble("malformed_request", "the request ended before its body was complete")
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        # A little too much is read to its end and forgotten, so that the answer is heard.
+        if size > DRAINED_MAX:
+            raise too_large(size, most)
+        if size <= most:
+            chunks.append(chunk)
+        if not message.get("more_body"):
+            break
+    if size > most:
+        raise too_large(size, most)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def too_large(size: int, most: int) -> Trouble:
+    """More than the route allows."""
+    return Trouble(
+        "payload_too_large", f"expected a body of at most {most} bytes, got {size} or more"
+    )
+
+
+def read_json(body: bytes) -> Any:
+    """A JSON value: strict syntax, no duplicate names, finite numbers, no broken strings."""
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _malformed(f"byte {error.start} is not UTF-8") from None
+    _check_depth(text)
+    try:
+        value = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise _malformed(f"{error.msg} at character {error.pos}") from None
+    except ValueError as error:
+        raise _malformed(str(error)) from None
+    if "\\u" in text:
+        _check_strings(value)
+    return value
+
+
+def convert(value: Any, kind: type[T] | Any, *, strict: bool = True) -> T:
+    """The value as a shape of ours, or a problem that points at what is wrong."""
+    try:
+        answer: T = msgspec.convert(value, type=kind, strict=strict)
+    except msgspec.ValidationError as error:
+        raise _invalid(str(error)) from None
+    return answer
+
+
+def read_query(raw: bytes, kind: type[S]) -> S:
+    """Query parameters as a shape: lists by commas or repetition, unknown names refused."""
+    if not raw:
+        return msgspec.convert({}, type=kind)
+    if len(raw) > QUERY_BYTES_MAX:
+        raise Trouble("invalid_parameter", f"expected a query of at most {QUERY_BYTES_MAX} bytes")
+    try:
+        pairs = parse_qsl(
+            raw.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=PARAMETERS_MAX,
+        )
+    except ValueError:
+        raise Trouble(
+            "invalid_parameter",
+            f"expected a query of at most {PARAMETERS_MAX} parameters in percent-encoded UTF-8",
+        ) from None
+    return _converted(pairs, kind)
+
+
+def _converted(pairs: list[tuple[str, str]], kind: type[S]) -> S:
+    fields = {one.encode_name: one for one in msgspec.structs.fields(kind)}
+    found: dict[str, Any] = {}
+    for name, text in pairs:
+        known = fields.get(name)
+        if known is None:
+            raise Trouble(
+                "unknown_parameter",
+                f"this operation has no parameter {name[:100]!r}; it has "
+                f"{', '.join(sorted(fields)) or 'none'}",
+                errors=[FieldError(pointer="", code="unknown_parameter", detail=name[:100])],
+            )
+        if "\x00" in text:
+            raise Trouble("invalid_parameter", f"expected no NUL in the parameter {name}")
+        if _is_list(known.type):
+            found.setdefault(name, []).extend(part for part in text.split(",") if part)
+        elif name in found:
+            raise Trouble("invalid_parameter", f"expected the parameter {name} once, got it twice")
+        else:
+            found[name] = text
+    try:
+        return msgspec.convert(found, type=kind, strict=False)
+    except msgspec.ValidationError as error:
+        sentence, pointer = _sentence(str(error))
+        name = pointer.lstrip("/")
+        raise Trouble("invalid_parameter", f"parameter {name}: {sentence}") from None
+
+
+def _is_list(kind: Any) -> bool:
+    origin = getattr(kind, "__origin__", None)
+    if origin is list:
+        return True
+    return any(getattr(part, "__origin__", None) is list for part in getattr(kind, "__args__", ()))
+
+
+def _check_depth(text: str) -> None:
+    if text.count("[") + text.count("{") <= DEPTH_MAX:
+        return
+    depth = 0
+    for bracket in _BRACKETS.finditer(_STRINGS.sub('""', text)):
+        depth += 1 if bracket[0] in "[{" else -1
+        if depth > DEPTH_MAX:
+            raise _malformed(f"nested more than {DEPTH_MAX} levels deep")
+
+
+def _check_strings(value: Any) -> None:
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            waiting += one.keys()
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+        elif isinstance(one, str):
+            if "\x00" in one:
+                raise _malformed("a string contains NUL")
+            if not one.isascii() and any("\ud800" <= symbol <= "\udfff" for symbol in one):
+                raise _malformed("a string contains half of a surrogate pair")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        doubled = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {doubled[:100]!r} stands twice in one object")
+    return found
+
+
+def _integer(text: str) -> int:
+    if len(text) > INTEGER_DIGITS_MAX + 1 or abs(number := int(text)) > INTEGER_MAX:
+        raise ValueError("an integer does not fit into 64 bits")
+    return number
+
+
+def _float(text: str) -> float:
+    if len(text) > QUERY_BYTES_MAX or not math.isfinite(number := float(text)):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _constant(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_int=_integer, parse_float=_float, parse_constant=_constant
+)
+
+
+def _malformed(detail: str) -> Trouble:
+    return Trouble("malformed_json", f"expected JSON, got something else: {detail}")
+
+
+def _invalid(message: str) -> Trouble:
+    sentence, pointer = _sentence(message)
+    unknown = _UNKNOWN.search(sentence)
+    code = "unknown_field" if unknown else "invalid_parameter"
+    if unknown:
+        pointer = f"{pointer}/{_escaped(unknown['name'])}"
+    return Trouble(
+        code,
+        f"{pointer or 'the body'}: {sentence}",
+        errors=[FieldError(pointer=pointer, code=code, detail=sentence)],
+    )
+
+
+def _sentence(message: str) -> tuple[str, str]:
+    """The words of a validation error, and the place as a JSON pointer."""
+    found = _PATH.search(message)
+    if found is None:
+        return message, ""
+    steps = _STEP.findall(found["path"])
+    pointer = "".join(f"/{_escaped(name or place)}" for name, place in steps)
+    return message[: found.start()], pointer
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def check_media(request: Request, media: str, body: bytes) -> None:
+    """Only what the route reads, and never compressed."""
+    if request.header(b"content-encoding") not in (None, "identity"):
+        raise Trouble("unsupported_media_type", "expected a body without compression")
+    if not body:
+        return
+    said = (request.header(b"content-type") or "").partition(";")[0].strip().lower()
+    allowed = {media, "application/json"} if media.endswith("json") else {media, said}
+    if media == "*/*":
+        return
+    if said not in allowed:
+        raise Trouble(
+            "unsupported_media_type", f"expected Content-Type: {media}, got {said[:100]!r}"
+        )
+
+
+def single(headers: Mapping[bytes, bytes], doubled: frozenset[bytes], name: bytes) -> str | None:
+    """A header that may come once; None when it does not come."""
+    if name in doubled:
+        raise Trouble("invalid_parameter", f"expected the header {name.decode()} once")
+    value = headers.get(name)
+    return None if value is None else value.decode("latin-1")
+
+
+def empty(kind: type[Asked]) -> Asked:
+    """A shape with nothing said."""
+    return msgspec.convert({}, type=kind)

@@ -1,0 +1,167 @@
+"""The table of routes: what each operation is, and how a path leads to one.
+
+A route says everything about its operation: who may call it, what it reads, what it answers. The
+router, the checks before a handler and the OpenAPI document are all made from it.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote
+
+from betimes.api.call import Call, Reply
+from betimes.wire.base import Asked
+
+Handler = Callable[[Call[Any, Any]], Awaitable[Reply]]
+
+BODY_BYTES_MAX = 1 << 20
+BATCH_BYTES_MAX = 5 << 20
+SEGMENT_LENGTH_MAX = 512
+
+
+class NoQuery(Asked):
+    """No parameters."""
+
+
+class Load(StrEnum):
+    """What is refused first when there is no room; the vital ones never are."""
+
+    VITAL = "vital"
+    CREATE = "create"
+    WRITE = "write"
+    READ = "read"
+    FREE = "free"
+
+
+class Keyed(Enum):
+    """Whether an operation takes an Idempotency-Key."""
+
+    NO = 0
+    OPTIONAL = 1
+    REQUIRED = 2
+
+
+class Policy(StrEnum):
+    """Which bucket a request is charged to."""
+
+    DEFAULT = "default"
+    CREATE = "create"
+    BULK = "bulk"
+    LEASE = "lease"
+    STREAM = "stream"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Route:
+    """One operation; each is only equal to itself."""
+
+    method: str
+    path: str
+    name: str
+    says: str
+    handler: Handler
+    scope: str | None
+    answers: Mapping[int, Any]
+    query: type[Asked] = NoQuery
+    body: Any = None
+    body_optional: bool = False
+    media: str = "application/json"
+    answer_media: str = "application/json"
+    keyed: Keyed = Keyed.NO
+    load: Load = Load.READ
+    policy: Policy = Policy.DEFAULT
+    body_max: int = BODY_BYTES_MAX
+    problems: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+    seconds: float = 30.0
+    waits: bool = False
+    """Whether it may wait for long, and therefore does not count as busy."""
+
+    @property
+    def tag(self) -> str:
+        """The noun of the operation."""
+        return self.name.partition(".")[0]
+
+    @property
+    def is_public(self) -> bool:
+        """Whether no key is needed."""
+        return self.scope is None
+
+    @property
+    def success(self) -> int:
+        """The plainest status it documents."""
+        return min(self.answers)
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names in its path."""
+        return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]
+
+
+@dataclass(slots=True)
+class Node:
+    """One segment of the tree of paths."""
+
+    literals: dict[str, "Node"] = field(default_factory=dict)
+    any: "Node | None" = None
+    routes: dict[str, Route] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where a path leads: the routes by method, and what its places hold."""
+
+    routes: Mapping[str, Route]
+    values: tuple[str, ...]
+
+
+class Router:
+    """Finds the routes of a path; literal segments win over places."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._root = Node()
+        self._static: dict[str, Found] = {}
+        for route in routes:
+            self._add(route)
+
+    def find(self, path: str) -> Found | None:
+        """The routes of a raw path, or None."""
+        found = self._static.get(path)
+        return found if found is not None else self._walk(path)
+
+    def _add(self, route: Route) -> None:
+        node = self._root
+        for segment in route.path.strip("/").split("/"):
+            if segment.startswith("{"):
+                node.any = node.any or Node()
+                node = node.any
+            else:
+                node = node.literals.setdefault(segment, Node())
+        if route.method in node.routes:
+            raise ValueError(f"two routes for {route.method} {route.path}")
+        node.routes[route.method] = route
+        if not route.parameters:
+            self._static[route.path] = Found(node.routes, ())
+
+    def _walk(self, path: str) -> Found | None:
+        node: Node = self._root
+        values: list[str] = []
+        for segment in path[1:].split("/"):
+            step = node.literals.get(segment)
+            if step is None:
+                step = node.any
+                if step is None or not segment or len(segment) > SEGMENT_LENGTH_MAX:
+                    return None
+                try:
+                    values.append(unquote(segment, errors="strict"))
+                except UnicodeDecodeError:
+                    return None
+            node = step
+        return Found(node.routes, tuple(values)) if node.routes else None
+
+
+def reason_of(status: int) -> str:
+    """The standard phrase of a status."""
+    return HTTPStatus(status).phrase

@@ -1,0 +1,296 @@
+"""Dead letters: looking at them, giving them another life, closing them."""
+
+from typing import Any
+
+import msgspec
+
+from betimes.api.acting import answer, perform
+from betimes.api.call import Call, Reply
+from betimes.api.problem import Trouble
+from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
+from betimes.api.routes.jobs import paged
+from betimes.api.routes.jobs_control import told_run
+from betimes.api.run_shapes import shown_attempt, shown_failure
+from betimes.api.shaping import coerced, missing, page, read_id, read_instant
+from betimes.domain.errors import NotFound
+from betimes.domain.ids import JobId, RunId, from_text, shard_of, to_text
+from betimes.domain.scopes import Scope
+from betimes.ops import letters as ops
+from betimes.ops.acting import Told
+from betimes.ops.desk import Desk
+from betimes.wire import more as wire
+from betimes.wire.base import Page, shown_instant, shown_maybe
+from betimes.wire.runs import RunMade
+
+BULK_MAX = 10_000
+
+
+def shown_letter(letter: ops.DeadLetter) -> wire.DeadLetter:
+    """A dead letter as it is shown; its id is its run's."""
+    run = to_text("run", letter.run)
+    return wire.DeadLetter(
+        id=run,
+        run_id=run,
+        state=letter.state.name.lower(),
+        queue=letter.queue,
+        attempts=letter.attempts,
+        fingerprint=letter.fingerprint,
+        reason=letter.reason,
+        dead_at=shown_instant(letter.dead_at),
+        job_id=None if letter.job is None else to_text("job", letter.job),
+        handler=letter.handler,
+        error=shown_failure(letter.error),
+        note=letter.note,
+        assignee=letter.assignee,
+        resolved_at=shown_maybe(letter.resolved_at),
+    )
+
+
+async def list_all(call: Call[wire.ListLetters, None]) -> Reply:
+    """A page of dead letters, oldest death first."""
+    query = call.query
+    chosen = _filter(call, query, state=query.state)
+    scope = ("letters", call.tenant, chosen)
+    after = ops.BEGINNING
+    if query.cursor is not None:
+        at, run = call.service.cursors.read(scope, query.cursor)
+        after = (read_instant(at, pointer="/cursor"), from_text("run", run))
+    found = await ops.list_dead_letters(
+        call.service.desk, call.tenant, chosen, after=after, limit=coerced(query.limit)
+    )
+    cursor = None
+    if found.next is not None:
+        place = [shown_instant(found.next[0]), to_text("run", found.next[1])]
+        cursor = call.service.cursors.write(scope, place)
+    return paged(call, page([shown_letter(one) for one in found.letters], cursor=cursor))
+
+
+def _filter(call: Call[Any, Any], said: Any, *, state: str = "open") -> ops.LetterFilter:
+    job = None
+    if said.job is not None:
+        job = JobId(read_id(call.service.desk, "job", said.job, "job"))
+    return ops.LetterFilter(
+        fingerprint=said.fingerprint,
+        queue=said.queue,
+        handler=said.handler,
+        job=job,
+        state=ops.LetterState[state.upper()],
+    )
+
+
+async def groups(call: Call[NoQuery, None]) -> Reply:
+    """Open dead letters by what they died of."""
+    found = await ops.list_dead_groups(call.service.desk, call.tenant)
+    items = [
+        wire.LetterGroup(
+            fingerprint=group.fingerprint,
+            handler=group.handler,
+            count=group.count,
+            first_at=shown_instant(group.first_at),
+            last_at=shown_instant(group.last_at),
+            sample=shown_failure(group.sample),
+        )
+        for group in found
+    ]
+    return Reply(value=wire.LetterGroups(items=items))
+
+
+def _run(call: Call[Any, Any]) -> RunId:
+    return RunId(read_id(call.service.desk, "run", call.path["letter"], "dead letter"))
+
+
+async def read(call: Call[NoQuery, None]) -> Reply:
+    """One dead letter with its attempts."""
+    try:
+        letter, attempts = await ops.get_dead_letter(call.service.desk, call.tenant, _run(call))
+    except NotFound:
+        raise missing("dead letter", call.path["letter"]) from None
+    shown = shown_letter(letter)
+    shown.history = [shown_attempt(one) for one in attempts]
+    return Reply(value=shown)
+
+
+async def annotate(call: Call[NoQuery, wire.AnnotateLetter]) -> Reply:
+    """Write a note, or give the letter to somebody."""
+    run = _run(call)
+
+    async def verb(desk: Desk) -> ops.DeadLetter:
+        try:
+            return await ops.annotate_dead_letter(
+                desk, call.tenant, run, note=call.body.note, assignee=call.body.assignee
+            )
+        except NotFound:
+            raise missing("dead letter", call.path["letter"]) from None
+
+    return await perform(call, verb, lambda letter: _told(run, shown_letter(letter)))
+
+
+def _told(run: RunId, shown: Any) -> Told:
+    return Told(answer=answer(200, shown), resource=to_text("run", run), shard=shard_of(run))
+
+
+async def redrive(call: Call[NoQuery, wire.Redrive]) -> Reply:
+    """Give a dead run another life."""
+    run, body = _run(call), call.body
+    payload = None
+    if body.payload_override is not msgspec.UNSET:
+        payload = msgspec.json.encode(body.payload_override)
+
+    async def verb(desk: Desk) -> RunId:
+        try:
+            return await ops.redrive_one(
+                desk,
+                call.tenant,
+                run,
+                reset_attempts=body.reset_attempts,
+                queue=body.queue,
+                payload=payload,
+            )
+        except NotFound:
+            raise missing("dead letter", call.path["letter"]) from None
+
+    return await perform(call, verb, told_run)
+
+
+async def discard(call: Call[NoQuery, wire.Discard]) -> Reply:
+    """Close a letter for good; the run stays dead."""
+    run = _run(call)
+
+    async def verb(desk: Desk) -> ops.DeadLetter:
+        await ops.discard(desk, call.tenant, [run], reason=call.body.reason)
+        try:
+            letter, _ = await ops.get_dead_letter(desk, call.tenant, run)
+        except NotFound:
+            raise missing("dead letter", call.path["letter"]) from None
+        return letter
+
+    return await perform(call, verb, lambda letter: _told(run, shown_letter(letter)))
+
+
+async def bulk(call: Call[NoQuery, wire.BulkLetters]) -> Reply:
+    """Redrive or discard what a filter means, when its number is confirmed."""
+    body = call.body
+    chosen = _filter(call, body.filter)
+
+    async def verb(desk: Desk) -> wire.BulkDone:
+        runs = await ops.find_letters(desk, call.tenant, chosen, most=BULK_MAX)
+        if body.dry_run:
+            return wire.BulkDone(matched=len(runs), done=0, dry_run=True)
+        if body.confirm_count != len(runs):
+            raise Trouble(
+                "confirm_count_mismatch",
+                f"this would touch {len(runs)} dead letters, {body.confirm_count} are confirmed",
+            )
+        if body.action == "discard":
+            done = await ops.discard(desk, call.tenant, runs, reason=body.reason)
+        else:
+            done = await ops.redrive(
+                desk,
+                call.tenant,
+                runs,
+                rate_per_second=body.rate_per_second,
+                reset_attempts=body.reset_attempts,
+            )
+        return wire.BulkDone(matched=len(runs), done=len(done), dry_run=False)
+
+    return await perform(call, verb, _bulk_told)
+
+
+def _bulk_told(done: wire.BulkDone) -> Told:
+    return Told(
+        answer=answer(200, done),
+        resource="dead-letters",
+        after={"done": done.done},
+        changed=not done.dry_run,
+    )
+
+
+def _route(method: str, path: str, name: str, says: str, handler: Any, **more: Any) -> Route:
+    given: dict[str, Any] = {
+        "scope": Scope.RUNS_READ if method == "GET" else Scope.RUNS_WRITE,
+        "load": Load.READ if method == "GET" else Load.WRITE,
+        **more,
+    }
+    return Route(
+        method=method,
+        path=f"/v1/dead-letters{path}",
+        name=f"dead_letters.{name}",
+        says=says,
+        handler=handler,
+        **given,
+    )
+
+
+ROUTES = (
+    _route(
+        "GET",
+        "",
+        "list",
+        "List dead letters, oldest death first.",
+        list_all,
+        query=wire.ListLetters,
+        answers={200: Page[wire.DeadLetter]},
+        problems=("cursor_invalid",),
+    ),
+    _route(
+        "GET",
+        "/groups",
+        "groups",
+        "Open dead letters by what they died of.",
+        groups,
+        answers={200: wire.LetterGroups},
+    ),
+    _route(
+        "POST",
+        "/bulk",
+        "bulk",
+        "Redrive or discard what a filter means.",
+        bulk,
+        body=wire.BulkLetters,
+        answers={200: wire.BulkDone},
+        keyed=Keyed.OPTIONAL,
+        policy=Policy.BULK,
+        problems=("confirm_count_mismatch",),
+    ),
+    _route(
+        "GET",
+        "/{letter}",
+        "get",
+        "Read one dead letter with its attempts.",
+        read,
+        answers={200: wire.DeadLetter},
+    ),
+    _route(
+        "PATCH",
+        "/{letter}",
+        "update",
+        "Write a note, or give the letter to somebody.",
+        annotate,
+        body=wire.AnnotateLetter,
+        answers={200: wire.DeadLetter},
+        keyed=Keyed.OPTIONAL,
+    ),
+    _route(
+        "POST",
+        "/{letter}/redrive",
+        "redrive",
+        "Give a dead run another life.",
+        redrive,
+        body=wire.Redrive,
+        body_optional=True,
+        answers={202: RunMade},
+        keyed=Keyed.REQUIRED,
+        problems=("invalid_state",),
+    ),
+    _route(
+        "POST",
+        "/{letter}/discard",
+        "discard",
+        "Close a letter for good.",
+        discard,
+        body=wire.Discard,
+        body_optional=True,
+        answers={200: wire.DeadLetter},
+        keyed=Keyed.OPTIONAL,
+    ),
+)

@@ -1,0 +1,401 @@
+"""Jobs: creating, reading, replacing, editing, deleting."""
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from betimes.api.acting import answer, intent_of, perform, replied
+from betimes.api.call import Call, Reply
+from betimes.api.definitions import Context, asked_again, definition_of, new_job, shown_job
+from betimes.api.etag import expected_revision, stale, tag_of, unchanged, wants_none
+from betimes.api.finding import find_job, split_name
+from betimes.api.problem import Trouble
+from betimes.api.reading import convert
+from betimes.api.route import Keyed, Load, Policy, Route
+from betimes.api.shaping import coerced, maybe_instant, page, selected
+from betimes.domain.errors import Forbidden, NotFound
+from betimes.domain.job import Job
+from betimes.domain.scopes import Scope
+from betimes.domain.states import JobState
+from betimes.ops.acting import Told
+from betimes.ops.create import create_job
+from betimes.ops.desk import Desk
+from betimes.ops.end import RunsOf, delete_job
+from betimes.ops.idempotency import shard_of_idempotency
+from betimes.ops.listing import JobFilter, find_jobs
+from betimes.ops.quotas import check_jobs
+from betimes.ops.read import get_named_job
+from betimes.ops.update import update_job
+from betimes.wire import jobs as wire
+from betimes.wire.base import Members, Page
+
+NEXT_FIRES = 3
+CREATED = 201
+TAG_SEPARATOR = ":"
+
+
+def context_of(call: Call[Any, Any]) -> Context:
+    """What a definition needs from its surroundings."""
+    return Context(timezone=call.caller.timezone, now=call.service.now(), by=call.caller.key)
+
+
+def told_of(
+    call: Call[Any, Any], job: Job, *, status: int, event: str, before: int | None = None
+) -> Told:
+    """The answer and the traces of a job that was written."""
+    shown = shown_job(job, now=call.service.now(), fires=NEXT_FIRES)
+    shown.validated = bool(getattr(call.query, "validate_only", False))
+    if uses_aliases(call.body):
+        shown.job_id = shown.id
+    headers = {"ETag": tag_of(job.revision)}
+    if status == CREATED:
+        headers["Location"] = f"/v1/jobs/{shown.id}"
+    return Told(
+        answer=answer(status, shown, headers=headers),
+        resource=shown.id,
+        shard=job.shard,
+        before=None if before is None else {"revision": before},
+        after={"revision": job.revision, "state": job.state.name.lower()},
+        event=event,
+        details={"job_id": shown.id, "name": job.name, "state": job.state.name.lower()},
+    )
+
+
+def uses_aliases(body: Any) -> bool:
+    """Whether a body was written with the short camel-case names."""
+    return isinstance(body, wire.NewJob) and bool(
+        body.run_at or body.cron or body.payload_reference or body.idempotency_key
+    )
+
+
+async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
+    """Create a job."""
+    new = new_job(call.body, context_of(call))
+
+    async def verb(desk: Desk) -> Job:
+        shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
+        return await create_job(desk, call.tenant, new, shard=shard)
+
+    await check_jobs(call.service.desk, call.tenant, call.caller.quotas, more=1)
+    intent = intent_of(call, only_try=call.query.validate_only)
+    return replied(
+        await call.service.jobs.act(
+            new, intent, verb, lambda job: told_of(call, job, status=201, event="job.created")
+        )
+    )
+
+
+async def read(call: Call[wire.JobView, None]) -> Reply:
+    """One job."""
+    check_view(call, call.query.view)
+    job = await find_job(call)
+    tag = tag_of(job.revision)
+    if call.query.view == "definition" and unchanged(call.request, tag):
+        return Reply(status=304, headers={"ETag": tag})
+    shown = shown_job(job, view=call.query.view)
+    return Reply(value=selected(shown, call.query.fields), headers={"ETag": tag})
+
+
+def check_view(call: Call[Any, Any], view: str) -> None:
+    """Payloads are shown only to keys that may read them."""
+    if view != "basic" and Scope.PAYLOADS_READ not in call.caller.scopes:
+        raise Forbidden(f"the view {view} needs the scope {Scope.PAYLOADS_READ}")
+
+
+async def list_all(call: Call[wire.ListJobs, None]) -> Reply:
+    """A page of jobs."""
+    query = call.query
+    check_view(call, query.view)
+    scope = ("jobs", call.tenant, _filters(query))
+    after = None
+    if query.cursor is not None:
+        after = msgspec.convert(call.service.cursors.read(scope, query.cursor)[0], type=UUID)
+    limit = coerced(query.limit)
+    jobs = await find_jobs(
+        call.service.desk,
+        call.tenant,
+        job_filter(query),
+        after=after,
+        newest_first=query.sort.startswith("-"),
+        limit=limit,
+    )
+    cursor = None
+    if len(jobs) == limit:
+        cursor = call.service.cursors.write(scope, [str(jobs[-1].id)])
+    items = [shown_job(job, view=query.view) for job in jobs]
+    return paged(call, page(items, cursor=cursor, fields=query.fields))
+
+
+def paged(call: Call[Any, Any], shown: Page[Any]) -> Reply:
+    """A page with its Link header."""
+    headers = {}
+    if shown.next_cursor is not None:
+        headers["Link"] = f'<{call.request.path}?cursor={shown.next_cursor}>; rel="next"'
+    return Reply(value=shown, headers=headers)
+
+
+def job_filter(query: wire.ListJobs) -> JobFilter:
+    """The filter a query means."""
+    return JobFilter(
+        states=[JobState[state.upper()] for state in query.state],
+        queues=query.queue,
+        handlers=query.handler,
+        group=query.group,
+        prefix=query.name_prefix,
+        kinds=query.schedule_type,
+        tags=read_tags(query.tag),
+        fire_after=maybe_instant(query.next_fire_after, pointer="/next_fire_after"),
+        fire_before=maybe_instant(query.next_fire_before, pointer="/next_fire_before"),
+    )
+
+
+def read_tags(tags: list[str]) -> dict[str, str] | None:
+    """Tags as `name:value`."""
+    found = {}
+    for tag in tags:
+        name, separator, value = tag.partition(TAG_SEPARATOR)
+        if not separator or not name:
+            raise Trouble("invalid_parameter", f"expected a tag as name:value, got {tag[:100]!r}")
+        found[name] = value
+    return found or None
+
+
+def _filters(query: wire.ListJobs) -> str:
+    told = msgspec.to_builtins(query)
+    return str(sorted((name, told[name]) for name in told if name not in UNBOUND))
+
+
+async def replace(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
+    """Create a job under this name, or replace its whole definition."""
+    group, name = split_name(call.path["job"])
+    if name.startswith("job_"):
+        raise Trouble("invalid_parameter", "expected a name in the path, got an id")
+    if call.body.name not in (None, name):
+        raise Trouble("invalid_parameter", "expected the name of the path in the body, or none")
+    try:
+        current = await get_named_job(call.service.desk, call.tenant, name, group=group)
+    except NotFound:
+        current = None
+    _check_preconditions(call, current)
+    call.body.name, call.body.group = name, group
+    if current is None:
+        return await _create_named(call)
+    return await _update(call, current, call.body, event="job.updated")
+
+
+def _check_preconditions(call: Call[wire.ReplaceOptions, Any], current: Job | None) -> None:
+    request = call.request
+    if wants_none(request):
+        if current is not None:
+            raise stale(current.revision)
+        return
+    said = request.header(b"if-match") is not None
+    if not said and not call.query.force:
+        raise Trouble(
+            "precondition_required",
+            "expected If-Match, If-None-Match: * or force=true for a replacement",
+        )
+    if said:
+        expected_revision(request, None if current is None else current.revision)
+
+
+async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
+    new = new_job(call.body, context_of(call))
+
+    async def verb(desk: Desk) -> Job:
+        return await create_job(desk, call.tenant, new)
+
+    return await perform(
+        call,
+        verb,
+        lambda job: told_of(call, job, status=201, event="job.created"),
+        only_try=call.query.validate_only,
+    )
+
+
+async def patch(call: Call[wire.CreateOptions, Members]) -> Reply:
+    """Edit a job by a merge patch."""
+    job = await find_job(call)
+    _require_match(call)
+    expected_revision(call.request, job.revision)
+    unknown = sorted(set(call.body) - {one.encode_name for one in EDITABLE})
+    if unknown:
+        convert({unknown[0]: None}, wire.NewJob)
+    merged = merge_patch(asked_again(job), call.body)
+    asked: wire.NewJob = convert(merged, wire.NewJob)
+    if (asked.name, asked.group) != (job.name, job.group):
+        raise Trouble("invalid_parameter", "a job cannot be renamed; create a new one")
+    return await _update(call, job, asked, event="job.updated")
+
+
+def _require_match(call: Call[Any, Any]) -> None:
+    required = call.caller.settings.get("require_if_match") is True
+    if required and call.request.header(b"if-match") is None:
+        raise Trouble("precondition_required", "expected If-Match: the tenant demands it")
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """RFC 7396: null removes, objects merge, everything else replaces."""
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patch(merged.get(name), value)
+    return merged
+
+
+async def _update(call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: str) -> Reply:
+    definition = definition_of(asked, context_of(call))
+    # Even without If-Match, what we merged into must still be there.
+    revision = job.revision
+
+    async def verb(desk: Desk) -> Job:
+        return await update_job(
+            desk,
+            call.tenant,
+            job.id,
+            definition,
+            expected_revision=revision,
+            actor=call.caller.key,
+        )
+
+    return await perform(
+        call,
+        verb,
+        lambda edited: told_of(call, edited, status=200, event=event, before=revision),
+        only_try=call.query.validate_only,
+    )
+
+
+async def delete(call: Call[wire.DeleteOptions, None]) -> Reply:
+    """Forget a job; its history stays readable."""
+    job = await find_job(call)
+    _require_match(call)
+    revision = expected_revision(call.request, job.revision)
+
+    async def verb(desk: Desk) -> Job:
+        await delete_job(
+            desk,
+            call.tenant,
+            job.id,
+            runs=RunsOf(call.query.runs),
+            actor=call.caller.key,
+            expected_revision=revision,
+        )
+        return job
+
+    return await perform(call, verb, lambda gone: _deleted(call, gone))
+
+
+def _deleted(call: Call[Any, Any], job: Job) -> Told:
+    told = told_of(call, job, status=204, event="job.deleted", before=job.revision)
+    return Told(
+        answer=answer(204),
+        resource=told.resource,
+        shard=told.shard,
+        before=told.before,
+        event=told.event,
+        details=told.details,
+    )
+
+
+UNBOUND = frozenset({"limit", "cursor", "fields", "view"})
+EDITABLE = tuple(
+    one
+    for one in msgspec.structs.fields(wire.NewJob)
+    if one.name not in {"run_at", "cron", "payload_reference", "idempotency_key"}
+)
+WRITE_PROBLEMS = (
+    *("malformed_json", "unknown_field", "invalid_parameter", "payload_too_large"),
+    *("unsupported_media_type", "invalid_schedule", "quota_exceeded"),
+)
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/jobs",
+        name="jobs.create",
+        says="Create a job.",
+        handler=create,
+        scope=Scope.JOBS_WRITE,
+        query=wire.CreateOptions,
+        body=wire.NewJob,
+        answers={201: wire.Job},
+        keyed=Keyed.REQUIRED,
+        load=Load.CREATE,
+        policy=Policy.CREATE,
+        headers=("ETag", "Location"),
+        problems=(*WRITE_PROBLEMS, "already_exists", "idempotency_key_reused"),
+    ),
+    Route(
+        method="GET",
+        path="/v1/jobs",
+        name="jobs.list",
+        says="List jobs.",
+        handler=list_all,
+        scope=Scope.JOBS_READ,
+        query=wire.ListJobs,
+        answers={200: Page[wire.Job]},
+        problems=("invalid_parameter", "cursor_invalid"),
+        headers=("Link",),
+    ),
+    Route(
+        method="GET",
+        path="/v1/jobs/{job}",
+        name="jobs.get",
+        says="Read one job.",
+        handler=read,
+        scope=Scope.JOBS_READ,
+        query=wire.JobView,
+        answers={200: wire.Job, 304: None},
+        headers=("ETag",),
+        problems=("not_found",),
+    ),
+    Route(
+        method="PUT",
+        path="/v1/jobs/{job}",
+        name="jobs.replace",
+        says="Create a job under a name, or replace its whole definition.",
+        handler=replace,
+        scope=Scope.JOBS_WRITE,
+        query=wire.ReplaceOptions,
+        body=wire.NewJob,
+        answers={200: wire.Job, 201: wire.Job},
+        keyed=Keyed.OPTIONAL,
+        load=Load.WRITE,
+        headers=("ETag",),
+        problems=(*WRITE_PROBLEMS, "invalid_state", "precondition_failed", "precondition_required"),
+    ),
+    Route(
+        method="PATCH",
+        path="/v1/jobs/{job}",
+        name="jobs.update",
+        says="Edit a job by a merge patch (RFC 7396).",
+        handler=patch,
+        scope=Scope.JOBS_WRITE,
+        query=wire.CreateOptions,
+        body=Members,
+        media="application/merge-patch+json",
+        answers={200: wire.Job},
+        keyed=Keyed.OPTIONAL,
+        load=Load.WRITE,
+        headers=("ETag",),
+        problems=(*WRITE_PROBLEMS, "not_found", "invalid_state", "precondition_failed"),
+    ),
+    Route(
+        method="DELETE",
+        path="/v1/jobs/{job}",
+        name="jobs.delete",
+        says="Forget a job; its history stays readable until its retention ends.",
+        handler=delete,
+        scope=Scope.JOBS_WRITE,
+        query=wire.DeleteOptions,
+        answers={204: None},
+        load=Load.VITAL,
+        problems=("not_found", "precondition_failed"),
+    ),
+)

@@ -1,0 +1,276 @@
+"""Leases: what workers report about the runs they hold."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from betimes.api.call import Call, Reply
+from betimes.api.finding import find_run
+from betimes.api.leasing import read_token
+from betimes.api.problem import Trouble
+from betimes.api.route import BATCH_BYTES_MAX, Load, NoQuery, Policy, Route
+from betimes.api.shaping import coerced, maybe_instant, read_instant, read_span
+from betimes.domain.ids import to_text
+from betimes.domain.outcome import ErrorFacts, Failed, Outcome, Released, Snoozed, Succeeded
+from betimes.domain.scopes import Scope
+from betimes.domain.states import shown
+from betimes.ops import leases as ops
+from betimes.wire import workers as wire
+from betimes.wire.base import shown_instant, shown_maybe
+
+CHECKPOINT_BYTES_MAX = 64 * 1024
+RESULT_BYTES_MAX = 256 * 1024
+EXTEND_MAX = timedelta(hours=1)
+LOST = "the lease ended; somebody else may hold the run"
+
+
+def _lease(call: Call[Any, Any]) -> ops.HeldLease:
+    return read_token(call.service.lease_secret, call.tenant, call.path["lease"])
+
+
+async def _report(call: Call[Any, Any], outcome: Outcome) -> Reply:
+    (settled,) = await ops.report(
+        call.service.desk,
+        call.tenant,
+        [ops.Report(lease=_lease(call), outcome=outcome)],
+        roll=call.service.roll,
+    )
+    if settled.state is None:
+        raise Trouble("lease_lost", LOST)
+    return Reply(
+        value=wire.Settled(
+            run_id=to_text("run", settled.lease.run),
+            next_state=shown(settled.state).value,
+            next_retry_at=shown_maybe(settled.next_retry_at),
+        )
+    )
+
+
+def _result(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    encoded = msgspec.json.encode(value)
+    if len(encoded) > RESULT_BYTES_MAX:
+        raise Trouble(
+            "payload_too_large",
+            f"expected a result of at most {RESULT_BYTES_MAX} bytes, got {len(encoded)}",
+        )
+    return encoded
+
+
+async def complete(call: Call[NoQuery, wire.Complete]) -> Reply:
+    """The run ended well; saying so again is fine."""
+    return await _report(call, Succeeded(_result(call.body.result)))
+
+
+async def fail(call: Call[NoQuery, wire.Fail]) -> Reply:
+    """The attempt failed; the retry policy decides what follows."""
+    wish = call.body.retry
+    after = None
+    if isinstance(wish, wire.RetryAfter):
+        after = read_span(wish.after, pointer="/retry/after")
+    return await _report(
+        call, Failed(_facts(call.body.error), retryable=wish != "never", after=after)
+    )
+
+
+def _facts(error: wire.ErrorTold | None) -> ErrorFacts:
+    told = error or wire.ErrorTold()
+    return ErrorFacts(told.type or "Error", told.message, told.stack)
+
+
+async def release(call: Call[NoQuery, wire.Release]) -> Reply:
+    """Give a run back unfinished, without counting the attempt."""
+    return await _report(call, Released(call.body.reason))
+
+
+async def snooze(call: Call[NoQuery, wire.Snooze]) -> Reply:
+    """Be called again later, without counting the attempt."""
+    body = call.body
+    if (body.until is None) == (body.for_ is None):
+        raise Trouble("invalid_parameter", "expected `until` or `for`, one of them")
+    if body.for_ is not None:
+        until = call.service.now() + read_span(body.for_, pointer="/for")
+    else:
+        until = read_instant(body.until or "", pointer="/until")
+    return await _report(call, Snoozed(until))
+
+
+async def extend(call: Call[NoQuery, wire.Extend]) -> Reply:
+    """Hold a run for longer."""
+    by = min(read_span(call.body.by, pointer="/by"), EXTEND_MAX)
+    at = await ops.extend(call.service.desk, call.tenant, _lease(call), by=by)
+    return Reply(value=wire.ExtendedTo(expires_at=shown_instant(at)))
+
+
+async def progress(call: Call[NoQuery, wire.Progress]) -> Reply:
+    """Say how far a run has come."""
+    said = ops.Note(call.body.percent, call.body.message, None)
+    await ops.note(call.service.desk, call.tenant, _lease(call), said)
+    return Reply(status=202, value=wire.Accepted())
+
+
+async def checkpoint(call: Call[NoQuery, wire.Checkpoint]) -> Reply:
+    """Keep something for the next attempt to begin from."""
+    data = msgspec.json.encode(call.body.data)
+    if len(data) > CHECKPOINT_BYTES_MAX:
+        raise Trouble(
+            "payload_too_large",
+            f"expected a checkpoint of at most {CHECKPOINT_BYTES_MAX} bytes, got {len(data)}",
+        )
+    await ops.note(call.service.desk, call.tenant, _lease(call), ops.Note(None, None, data))
+    return Reply(status=202, value=wire.Accepted())
+
+
+async def logs(call: Call[NoQuery, wire.LogLines]) -> Reply:
+    """Add lines to the log of a run."""
+    now = call.service.now()
+    lines = [
+        ops.LogLine(
+            at=maybe_instant(line.at, pointer=f"/lines/{place}/at") or now,
+            level=line.level,
+            message=line.message,
+            fields=line.fields,
+        )
+        for place, line in enumerate(call.body.lines)
+    ]
+    count = await ops.add_logs(call.service.desk, call.tenant, _lease(call), lines)
+    return Reply(status=202, value=wire.Accepted(accepted=count))
+
+
+async def batch(call: Call[NoQuery, wire.Reports]) -> Reply:
+    """Many reports in one transaction; each has a status of its own."""
+    reports: list[ops.Report] = []
+    places: list[int] = []
+    done: list[wire.Reported] = [
+        wire.Reported(status=404, lease_id=one.lease_id, code="not_found")
+        for one in call.body.items
+    ]
+    for place, one in enumerate(call.body.items):
+        try:
+            lease = read_token(call.service.lease_secret, call.tenant, one.lease_id)
+        except Trouble:
+            continue
+        reports.append(ops.Report(lease=lease, outcome=_outcome(one)))
+        places.append(place)
+    settled = await ops.report(call.service.desk, call.tenant, reports, roll=call.service.roll)
+    for place, outcome in zip(places, settled, strict=True):
+        done[place] = _reported(call.body.items[place].lease_id, outcome)
+    return Reply(status=207, value=wire.ReportsDone(items=done))
+
+
+def _reported(text: str, settled: ops.Settled) -> wire.Reported:
+    if settled.state is None:
+        return wire.Reported(status=409, lease_id=text, code="lease_lost")
+    return wire.Reported(
+        status=200,
+        lease_id=text,
+        next_state=shown(settled.state).value,
+        next_retry_at=shown_maybe(settled.next_retry_at),
+    )
+
+
+def _outcome(one: wire.ReportOne) -> Outcome:
+    if one.action == "complete":
+        return Succeeded(_result(one.result))
+    if one.action == "release":
+        return Released()
+    return Failed(_facts(one.error), retryable=one.retry == "auto")
+
+
+async def read_log(call: Call[wire.ReadLog, None]) -> Reply:
+    """Lines of the log of a run, in order."""
+    view = await find_run(call)
+    query = call.query
+    lines = await ops.read_log(
+        call.service.desk,
+        call.tenant,
+        view.run.id,
+        after=query.after,
+        attempt=query.attempt,
+        most=coerced(query.limit),
+    )
+    items = [
+        wire.LogShown(
+            seq=line.seq,
+            attempt=line.attempt,
+            at=shown_instant(line.at),
+            level=line.level,
+            message=line.message,
+            fields=dict(line.fields),
+        )
+        for line in lines
+    ]
+    return Reply(value=wire.Log(items=items, next_after=items[-1].seq if items else query.after))
+
+
+def _action(
+    verb: str, handler: Any, body: Any, status: int, kind: Any, says: str, **more: Any
+) -> Route:
+    given: dict[str, Any] = {"body_optional": True, **more}
+    return Route(
+        method="POST",
+        path=f"/v1/leases/{{lease}}/{verb}",
+        name=f"leases.{verb}",
+        says=says,
+        handler=handler,
+        scope=Scope.WORKERS_LEASE,
+        body=body,
+        answers={status: kind},
+        load=Load.VITAL,
+        policy=Policy.LEASE,
+        problems=("lease_lost",),
+        **given,
+    )
+
+
+ROUTES = (
+    _action("complete", complete, wire.Complete, 200, wire.Settled, "The run ended well."),
+    _action("fail", fail, wire.Fail, 200, wire.Settled, "The attempt failed."),
+    _action("release", release, wire.Release, 200, wire.Settled, "Give a run back unfinished."),
+    _action("snooze", snooze, wire.Snooze, 200, wire.Settled, "Be called again later."),
+    _action("extend", extend, wire.Extend, 200, wire.ExtendedTo, "Hold a run for longer."),
+    _action("progress", progress, wire.Progress, 202, wire.Accepted, "Say how far a run has come."),
+    _action(
+        "checkpoint",
+        checkpoint,
+        wire.Checkpoint,
+        202,
+        wire.Accepted,
+        "Keep something for the next attempt to begin from.",
+        body_optional=False,
+    ),
+    _action(
+        "logs",
+        logs,
+        wire.LogLines,
+        202,
+        wire.Accepted,
+        "Add lines to the log of a run.",
+        body_optional=False,
+    ),
+    Route(
+        method="POST",
+        path="/v1/leases/batch",
+        name="leases.batch",
+        says="Many reports in one transaction.",
+        handler=batch,
+        scope=Scope.WORKERS_LEASE,
+        body=wire.Reports,
+        body_max=BATCH_BYTES_MAX,
+        answers={207: wire.ReportsDone},
+        load=Load.VITAL,
+        policy=Policy.LEASE,
+    ),
+    Route(
+        method="GET",
+        path="/v1/runs/{run}/logs",
+        name="runs.logs",
+        says="Lines of the log of a run, in order.",
+        handler=read_log,
+        scope=Scope.RUNS_READ,
+        query=wire.ReadLog,
+        answers={200: wire.Log},
+    ),
+)

@@ -1,0 +1,354 @@
+"""Runs: enqueueing, reading, waiting."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from betimes.api.acting import answer, intent_of, perform, replied
+from betimes.api.call import Call, Reply
+from betimes.api.finding import find_run, run_in_path
+from betimes.api.problem import Trouble
+from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
+from betimes.api.routes.jobs import WRITE_PROBLEMS, check_view, paged, read_tags
+from betimes.api.routes.jobs_control import told_run
+from betimes.api.run_shapes import last_attempt, new_run, shown_attempt, shown_run
+from betimes.api.shaping import coerced, maybe_instant, missing, page, read_id, selected
+from betimes.domain.errors import NotFound
+from betimes.domain.ids import JobId, RunId, WorkerId, shard_of, to_text
+from betimes.domain.scopes import Scope
+from betimes.domain.states import FINAL, RunState, Shown, Trigger
+from betimes.ops.acting import Told
+from betimes.ops.desk import Desk
+from betimes.ops.enqueue import enqueue_runs
+from betimes.ops.history import get_history
+from betimes.ops.idempotency import shard_of_idempotency
+from betimes.ops.listing import RunFilter, find_runs
+from betimes.ops.quotas import check_runs
+from betimes.ops.runs import RunView
+from betimes.wire import runs as wire
+from betimes.wire.base import Page, shown_instant
+
+SPAN = timedelta(days=7)
+POLL_SECONDS = 0.2
+UNBOUND = frozenset({"limit", "cursor", "fields"})
+WAITING = frozenset({Shown.SCHEDULED, Shown.QUEUED, Shown.RUNNING, Shown.RETRY_WAIT})
+
+
+async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
+    """Enqueue one run."""
+    new = new_run(call.body)
+
+    async def verb(desk: Desk) -> RunId:
+        shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
+        return (await enqueue_runs(desk, call.tenant, [new], shard=shard))[0]
+
+    await check_runs(call.service.desk, call.tenant, call.caller.quotas, more=1)
+    done = await call.service.runs.act(new, intent_of(call), verb, told_run)
+    return await _prefer_wait(call, replied(done))
+
+
+async def _prefer_wait(call: Call[Any, Any], reply: Reply) -> Reply:
+    """With `Prefer: wait=n`, the finished run instead of the promise of one."""
+    said = call.request.header(b"prefer") or ""
+    name, _, seconds = said.partition("=")
+    if name.strip() != "wait" or not seconds.strip().isdecimal():
+        return reply
+    made = msgspec.json.decode(reply.content or b"{}")
+    call.path = {"run": made["id"]}
+    view = await _until_final(call, min(float(seconds), 25.0))
+    if view.run.state not in FINAL:
+        return reply
+    return Reply(value=shown_run(view), headers=reply.headers)
+
+
+async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
+    """Enqueue many runs, all or none."""
+    new = []
+    for place, asked in enumerate(call.body.items):
+        try:
+            new.append(new_run(asked))
+        except Trouble as trouble:
+            for error in trouble.errors:
+                error.pointer = f"/items/{place}{error.pointer}"
+            raise
+
+    async def verb(desk: Desk) -> list[RunId]:
+        shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
+        return await enqueue_runs(desk, call.tenant, new, shard=shard)
+
+    await check_runs(call.service.desk, call.tenant, call.caller.quotas, more=len(new))
+    return await perform(call, verb, _told_runs)
+
+
+def _told_runs(runs: list[RunId]) -> Told:
+    items = [wire.RunMade(id=to_text("run", run)) for run in runs]
+    return Told(
+        answer=answer(202, wire.RunsMade(items=items)),
+        resource=f"runs:{len(runs)}",
+        shard=shard_of(runs[0]),
+        after={"count": len(runs), "first": items[0].id},
+        event="run.queued",
+        details={"count": len(runs), "first": items[0].id},
+    )
+
+
+async def read(call: Call[wire.RunView, None]) -> Reply:
+    """One run."""
+    full = call.query.view == "full"
+    if full:
+        check_view(call, "full")
+    if not call.query.include:
+        view = await find_run(call)
+        return Reply(value=selected(shown_run(view, full=full), call.query.fields))
+    view, attempts = await _history(call)
+    shown = shown_run(view, full=full)
+    shown.attempts = [shown_attempt(one) for one in attempts]
+    return Reply(value=selected(shown, call.query.fields))
+
+
+async def _history(call: Call[Any, Any]) -> tuple[RunView, list[Any]]:
+    try:
+        return await get_history(call.service.desk, call.tenant, run_in_path(call))
+    except NotFound:
+        raise missing("run", call.path["run"]) from None
+
+
+async def wait(call: Call[wire.WaitRun, None]) -> Reply:
+    """One run, as soon as it has ended or patience has."""
+    return Reply(value=shown_run(await _until_final(call, call.query.timeout)))
+
+
+async def _until_final(call: Call[Any, Any], seconds: float) -> RunView:
+    clock = call.service.clock
+    most = call.service.settings.long_poll_max.total_seconds()
+    deadline = clock.monotonic() + min(seconds, most)
+    while True:
+        view = await find_run(call)
+        left = deadline - clock.monotonic()
+        if view.run.state in FINAL or left <= 0 or call.service.draining.begun:
+            return view
+        await clock.sleep(min(POLL_SECONDS, left))
+
+
+async def list_all(call: Call[wire.ListRuns, None]) -> Reply:
+    """A page of runs, latest due first."""
+    query = call.query
+    told = msgspec.to_builtins(query)
+    scope = ("runs", call.tenant, sorted((n, str(told[n])) for n in told if n not in UNBOUND))
+    before = None
+    if query.cursor is not None:
+        before = msgspec.convert(call.service.cursors.read(scope, query.cursor)[0], type=UUID)
+    until = maybe_instant(query.due_before, pointer="/due_before")
+    since = maybe_instant(query.due_after, pointer="/due_after")
+    if since is None:
+        since = (until or call.service.now()) - SPAN
+    chosen, shown = _filter(call)
+    views, last = await find_runs(
+        call.service.desk,
+        call.tenant,
+        chosen,
+        shown=shown,
+        before=before,
+        since=since,
+        until=until,
+        limit=coerced(query.limit),
+    )
+    cursor = None if last is None else call.service.cursors.write(scope, [str(last)])
+    items = [shown_run(view) for view in views]
+    return paged(call, page(items, cursor=cursor, fields=query.fields))
+
+
+def _filter(call: Call[wire.ListRuns, None]) -> tuple[RunFilter, frozenset[Shown]]:
+    query, desk = call.query, call.service.desk
+    shown = frozenset(Shown(state) for state in query.state)
+    # States that are written in parcels are looked at one by one; the rest the database can tell.
+    stored = () if shown & WAITING else tuple(RunState[state.name] for state in shown)
+    job = worker = None
+    if query.job is not None:
+        job = JobId(read_id(desk, "job", query.job, "job"))
+    if query.worker is not None:
+        worker = WorkerId(read_id(desk, "wrk", query.worker, "worker"))
+    chosen = RunFilter(
+        job=job,
+        states=stored,
+        queues=query.queue,
+        handlers=query.handler,
+        triggers=[Trigger[name.upper()] for name in query.trigger],
+        worker=worker,
+        tags=read_tags(query.tag),
+    )
+    return chosen, shown
+
+
+async def attempts(call: Call[NoQuery, None]) -> Reply:
+    """The attempts of a run, oldest first."""
+    view, failed = await _history(call)
+    items = [shown_attempt(one) for one in failed]
+    if view.run.state is RunState.SUCCEEDED:
+        items.append(last_attempt(view.run, "succeeded"))
+    return Reply(value=Page(items=items))
+
+
+async def timeline(call: Call[NoQuery, None]) -> Reply:
+    """What happened to a run, in order."""
+    view, failed = await _history(call)
+    run = view.run
+    entries = [_entry(run.created_at, "scheduled", run.trigger.name.lower())]
+    for one in failed:
+        shown = shown_attempt(one)
+        entries.append(_entry(one.started_at, "running", None, shown.worker_id, one.number))
+        detail = None if shown.error is None else shown.error.message
+        entries.append(_entry(one.finished_at, shown.outcome, detail, shown.worker_id, one.number))
+    worker = None if run.worker is None else to_text("wrk", run.worker)
+    if run.state is RunState.SUCCEEDED:
+        entries.append(_entry(run.started_at, "running", None, worker, run.attempt))
+    if run.finished_at is not None:
+        entries.append(_entry(run.finished_at, view.state.value, run.reason, worker, run.attempt))
+    known = [entry for entry in entries if entry is not None]
+    return Reply(value=wire.Timeline(items=sorted(known, key=lambda entry: entry.at)))
+
+
+def _entry(
+    at: Any, state: str, detail: str | None, worker: str | None = None, attempt: int | None = None
+) -> wire.TimelineEntry | None:
+    if at is None:
+        return None
+    return wire.TimelineEntry(
+        at=shown_instant(at), state=state, detail=detail, worker_id=worker, attempt=attempt
+    )
+
+
+async def payload(call: Call[NoQuery, None]) -> Reply:
+    """What a run was given."""
+    view = await find_run(call)
+    return _raw(view.run.payload, "payload", call.path["run"])
+
+
+async def result(call: Call[NoQuery, None]) -> Reply:
+    """What a run has returned."""
+    view = await find_run(call)
+    return _raw(view.run.result, "result", call.path["run"])
+
+
+def _raw(content: bytes | None, what: str, run: str) -> Reply:
+    if content is None:
+        raise missing(what, run)
+    try:
+        msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return Reply(content=content, media="application/octet-stream")
+    return Reply(content=content)
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/runs",
+        name="runs.create",
+        says="Enqueue a run without a job.",
+        handler=enqueue,
+        scope=Scope.RUNS_WRITE,
+        body=wire.NewRun,
+        answers={202: wire.RunMade, 200: wire.Run},
+        keyed=Keyed.REQUIRED,
+        load=Load.CREATE,
+        policy=Policy.CREATE,
+        headers=("Location",),
+        problems=(*WRITE_PROBLEMS, "idempotency_key_reused"),
+    ),
+    Route(
+        method="POST",
+        path="/v1/runs/batch",
+        name="runs.create_many",
+        says="Enqueue up to 1000 runs, all or none.",
+        handler=enqueue_many,
+        scope=Scope.RUNS_WRITE,
+        body=wire.NewRuns,
+        body_max=5 << 20,
+        answers={202: wire.RunsMade},
+        keyed=Keyed.REQUIRED,
+        load=Load.CREATE,
+        policy=Policy.BULK,
+        problems=(*WRITE_PROBLEMS, "idempotency_key_reused"),
+    ),
+    Route(
+        method="GET",
+        path="/v1/runs",
+        name="runs.list",
+        says="List runs, latest due first.",
+        handler=list_all,
+        scope=Scope.RUNS_READ,
+        query=wire.ListRuns,
+        answers={200: Page[wire.Run]},
+        headers=("Link",),
+        problems=("invalid_parameter", "cursor_invalid", "not_found"),
+    ),
+    Route(
+        method="GET",
+        path="/v1/runs/{run}",
+        name="runs.get",
+        says="Read one run.",
+        handler=read,
+        scope=Scope.RUNS_READ,
+        query=wire.RunView,
+        answers={200: wire.Run},
+        problems=("not_found",),
+    ),
+    Route(
+        method="GET",
+        path="/v1/runs/{run}/wait",
+        name="runs.wait",
+        says="Read one run when it has ended, or when patience has.",
+        handler=wait,
+        scope=Scope.RUNS_READ,
+        query=wire.WaitRun,
+        answers={200: wire.Run},
+        problems=("not_found", "invalid_parameter"),
+        seconds=60.0,
+        waits=True,
+    ),
+    Route(
+        method="GET",
+        path="/v1/runs/{run}/attempts",
+        name="runs.attempts",
+        says="List the attempts of a run.",
+        handler=attempts,
+        scope=Scope.RUNS_READ,
+        answers={200: Page[wire.Attempt]},
+        problems=("not_found",),
+    ),
+    Route(
+        method="GET",
+        path="/v1/runs/{run}/timeline",
+        name="runs.timeline",
+        says="What happened to a run, in order.",
+        handler=timeline,
+        scope=Scope.RUNS_READ,
+        answers={200: wire.Timeline},
+        problems=("not_found",),
+    ),
+    Route(
+        method="GET",
+        path="/v1/runs/{run}/payload",
+        name="runs.payload",
+        says="What a run was given, as it is.",
+        handler=payload,
+        scope=Scope.PAYLOADS_READ,
+        answers={200: bytes},
+        answer_media="*/*",
+        problems=("not_found",),
+    ),
+    Route(
+        method="GET",
+        path="/v1/runs/{run}/result",
+        name="runs.result",
+        says="What a run has returned, as it is.",
+        handler=result,
+        scope=Scope.PAYLOADS_READ,
+        answers={200: bytes},
+        answer_media="*/*",
+        problems=("not_found",),
+    ),
+)

@@ -1,0 +1,122 @@
+"""Runs: cancelling, trying again, doing over."""
+
+from typing import Any
+
+import msgspec
+
+from betimes.api.acting import answer, perform
+from betimes.api.call import Call, Reply
+from betimes.api.finding import run_in_path
+from betimes.api.route import Keyed, Load, NoQuery, Route
+from betimes.api.routes.jobs_control import told_run
+from betimes.api.run_shapes import shown_run
+from betimes.api.shaping import missing
+from betimes.domain.errors import NotFound
+from betimes.domain.ids import RunId
+from betimes.domain.scopes import Scope
+from betimes.domain.states import Shown
+from betimes.ops.acting import Told
+from betimes.ops.desk import Desk
+from betimes.ops.runs import RUN_CANCELLED, RunView, cancel_run, replay_run, retry_run
+from betimes.wire import runs as wire
+
+
+def _told(view: RunView, *, event: str) -> Told:
+    shown = shown_run(view)
+    return Told(
+        answer=answer(202 if view.state is Shown.RUNNING else 200, shown),
+        resource=shown.id,
+        shard=view.run.shard,
+        after={"state": shown.state},
+        event=event,
+        details={"run_id": shown.id, "job_id": shown.job_id, "state": shown.state},
+    )
+
+
+async def cancel(call: Call[NoQuery, wire.CancelRun]) -> Reply:
+    """End a run; one that a worker holds is told with its next heartbeat."""
+    run = run_in_path(call)
+
+    async def verb(desk: Desk) -> RunView:
+        try:
+            return await cancel_run(
+                desk, call.tenant, run, reason=call.body.reason or RUN_CANCELLED
+            )
+        except NotFound:
+            raise missing("run", call.path["run"]) from None
+
+    return await perform(call, verb, lambda view: _told(view, event="run.cancelled"))
+
+
+async def retry(call: Call[NoQuery, wire.RetryRun]) -> Reply:
+    """One more try now, in the same run."""
+    run = run_in_path(call)
+
+    async def verb(desk: Desk) -> RunView:
+        try:
+            return await retry_run(desk, call.tenant, run, reset_attempts=call.body.reset_attempts)
+        except NotFound:
+            raise missing("run", call.path["run"]) from None
+
+    return await perform(call, verb, lambda view: _told(view, event="run.queued"))
+
+
+async def replay(call: Call[NoQuery, wire.ReplayRun]) -> Reply:
+    """Do it over, as a new run."""
+    run = run_in_path(call)
+    payload = None
+    if call.body.payload_override is not msgspec.UNSET:
+        payload = msgspec.json.encode(call.body.payload_override)
+
+    async def verb(desk: Desk) -> RunId:
+        try:
+            return await replay_run(desk, call.tenant, run, payload=payload)
+        except NotFound:
+            raise missing("run", call.path["run"]) from None
+
+    return await perform(call, verb, told_run)
+
+
+def _action(verb: str, handler: Any, body: Any, answers: Any, says: str, load: Load) -> Route:
+    return Route(
+        method="POST",
+        path=f"/v1/runs/{{run}}/{verb}",
+        name=f"runs.{verb}",
+        says=says,
+        handler=handler,
+        scope=Scope.RUNS_WRITE,
+        body=body,
+        body_optional=True,
+        answers=answers,
+        keyed=Keyed.OPTIONAL,
+        load=load,
+        problems=("invalid_state",),
+    )
+
+
+ROUTES = (
+    _action(
+        "cancel",
+        cancel,
+        wire.CancelRun,
+        {200: wire.Run, 202: wire.Run},
+        "End a run; one under way is told with its worker's next heartbeat.",
+        Load.VITAL,
+    ),
+    _action(
+        "retry",
+        retry,
+        wire.RetryRun,
+        {200: wire.Run, 202: wire.Run},
+        "One more try now, in the same run.",
+        Load.WRITE,
+    ),
+    _action(
+        "replay",
+        replay,
+        wire.ReplayRun,
+        {202: wire.RunMade},
+        "Do it over, as a new run.",
+        Load.CREATE,
+    ),
+)

@@ -1,0 +1,219 @@
+"""Schedules, looked at before they are used; what is due soon; fires of the past."""
+
+from typing import Any
+
+from betimes.api.acting import answer, perform
+from betimes.api.call import Call, Reply
+from betimes.api.definitions import Context, read_schedule, timetable_of
+from betimes.api.finding import find_job
+from betimes.api.problem import Trouble
+from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
+from betimes.api.routes.jobs import paged
+from betimes.api.shaping import coerced, maybe_instant, page, read_id, read_instant, read_span
+from betimes.domain.ids import JobId, RunId, from_text, to_text
+from betimes.domain.job import Job
+from betimes.domain.scopes import Scope
+from betimes.ops import backfill as ops
+from betimes.ops.acting import Told
+from betimes.ops.desk import Desk
+from betimes.ops.upcoming import Soon, list_upcoming
+from betimes.schedule import Schedule, preview
+from betimes.wire import more as wire
+from betimes.wire.base import Page, shown_instant, shown_maybe
+
+PARSED_FIRES = 5
+
+
+def _context(call: Call[Any, Any], timezone: str | None) -> Context:
+    return Context(
+        timezone=timezone or call.caller.timezone, now=call.service.now(), by=call.caller.key
+    )
+
+
+async def look_ahead(call: Call[NoQuery, wire.PreviewSchedule]) -> Reply:
+    """The next fires of a schedule, and what may surprise about it."""
+    body = call.body
+    schedule = read_schedule(body.schedule, _context(call, body.timezone))
+    return _preview(
+        schedule,
+        begin=maybe_instant(body.from_, pointer="/from") or call.service.now(),
+        end=maybe_instant(body.until, pointer="/until"),
+        count=body.count,
+    )
+
+
+def _preview(schedule: Schedule, *, begin: Any, end: Any, count: int) -> Reply:
+    if end is not None and end <= begin:
+        raise Trouble("invalid_parameter", "expected an end later than the beginning")
+    return Reply(value=wire.Preview(**preview(schedule, begin, count, end)))
+
+
+async def understand(call: Call[NoQuery, wire.ParseSchedule]) -> Reply:
+    """What a line of words means as a schedule."""
+    context = _context(call, call.body.timezone)
+    schedule = read_schedule(call.body.text, context, pointer="/text")
+    fires = schedule.fires(context.now, limit=PARSED_FIRES)
+    return Reply(
+        value=wire.Parsed(
+            schedule=schedule.to_dict(),
+            canonical=schedule.canonical,
+            description=schedule.describe(),
+            next_fires=[shown_instant(fire.nominal) for fire in fires],
+        )
+    )
+
+
+async def next_of_job(call: Call[wire.NextFires, None]) -> Reply:
+    """The next fires of a job."""
+    job = await find_job(call)
+    query = call.query
+    return _preview(
+        timetable_of(job),
+        begin=maybe_instant(query.from_, pointer="/from") or call.service.now(),
+        end=maybe_instant(query.to, pointer="/to"),
+        count=query.count,
+    )
+
+
+async def upcoming(call: Call[wire.Upcoming, None]) -> Reply:
+    """What is due soon: runs that exist, and fires that will become some."""
+    query, desk = call.query, call.service.desk
+    scope = ("upcoming", call.tenant, query.within, query.queue, query.job)
+    after = until = None
+    if query.cursor is not None:
+        at, run, end = call.service.cursors.read(scope, query.cursor)
+        after = (read_instant(at, pointer="/cursor"), RunId(from_text("run", run)))
+        until = read_instant(end, pointer="/cursor")
+    within = read_span(query.within, pointer="/within")
+    found = await list_upcoming(
+        desk,
+        call.tenant,
+        within=within,
+        queue=query.queue,
+        job=None if query.job is None else JobId(read_id(desk, "job", query.job, "job")),
+        after=after,
+        limit=coerced(query.limit),
+        until=until,
+    )
+    cursor = None
+    if found.next is not None:
+        end_text = shown_instant(until or call.service.now() + within)
+        place = [shown_instant(found.next[0]), to_text("run", found.next[1]), end_text]
+        cursor = call.service.cursors.write(scope, place)
+    return paged(call, page([_soon(item) for item in found.items], cursor=cursor))
+
+
+def _soon(item: Soon) -> wire.Soon:
+    return wire.Soon(
+        kind=item.kind.value,
+        run_id=to_text("run", item.id),
+        due_at=shown_instant(item.due_at),
+        scheduled_for=shown_maybe(item.fire_at),
+        job_id=None if item.job is None else to_text("job", item.job),
+        queue=item.queue,
+        priority=item.priority,
+        will_run=item.will_run,
+        reason_code=item.reason,
+    )
+
+
+async def backfill(call: Call[NoQuery, wire.Backfill]) -> Reply:
+    """Run the fires of a span in the past after all."""
+    job, body = await find_job(call), call.body
+
+    async def verb(desk: Desk) -> ops.Backfilled:
+        return await ops.backfill_job(
+            desk,
+            call.tenant,
+            job.id,
+            begin=read_instant(body.from_, pointer="/from"),
+            end=read_instant(body.to, pointer="/to"),
+            max_runs=body.max_runs,
+            order=ops.Order(body.order),
+            only_missing=body.only_missing,
+            rate_per_second=body.rate_per_second,
+            dry_run=body.dry_run,
+            operation=call.key.key if call.key else "",
+        )
+
+    return await perform(call, verb, lambda done: _backfilled(job, done, dry=body.dry_run))
+
+
+def _backfilled(job: Job, done: ops.Backfilled, *, dry: bool) -> Told:
+    text = to_text("job", job.id)
+    shown = wire.Backfilled(
+        count=len(done.times),
+        times=[shown_instant(time) for time in done.times],
+        runs=[to_text("run", run) for run in done.runs],
+        dry_run=dry,
+    )
+    return Told(
+        answer=answer(200 if dry else 202, shown),
+        resource=text,
+        shard=job.shard,
+        after={"count": shown.count},
+        event="run.queued",
+        details={"job_id": text, "count": shown.count},
+        changed=not dry,
+    )
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/schedules/preview",
+        name="schedules.preview",
+        says="The next fires of a schedule, and what may surprise about it.",
+        handler=look_ahead,
+        scope=Scope.JOBS_READ,
+        body=wire.PreviewSchedule,
+        answers={200: wire.Preview},
+        problems=("invalid_schedule",),
+    ),
+    Route(
+        method="POST",
+        path="/v1/schedules/parse",
+        name="schedules.parse",
+        says="What a line of words means as a schedule.",
+        handler=understand,
+        scope=Scope.JOBS_READ,
+        body=wire.ParseSchedule,
+        answers={200: wire.Parsed},
+        problems=("invalid_schedule",),
+    ),
+    Route(
+        method="GET",
+        path="/v1/jobs/{job}/next",
+        name="jobs.next",
+        says="The next fires of a job.",
+        handler=next_of_job,
+        scope=Scope.JOBS_READ,
+        query=wire.NextFires,
+        answers={200: wire.Preview},
+    ),
+    Route(
+        method="GET",
+        path="/v1/upcoming",
+        name="upcoming.list",
+        says="What is due soon: runs that exist, and fires that will become some.",
+        handler=upcoming,
+        scope=Scope.RUNS_READ,
+        query=wire.Upcoming,
+        answers={200: Page[wire.Soon]},
+        problems=("cursor_invalid",),
+    ),
+    Route(
+        method="POST",
+        path="/v1/jobs/{job}/backfill",
+        name="jobs.backfill",
+        says="Run the fires of a span in the past after all, at a bounded pace.",
+        handler=backfill,
+        scope=Scope.RUNS_WRITE,
+        body=wire.Backfill,
+        answers={202: wire.Backfilled, 200: wire.Backfilled},
+        keyed=Keyed.REQUIRED,
+        load=Load.CREATE,
+        policy=Policy.BULK,
+        problems=("invalid_state", "backfill_too_large"),
+    ),
+)

@@ -1,0 +1,229 @@
+"""Tenants, for administrators; quotas, for everybody."""
+
+from dataclasses import replace
+from typing import Any
+
+from betimes.api.acting import answer, perform
+from betimes.api.call import Call, Reply
+from betimes.api.etag import expected_revision, tag_of
+from betimes.api.route import Keyed, Load, NoQuery, Route
+from betimes.api.routes.jobs import paged
+from betimes.api.shaping import coerced, page
+from betimes.domain.ids import to_text
+from betimes.domain.scopes import Scope
+from betimes.ops import tenants as ops
+from betimes.ops.acting import Told
+from betimes.ops.desk import Desk
+from betimes.ops.quotas import usage_of
+from betimes.wire import keys as wire
+from betimes.wire.base import Page, shown_instant
+
+
+def shown_tenant(tenant: ops.Tenant) -> wire.Tenant:
+    """A tenant as it is shown."""
+    return wire.Tenant(
+        id=to_text("ten", tenant.id),
+        slug=tenant.slug,
+        name=tenant.name,
+        timezone=tenant.timezone,
+        plan=tenant.plan,
+        state=tenant.state.name.lower(),
+        state_reason=tenant.state_reason,
+        weight=tenant.weight,
+        quotas=dict(tenant.quotas),
+        settings=dict(tenant.settings),
+        revision=tenant.revision,
+        created_at=shown_instant(tenant.created_at),
+        updated_at=shown_instant(tenant.updated_at),
+    )
+
+
+def _told(tenant: ops.Tenant, *, status: int = 200) -> Told:
+    shown = shown_tenant(tenant)
+    headers = {"ETag": tag_of(tenant.revision)}
+    if status == 201:  # noqa: PLR2004 -- created
+        headers["Location"] = f"/v1/tenants/{tenant.slug}"
+    return Told(
+        answer=answer(status, shown, headers=headers),
+        resource=shown.id,
+        after={"revision": tenant.revision, "state": shown.state},
+    )
+
+
+async def create(call: Call[NoQuery, wire.NewTenant]) -> Reply:
+    """Make a tenant."""
+    body = call.body
+    fresh = ops.new_tenant(
+        call.service.desk,
+        slug=body.slug,
+        name=body.name,
+        timezone=body.timezone,
+        plan=body.plan,
+        weight=body.weight,
+        quotas=body.quotas,
+        settings=body.settings,
+    )
+
+    async def verb(desk: Desk) -> ops.Tenant:
+        return await ops.create_tenant(desk, fresh)
+
+    return await perform(call, verb, lambda made: _told(made, status=201), as_system=True)
+
+
+async def list_all(call: Call[wire.PageOnly, None]) -> Reply:
+    """A page of tenants by slug."""
+    scope = ("tenants",)
+    after = ""
+    if call.query.cursor is not None:
+        (after,) = call.service.cursors.read(scope, call.query.cursor)
+    limit = coerced(call.query.limit)
+    tenants = await ops.list_tenants(call.service.desk, after=after, most=limit)
+    cursor = None
+    if len(tenants) == limit:
+        cursor = call.service.cursors.write(scope, [tenants[-1].slug])
+    return paged(call, page([shown_tenant(one) for one in tenants], cursor=cursor))
+
+
+async def read(call: Call[NoQuery, None]) -> Reply:
+    """One tenant."""
+    tenant = await _found(call)
+    return Reply(value=shown_tenant(tenant), headers={"ETag": tag_of(tenant.revision)})
+
+
+async def _found(call: Call[Any, Any]) -> ops.Tenant:
+    return await ops.get_tenant(call.service.desk, call.path["tenant"])
+
+
+async def change(call: Call[NoQuery, wire.ChangeTenant]) -> Reply:
+    """Change a tenant; what is left out stays."""
+    tenant, body = await _found(call), call.body
+    expected_revision(call.request, tenant.revision)
+    said = {
+        name: value
+        for name in ("name", "timezone", "plan", "weight", "quotas", "settings")
+        if (value := getattr(body, name)) is not None
+    }
+    return await _store(call, replace(tenant, **said))
+
+
+async def _store(call: Call[Any, Any], tenant: ops.Tenant) -> Reply:
+    async def verb(desk: Desk) -> ops.Tenant:
+        return await ops.change_tenant(desk, tenant)
+
+    reply = await perform(call, verb, _told, as_system=True)
+    call.service.credentials.forget_all()
+    return reply
+
+
+async def suspend(call: Call[NoQuery, wire.Suspend]) -> Reply:
+    """Close a tenant for new things, or for everything."""
+    stop_all = call.body.mode == "stop_all"
+    tenant = ops.suspended(await _found(call), reason=call.body.reason, stop_all=stop_all)
+    return await _store(call, tenant)
+
+
+async def resume(call: Call[NoQuery, None]) -> Reply:
+    """Open a tenant again."""
+    return await _store(call, ops.resumed(await _found(call)))
+
+
+async def set_quotas(call: Call[NoQuery, wire.Quotas]) -> Reply:
+    """Replace the quotas of a tenant."""
+    tenant = await _found(call)
+    expected_revision(call.request, tenant.revision)
+    return await _store(call, replace(tenant, quotas=call.body.quotas))
+
+
+async def quotas(call: Call[NoQuery, None]) -> Reply:
+    """Every limit of the caller's tenant, and how much of it is used."""
+    used = await usage_of(call.service.desk, call.tenant)
+    limits = call.caller.quotas
+    items = [
+        wire.QuotaShown(name=name, limit=limits.get(name), used=used.get(name))
+        for name in sorted({*ops.QUOTAS, *used})
+    ]
+    return Reply(value=wire.QuotaList(items=items))
+
+
+def _route(method: str, path: str, name: str, says: str, handler: Any, **more: Any) -> Route:
+    given: dict[str, Any] = {
+        "scope": Scope.TENANTS_ADMIN,
+        "answers": {200: wire.Tenant},
+        "load": Load.READ if method == "GET" else Load.WRITE,
+        **more,
+    }
+    return Route(method=method, path=path, name=name, says=says, handler=handler, **given)
+
+
+ONE = "/v1/tenants/{tenant}"
+ROUTES = (
+    _route(
+        "GET",
+        "/v1/tenants",
+        "tenants.list",
+        "List tenants.",
+        list_all,
+        query=wire.PageOnly,
+        answers={200: Page[wire.Tenant]},
+        problems=("cursor_invalid",),
+    ),
+    _route(
+        "POST",
+        "/v1/tenants",
+        "tenants.create",
+        "Make a tenant.",
+        create,
+        body=wire.NewTenant,
+        answers={201: wire.Tenant},
+        problems=("already_exists", "unknown_timezone"),
+        headers=("ETag", "Location"),
+    ),
+    _route("GET", ONE, "tenants.get", "Read one tenant.", read, headers=("ETag",)),
+    _route(
+        "PATCH",
+        ONE,
+        "tenants.update",
+        "Change a tenant.",
+        change,
+        body=wire.ChangeTenant,
+        keyed=Keyed.NO,
+        problems=("precondition_failed", "unknown_timezone"),
+        headers=("ETag",),
+    ),
+    _route(
+        "POST",
+        f"{ONE}/suspend",
+        "tenants.suspend",
+        "Close a tenant for new things, or for everything.",
+        suspend,
+        body=wire.Suspend,
+        body_optional=True,
+        problems=("precondition_failed",),
+    ),
+    _route(
+        "POST",
+        f"{ONE}/resume",
+        "tenants.resume",
+        "Open a tenant again.",
+        resume,
+        problems=("precondition_failed",),
+    ),
+    _route(
+        "PUT",
+        f"{ONE}/quotas",
+        "tenants.set_quotas",
+        "Replace the quotas of a tenant.",
+        set_quotas,
+        body=wire.Quotas,
+        problems=("precondition_failed",),
+    ),
+    _route(
+        "GET",
+        "/v1/quotas",
+        "quotas.list",
+        "Every limit of the tenant, and how much of it is used.",
+        quotas,
+        scope=Scope.USAGE_READ,
+        answers={200: wire.QuotaList},
+    ),
+)

@@ -1,0 +1,276 @@
+"""Audit and events."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from betimes.api.call import Call, Reply, encode
+from betimes.api.problem import Trouble
+from betimes.api.route import Load, NoQuery, Policy, Route
+from betimes.api.routes.jobs import paged
+from betimes.api.shaping import coerced, maybe_instant, missing, page, read_instant
+from betimes.domain.errors import Invalid, NotFound
+from betimes.domain.ids import floor_of, from_text, time_ms_of, to_ms, to_text
+from betimes.domain.scopes import Scope
+from betimes.ops import trail as ops
+from betimes.wire import more as wire
+from betimes.wire.base import Page, shown_instant
+
+FOREVER = (datetime(2200, 1, 1, tzinfo=UTC), 0, 0)
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+STREAM_PAGE = 500
+POLL_SECONDS = 0.5
+COMMENT_SECONDS = 15.0
+LOOK_BACK_MS = 6_000
+PARTS = 2
+
+
+def shown_act(entry: ops.Entry) -> wire.AuditEntry:
+    """An act as it is shown."""
+    act = entry.act
+    return wire.AuditEntry(
+        id=f"aud_{entry.shard}-{entry.number}",
+        at=shown_instant(act.at),
+        actor=dict(act.actor),
+        action=act.action,
+        resource=act.resource,
+        request_id=act.request_id,
+        before=None if act.before is None else dict(act.before),
+        after=None if act.after is None else dict(act.after),
+        digest=entry.digest.hex(),
+    )
+
+
+async def list_acts(call: Call[wire.ListAudit, None]) -> Reply:
+    """A page of acts, newest first."""
+    query = call.query
+    scope = ("audit", call.tenant, query.action, query.resource, query.actor, query.since)
+    before = FOREVER
+    if query.cursor is not None:
+        at, shard, number = call.service.cursors.read(scope, query.cursor)
+        before = (read_instant(at, pointer="/cursor"), shard, number)
+    limit = coerced(query.limit)
+    found = await ops.list_acts(
+        call.service.desk,
+        call.tenant,
+        before=before,
+        since=maybe_instant(query.since, pointer="/since") or BEGINNING,
+        action=query.action,
+        resource=query.resource,
+        actor=query.actor,
+        most=limit,
+    )
+    cursor = None
+    if len(found) == limit:
+        last = found[-1]
+        place = [shown_instant(last.act.at), last.shard, last.number]
+        cursor = call.service.cursors.write(scope, place)
+    return paged(call, page([shown_act(entry) for entry in found], cursor=cursor))
+
+
+async def read_act(call: Call[NoQuery, None]) -> Reply:
+    """One act."""
+    text = call.path["act"]
+    head, _, numbers = text.partition("_")
+    parts = numbers.split("-")
+    good = head == "aud" and len(parts) == PARTS and all(p.isdecimal() for p in parts)
+    if not good or len(parts[0]) > 4 or len(parts[1]) > 18:  # noqa: PLR2004 -- what columns hold
+        raise missing("act", text)
+    try:
+        entry = await ops.get_act(call.service.desk, call.tenant, int(parts[0]), int(parts[1]))
+    except NotFound:
+        raise missing("act", text) from None
+    return Reply(value=shown_act(entry))
+
+
+async def verify(call: Call[NoQuery, None]) -> Reply:
+    """Whether every chain of the tenant holds, recomputed now."""
+    checks = await ops.verify(call.service.desk, call.tenant)
+    chains = [
+        wire.Chain(
+            shard=check.shard,
+            entries=check.entries,
+            head=check.head.hex(),
+            intact=check.broken_at is None,
+            broken_at=check.broken_at,
+        )
+        for check in checks
+    ]
+    return Reply(value=wire.Verified(intact=all(chain.intact for chain in chains), chains=chains))
+
+
+def shown_event(event: ops.EventRow) -> wire.Event:
+    """An event as it is shown."""
+    return wire.Event(
+        id=to_text("evt", event.id),
+        type=event.type,
+        subject=event.subject,
+        at=shown_instant(event.created_at),
+        data=dict(event.body),
+    )
+
+
+def _event_id(text: str) -> UUID:
+    try:
+        return from_text("evt", text)
+    except Invalid:
+        raise Trouble(
+            "invalid_parameter", f"expected the id of an event, got {text[:50]!r}"
+        ) from None
+
+
+async def list_events(call: Call[wire.ListEvents, None]) -> Reply:
+    """Events after one, in order; those of the last seconds come with the next call."""
+    query = call.query
+    after = UUID(int=0) if query.after is None else _event_id(query.after)
+    found = await ops.list_events(
+        call.service.desk,
+        call.tenant,
+        after=after,
+        types=query.types or None,
+        most=coerced(query.limit),
+        settled=True,
+    )
+    items = [shown_event(event) for event in found]
+    return Reply(
+        value=wire.EventPage(items=items, next_after=items[-1].id if items else query.after)
+    )
+
+
+async def stream(call: Call[wire.StreamEvents, None]) -> Reply:
+    """Events as they happen; `Last-Event-ID` resumes."""
+    call.service.admission.open_stream(call.caller)
+    said = call.request.header(b"last-event-id")
+    try:
+        last = _now(call) if said is None else _event_id(said)
+    except Trouble:
+        call.service.admission.close_stream(call.caller)
+        raise
+    return Reply(
+        stream=Follower(call, last).pieces(),
+        media="text/event-stream",
+        headers={"X-Accel-Buffering": "no"},
+    )
+
+
+def _now(call: Call[Any, Any]) -> UUID:
+    return floor_of(to_ms(call.service.now()))
+
+
+class Follower:
+    """Follows the events of a tenant.
+
+    Ids are made before their transactions commit, so an event may appear after one with a later id.
+    Each look therefore goes a little back, and what was told already is left out.
+    """
+
+    def __init__(self, call: Call[wire.StreamEvents, None], last: UUID) -> None:
+        self._call = call
+        self._after = last
+        self._told: dict[UUID, None] = {last: None}
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The text of the stream."""
+        clock = self._call.service.clock
+        quiet_since = clock.monotonic()
+        try:
+            yield b"retry: 3000\n\n"
+            while not self._call.service.draining.begun:
+                fresh = await self._fresh()
+                for event in fresh:
+                    yield _piece(event)
+                if fresh:
+                    quiet_since = clock.monotonic()
+                elif clock.monotonic() - quiet_since > COMMENT_SECONDS:
+                    quiet_since = clock.monotonic()
+                    yield b": still here\n\n"
+                await clock.sleep(POLL_SECONDS)
+        finally:
+            self._call.service.admission.close_stream(self._call.caller)
+
+    async def _fresh(self) -> list[ops.EventRow]:
+        newest = max(self._told)
+        back = floor_of(max(time_ms_of(newest) - LOOK_BACK_MS, time_ms_of(self._after)))
+        found = await ops.list_events(
+            self._call.service.desk,
+            self._call.tenant,
+            after=max(back, self._after),
+            types=self._call.query.types or None,
+            most=STREAM_PAGE,
+            settled=False,
+        )
+        fresh = [event for event in found if event.id not in self._told]
+        self._told |= dict.fromkeys(event.id for event in fresh)
+        horizon = floor_of(time_ms_of(max(self._told)) - 2 * LOOK_BACK_MS)
+        self._told = {one: None for one in self._told if one >= horizon}
+        return fresh
+
+
+def _piece(event: ops.EventRow) -> bytes:
+    shown = shown_event(event)
+    return b"id: %b\nevent: %b\ndata: %b\n\n" % (
+        shown.id.encode(),
+        shown.type.encode(),
+        encode(msgspec.to_builtins(shown)),
+    )
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/audit",
+        name="audit.list",
+        says="List what was done, newest first.",
+        handler=list_acts,
+        scope=Scope.AUDIT_READ,
+        query=wire.ListAudit,
+        answers={200: Page[wire.AuditEntry]},
+        problems=("cursor_invalid",),
+    ),
+    Route(
+        method="GET",
+        path="/v1/audit/{act}",
+        name="audit.get",
+        says="Read one act.",
+        handler=read_act,
+        scope=Scope.AUDIT_READ,
+        answers={200: wire.AuditEntry},
+    ),
+    Route(
+        method="POST",
+        path="/v1/audit/verify",
+        name="audit.verify",
+        says="Recompute the chains of the audit and tell whether they hold.",
+        handler=verify,
+        scope=Scope.AUDIT_READ,
+        answers={200: wire.Verified},
+        policy=Policy.BULK,
+    ),
+    Route(
+        method="GET",
+        path="/v1/events",
+        name="events.list",
+        says="Events after one, in order.",
+        handler=list_events,
+        scope=Scope.EVENTS_READ,
+        query=wire.ListEvents,
+        answers={200: wire.EventPage},
+    ),
+    Route(
+        method="GET",
+        path="/v1/events/stream",
+        name="events.stream",
+        says="Events as they happen, as server-sent events.",
+        handler=stream,
+        scope=Scope.EVENTS_READ,
+        query=wire.StreamEvents,
+        answers={200: str},
+        answer_media="text/event-stream",
+        policy=Policy.STREAM,
+        waits=True,
+        load=Load.READ,
+    ),
+)

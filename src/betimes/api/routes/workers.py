@@ -1,0 +1,366 @@
+"""Workers that speak HTTP: registering, asking for work, signs of life."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from betimes.api.acting import answer, perform
+from betimes.api.call import Call, Reply
+from betimes.api.definitions import shown_payload
+from betimes.api.leasing import read_token, write_token
+from betimes.api.problem import Trouble
+from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
+from betimes.api.routes.jobs import paged
+from betimes.api.shaping import coerced, missing, page, read_id
+from betimes.domain.errors import Forbidden, NotFound
+from betimes.domain.ids import WorkerId, to_text
+from betimes.domain.scopes import Scope
+from betimes.ops import workers as ops
+from betimes.ops.acting import Told
+from betimes.ops.desk import Desk
+from betimes.wire import workers as wire
+from betimes.wire.base import Page, shown_duration, shown_instant, shown_maybe
+
+POLL_SECONDS = 1.0
+HEARTBEATS_PER_LEASE = 3
+STALE_LEASES = 2
+WORKER = "wrk"
+
+
+def _worker(call: Call[Any, Any]) -> WorkerId:
+    return WorkerId(read_id(call.service.desk, WORKER, call.path["worker"], "worker"))
+
+
+def allowed(call: Call[Any, Any], queues: list[str] | None) -> list[str] | None:
+    """The queues a key may serve, out of those it asks for."""
+    bound = call.caller.queues
+    if bound is None:
+        return queues
+    for queue in queues or ():
+        if queue not in bound:
+            raise Forbidden(f"the key may not serve the queue {queue!r}")
+    return sorted(bound) if queues is None else queues
+
+
+async def register(call: Call[NoQuery, wire.NewWorker]) -> Reply:
+    """Make a worker known."""
+    body, service = call.body, call.service
+    worker = ops.new_worker(
+        service.desk,
+        call.tenant,
+        name=body.name,
+        version=body.version,
+        queues=allowed(call, body.queues) or body.queues,
+        handlers=[one if isinstance(one, str) else one.name for one in body.handlers],
+        slots=body.slots,
+        labels=body.labels,
+        details={"host": body.host, "pid": body.pid, "sdk": body.sdk},
+    )
+
+    async def verb(desk: Desk) -> ops.RemoteWorker:
+        return await ops.register(desk, worker)
+
+    return await perform(call, verb, lambda made: _registered(call, made))
+
+
+def _registered(call: Call[Any, Any], worker: ops.RemoteWorker) -> Told:
+    ttl = call.service.settings.lease_ttl
+    text = to_text(WORKER, worker.id)
+    shown = wire.Registered(
+        worker_id=text,
+        heartbeat_interval=shown_duration(ttl / HEARTBEATS_PER_LEASE),
+        lease_duration=shown_duration(ttl),
+        server_time=shown_instant(call.service.now()),
+    )
+    return Told(
+        answer=answer(201, shown, headers={"Location": f"/v1/workers/{text}"}),
+        resource=text,
+        event="worker.online",
+        details={"worker_id": text, "name": worker.name},
+    )
+
+
+def shown_worker(call: Call[Any, Any], worker: ops.RemoteWorker) -> wire.Worker:
+    """A worker as it is shown."""
+    age = call.service.now() - worker.heartbeat_at
+    stale = age > STALE_LEASES * call.service.settings.lease_ttl
+    state = "stale" if stale else "draining" if worker.draining else "online"
+    return wire.Worker(
+        id=to_text(WORKER, worker.id),
+        name=worker.name,
+        version=worker.version,
+        state=state,
+        queues=list(worker.queues),
+        handlers=list(worker.handlers),
+        slots=worker.slots,
+        busy=worker.busy,
+        started_at=shown_instant(worker.started_at),
+        heartbeat_at=shown_instant(worker.heartbeat_at),
+        labels=dict(worker.labels),
+        details=dict(worker.details),
+    )
+
+
+async def list_all(call: Call[wire.ListWorkers, None]) -> Reply:
+    """A page of workers."""
+    scope = ("workers", call.tenant)
+    after = UUID(int=0)
+    if call.query.cursor is not None:
+        after = msgspec.convert(call.service.cursors.read(scope, call.query.cursor)[0], type=UUID)
+    limit = coerced(call.query.limit)
+    found = await ops.list_workers(call.service.desk, call.tenant, after=after, most=limit)
+    cursor = None
+    if len(found) == limit:
+        cursor = call.service.cursors.write(scope, [str(found[-1].id)])
+    return paged(call, page([shown_worker(call, one) for one in found], cursor=cursor))
+
+
+async def read(call: Call[NoQuery, None]) -> Reply:
+    """One worker."""
+    try:
+        found = await ops.get_worker(call.service.desk, call.tenant, _worker(call))
+    except NotFound:
+        raise missing("worker", call.path["worker"]) from None
+    return Reply(value=shown_worker(call, found))
+
+
+async def drain(call: Call[NoQuery, None]) -> Reply:
+    """Tell a worker to finish."""
+    worker = _worker(call)
+
+    async def verb(desk: Desk) -> ops.RemoteWorker:
+        try:
+            return await ops.drain_worker(desk, call.tenant, worker)
+        except NotFound:
+            raise missing("worker", call.path["worker"]) from None
+
+    return await perform(
+        call,
+        verb,
+        lambda told: Told(
+            answer=answer(202, shown_worker(call, told)), resource=to_text(WORKER, told.id)
+        ),
+    )
+
+
+async def delete(call: Call[NoQuery, None]) -> Reply:
+    """Forget a worker; what it holds comes back when its leases run out."""
+    worker = _worker(call)
+
+    async def verb(desk: Desk) -> WorkerId:
+        try:
+            await ops.delete_worker(desk, call.tenant, worker)
+        except NotFound:
+            raise missing("worker", call.path["worker"]) from None
+        return worker
+
+    return await perform(
+        call, verb, lambda gone: Told(answer=answer(204), resource=to_text(WORKER, gone))
+    )
+
+
+async def heartbeat(call: Call[NoQuery, wire.Heartbeat]) -> Reply:
+    """A sign of life: renews every lease it names."""
+    service, worker = call.service, _worker(call)
+    leases = {}
+    lost = []
+    for one in call.body.running:
+        try:
+            leases[one.lease_id] = read_token(service.lease_secret, call.tenant, one.lease_id)
+        except Trouble:
+            lost.append(one.lease_id)
+    try:
+        told = await ops.beat(
+            service.desk,
+            call.tenant,
+            worker,
+            list(leases.values()),
+            draining=call.body.state == "draining",
+            ttl=service.settings.lease_ttl,
+        )
+    except NotFound:
+        raise missing("worker", call.path["worker"]) from None
+    names = {lease: text for text, lease in leases.items()}
+    commands = [wire.Command(type="cancel", lease_id=names[one]) for one in told.cancelled]
+    if told.draining:
+        commands.append(wire.Command(type="drain"))
+    return Reply(
+        value=wire.HeartbeatAnswer(
+            commands=commands,
+            extended=[
+                wire.Extended(lease_id=names[one], expires_at=shown_instant(at))
+                for one, at in told.extended.items()
+            ],
+            lost=lost + [names[one] for one in told.lost],
+        )
+    )
+
+
+async def lease(call: Call[NoQuery, wire.LeaseRuns]) -> Reply:
+    """Work, as soon as there is some or patience ends."""
+    service, body, worker = call.service, call.body, _worker(call)
+    queues = allowed(call, body.queues)
+    try:
+        known = await ops.get_worker(service.desk, call.tenant, worker)
+    except NotFound:
+        raise missing("worker", call.path["worker"]) from None
+    waited = queues or list(known.queues)
+    patience = min(body.wait, service.settings.long_poll_max.total_seconds())
+    deadline = service.clock.monotonic() + patience
+    while True:
+        woken = service.waiters.enter(waited, call.tenant)
+        try:
+            runs = await ops.lease_runs(
+                service.desk,
+                call.tenant,
+                worker,
+                queues=queues,
+                most=body.max,
+                ttl=service.settings.lease_ttl,
+            )
+            left = deadline - service.clock.monotonic()
+            if runs or left <= 0 or service.draining.begun:
+                break
+            await _nap(woken, min(left, POLL_SECONDS))
+        finally:
+            service.waiters.leave(waited, call.tenant, woken)
+    return Reply(value=wire.LeasedRuns(runs=[_shown(call, one) for one in runs]))
+
+
+async def _nap(woken: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await woken.wait()
+    except TimeoutError:
+        return
+
+
+def _shown(call: Call[Any, Any], one: ops.Leased) -> wire.LeasedRun:
+    run, spec = one.run, one.spec
+    payload = run.payload if run.payload is not None else spec.payload
+    checkpoint = None if one.note is None else one.note.checkpoint
+    text = to_text("run", run.id)
+    return wire.LeasedRun(
+        run_id=text,
+        lease_id=write_token(call.service.lease_secret, call.tenant, one.lease),
+        fence=one.lease.fence,
+        lease_expires_at=shown_instant(one.expires_at),
+        attempt=one.lease.attempt,
+        max_attempts=spec.retry.max_attempts,
+        due_at=shown_instant(run.due_at),
+        queue=one.queue,
+        priority=one.priority,
+        idempotency_key=text,
+        handler=run.handler or spec.handler,
+        job_id=None if run.job is None else to_text("job", run.job),
+        scheduled_for=shown_maybe(run.fire_at),
+        payload=shown_payload(payload),
+        payload_ref=spec.options.get("payload_ref"),
+        timeout=_span(spec.timeout),
+        checkpoint=shown_payload(checkpoint),
+        tags=dict(spec.options.get("tags") or {}),
+    )
+
+
+def _span(timeout: timedelta | None) -> str | None:
+    return None if timeout is None else shown_duration(timeout)
+
+
+def _route(method: str, path: str, name: str, says: str, handler: Any, **more: Any) -> Route:
+    given: dict[str, Any] = {
+        "scope": Scope.WORKERS_LEASE,
+        "load": Load.VITAL,
+        "policy": Policy.LEASE,
+        **more,
+    }
+    return Route(
+        method=method,
+        path=f"/v1/workers{path}",
+        name=f"workers.{name}",
+        says=says,
+        handler=handler,
+        **given,
+    )
+
+
+ROUTES = (
+    _route(
+        "POST",
+        "",
+        "register",
+        "Make a worker known.",
+        register,
+        body=wire.NewWorker,
+        answers={201: wire.Registered},
+        keyed=Keyed.OPTIONAL,
+        headers=("Location",),
+    ),
+    _route(
+        "GET",
+        "",
+        "list",
+        "List workers.",
+        list_all,
+        scope=Scope.WORKERS_READ,
+        load=Load.READ,
+        policy=Policy.DEFAULT,
+        query=wire.ListWorkers,
+        answers={200: Page[wire.Worker]},
+        problems=("cursor_invalid",),
+    ),
+    _route(
+        "GET",
+        "/{worker}",
+        "get",
+        "Read one worker.",
+        read,
+        scope=Scope.WORKERS_READ,
+        load=Load.READ,
+        policy=Policy.DEFAULT,
+        answers={200: wire.Worker},
+    ),
+    _route(
+        "DELETE",
+        "/{worker}",
+        "delete",
+        "Forget a worker; what it holds comes back when its leases run out.",
+        delete,
+        scope=Scope.WORKERS_WRITE,
+        answers={204: None},
+    ),
+    _route(
+        "POST",
+        "/{worker}/drain",
+        "drain",
+        "Tell a worker to finish; it hears of it with its next heartbeat.",
+        drain,
+        scope=Scope.WORKERS_WRITE,
+        answers={202: wire.Worker},
+    ),
+    _route(
+        "POST",
+        "/{worker}/heartbeat",
+        "heartbeat",
+        "A sign of life: renews every lease it names.",
+        heartbeat,
+        body=wire.Heartbeat,
+        body_optional=True,
+        answers={200: wire.HeartbeatAnswer},
+    ),
+    _route(
+        "POST",
+        "/{worker}/lease",
+        "lease",
+        "Work, as soon as there is some or patience ends.",
+        lease,
+        body=wire.LeaseRuns,
+        body_optional=True,
+        answers={200: wire.LeasedRuns},
+        problems=("worker_draining",),
+        seconds=60.0,
+        waits=True,
+    ),
+)

@@ -1,0 +1,134 @@
+"""Runs and attempts between domain and wire."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from betimes.api.definitions import policy_of, shown_payload
+from betimes.api.problem import Trouble
+from betimes.api.shaping import maybe_instant, maybe_span
+from betimes.domain.ids import to_text
+from betimes.domain.outcome import OutcomeKind
+from betimes.domain.run import NewRun, Run
+from betimes.domain.spec import retry_to_json, to_ms
+from betimes.ops.history import Attempt
+from betimes.ops.runs import RunView
+from betimes.wire import runs as wire
+from betimes.wire.base import shown_instant, shown_maybe
+
+MILLISECOND = timedelta(milliseconds=1)
+
+
+def new_run(asked: wire.NewRun) -> NewRun:
+    """A wire run as the verbs take it."""
+    handler = asked.handler
+    if asked.target is not None:
+        if handler is not None:
+            raise Trouble("invalid_parameter", "expected a handler or a target, got both")
+        handler = asked.target.handler
+    return NewRun(
+        handler=handler,
+        payload=None if asked.payload is None else msgspec.json.encode(asked.payload),
+        queue=asked.queue,
+        priority=asked.priority,
+        due_at=maybe_instant(asked.at, pointer="/at"),
+        delay=maybe_span(asked.delay, pointer="/delay"),
+        options=_options(asked),
+    )
+
+
+def _options(asked: wire.NewRun) -> dict[str, Any]:
+    timeout = maybe_span(asked.timeout, pointer="/timeout")
+    deadline = maybe_span(asked.start_deadline, pointer="/start_deadline")
+    options: dict[str, Any] = {
+        "retry": None if asked.retry is None else retry_to_json(policy_of(asked.retry)),
+        "timeout_ms": None if timeout is None else to_ms(timeout),
+        "start_deadline_ms": None if deadline is None else to_ms(deadline),
+        "tags": asked.tags,
+        "payload_ref": asked.payload_ref,
+    }
+    return {name: value for name, value in options.items() if value}
+
+
+def shown_run(view: RunView, *, full: bool = False) -> wire.Run:
+    """A run as it is shown."""
+    run, holding = view.run, view.holding
+    lease = None
+    if holding is not None and holding.worker is not None:
+        lease = wire.Lease(
+            worker_id=to_text("wrk", holding.worker),
+            fence=holding.fence,
+            expires_at=shown_maybe(holding.lease_until),
+        )
+    shown = wire.Run(
+        id=to_text("run", run.id),
+        state=view.state.value,
+        trigger=run.trigger.name.lower(),
+        queue=run.queue,
+        priority=run.priority,
+        attempt=run.attempt,
+        due_at=shown_instant(run.due_at),
+        job_id=None if run.job is None else to_text("job", run.job),
+        revision=run.revision,
+        handler=run.handler,
+        scheduled_for=shown_maybe(run.fire_at),
+        created_at=shown_maybe(run.created_at),
+        started_at=shown_maybe(run.started_at),
+        finished_at=shown_maybe(run.finished_at),
+        cancel_requested_at=shown_maybe(run.cancel_at),
+        state_reason=None if run.reason is None else wire.StateReason(code=run.reason),
+        lease=lease,
+        worker_id=None if run.worker is None else to_text("wrk", run.worker),
+        error=shown_failure(run.error),
+        lag_ms=_ms(run.due_at, run.first_started_at or run.started_at),
+        run_ms=_ms(run.started_at, run.finished_at),
+        tags=dict(run.options.get("tags") or {}),
+        payload_ref=run.options.get("payload_ref"),
+    )
+    if full:
+        shown.payload = shown_payload(run.payload)
+        shown.result = shown_payload(run.result)
+    return shown
+
+
+def shown_failure(error: Mapping[str, Any] | None) -> wire.Failure | None:
+    """An error as it is shown."""
+    if not error:
+        return None
+    return wire.Failure(
+        type=error.get("type"), message=error.get("message"), stack=error.get("stack") or None
+    )
+
+
+def shown_attempt(attempt: Attempt) -> wire.Attempt:
+    """An attempt that did not succeed."""
+    return wire.Attempt(
+        number=attempt.number,
+        outcome=OutcomeKind(attempt.outcome).name.lower(),
+        fence=attempt.fence,
+        worker_id=None if attempt.worker is None else to_text("wrk", attempt.worker),
+        started_at=shown_maybe(attempt.started_at),
+        finished_at=shown_maybe(attempt.finished_at),
+        next_retry_at=shown_maybe(attempt.next_retry_at),
+        error=shown_failure(attempt.error),
+    )
+
+
+def last_attempt(run: Run, state: str) -> wire.Attempt:
+    """The attempt that is written in the run itself."""
+    return wire.Attempt(
+        number=run.attempt,
+        outcome=state,
+        fence=run.fence,
+        worker_id=None if run.worker is None else to_text("wrk", run.worker),
+        started_at=shown_maybe(run.started_at),
+        finished_at=shown_maybe(run.finished_at),
+        next_retry_at=None,
+        error=shown_failure(run.error),
+    )
+
+
+def _ms(begin: datetime | None, end: datetime | None) -> float | None:
+    return None if begin is None or end is None else (end - begin) / MILLISECOND

@@ -1,0 +1,154 @@
+"""The HTTP server around the application: uvicorn, with deadlines it does not have itself.
+
+A client that sends its request byte by byte, or opens connections without end, costs a socket and a
+timer here and never reaches the application.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from betimes.api.application import Application
+from betimes.api.problem import MEDIA_TYPE, Trouble, body_of
+from betimes.api.route import reason_of
+
+HEADERS_MAX = 100
+HEADER_BYTES_MAX = 32 * 1024
+KEEP_ALIVE_SECONDS = 75
+BACKLOG = 1024
+
+
+class Door(HttpToolsProtocol):
+    """One connection: bounded in time, in the size of its headers, and in number per address."""
+
+    _timer: asyncio.TimerHandle | None = None
+    _header_bytes = 0
+    _address = ""
+
+    @property
+    def _server(self) -> "Server":
+        found: Server = self.config.server_of_ours  # type: ignore[attr-defined]
+        return found
+
+    def connection_made(self, transport: Any) -> None:
+        """Count the address; begin to wait for a head."""
+        super().connection_made(transport)
+        self._address = self.client[0] if self.client else ""
+        counts = self._server.addresses
+        counts[self._address] += 1
+        self._wait(self._server.header_seconds)
+        if counts[self._address] > self._server.connections_max:
+            self._refuse("rate_limited", "too many connections from this address")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        self._stop_waiting()
+        counts = self._server.addresses
+        counts[self._address] -= 1
+        if counts[self._address] <= 0:
+            del counts[self._address]
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        self._header_bytes = 0
+        self._wait(self._server.header_seconds)
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Count the head."""
+        self._header_bytes += len(name) + len(value)
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """A body may follow, within its time."""
+        self._wait(self._server.body_seconds)
+        if len(self.headers) > HEADERS_MAX or self._header_bytes > HEADER_BYTES_MAX:
+            self._refuse(
+                "headers_too_large",
+                f"expected at most {HEADERS_MAX} header fields of {HEADER_BYTES_MAX} bytes",
+            )
+            return
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body; what comes after a refusal is not read."""
+        if self.cycle is not None:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is here; its answer has a deadline of its own."""
+        self._stop_waiting()
+        if self.cycle is not None:
+            super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """What is not HTTP gets a problem, too."""
+        self._refuse("malformed_request", msg)
+
+    def _wait(self, seconds: float) -> None:
+        self._stop_waiting()
+        self._timer = self.loop.call_later(seconds, self._too_slow)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _too_slow(self) -> None:
+        self._refuse("request_timeout", "the request took too long to arrive")
+
+    def _refuse(self, code: str, detail: str) -> None:
+        self._stop_waiting()
+        if self.transport.is_closing():
+            return
+        trouble = Trouble(code, detail)
+        body = body_of(trouble, "")
+        head = (
+            f"HTTP/1.1 {trouble.status} {reason_of(trouble.status)}\r\n"
+            f"content-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\n"
+            "connection: close\r\n\r\n"
+        )
+        cycle: Any = self.cycle
+        if cycle is None or cycle.response_complete or not cycle.response_started:
+            self.transport.write(head.encode() + body)
+        self.transport.close()
+
+
+class Server(uvicorn.Server):
+    """Serves until told to stop; signals are somebody else's business."""
+
+    def __init__(self, application: Application) -> None:
+        settings = application.service.settings
+        config = uvicorn.Config(
+            application,
+            loop="none",
+            http=Door,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=True,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=5,
+            backlog=BACKLOG,
+        )
+        config.server_of_ours = self  # type: ignore[attr-defined]
+        super().__init__(config)
+        self.addresses: Counter[str] = Counter()
+        self.connections_max = settings.connections_max
+        self.header_seconds = settings.header_timeout.total_seconds()
+        self.body_seconds = settings.body_timeout.total_seconds()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave them alone."""
+        yield

@@ -1,0 +1,61 @@
+"""What every handler may use: made once by `app`, shared by all requests."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from betimes.api.cursor import Cursors
+from betimes.api.limits import Admission
+from betimes.api.route import Route
+from betimes.api.waiters import Waiters
+from betimes.config.settings import ApiSettings
+from betimes.domain.clock import Clock
+from betimes.domain.ids import RunId
+from betimes.domain.job import Job
+from betimes.domain.run import NewRun
+from betimes.ops.create import NewJob
+from betimes.ops.credentials import Credentials
+from betimes.ops.desk import Desk
+from betimes.ops.keys import KeyMaker
+from betimes.ops.together import Together
+from betimes.telemetry import Telemetry
+
+
+@dataclass(slots=True)
+class Draining:
+    """Whether the node is about to stop."""
+
+    begun: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """The desk, and what only requests need."""
+
+    desk: Desk
+    clock: Clock
+    telemetry: Telemetry
+    settings: ApiSettings
+    credentials: Credentials
+    keys: KeyMaker
+    cursors: Cursors
+    admission: Admission
+    waiters: Waiters
+    lease_secret: bytes
+    version: str
+    routes: Sequence[Route]
+    roll: Callable[[], float]
+    jobs: Together[NewJob, Job]
+    runs: Together[NewRun, RunId]
+    draining: Draining = field(default_factory=Draining)
+
+    async def run(self) -> None:
+        """Commit groups of creations until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.jobs.run(), name="api.jobs")
+            group.create_task(self.runs.run(), name="api.runs")
+
+    def now(self) -> datetime:
+        """The clock of this node; the database's own decides what is due."""
+        return self.clock.now()

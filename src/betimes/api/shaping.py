@@ -1,0 +1,106 @@
+"""Between wire and domain: texts of ids, times and durations; fields that were asked for."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from betimes.api.problem import Trouble
+from betimes.domain.errors import Invalid, Refused
+from betimes.domain.ids import from_text, shard_of
+from betimes.ops.checks import check_instant
+from betimes.ops.desk import Desk
+from betimes.schedule.duration import read_duration
+from betimes.wire.base import Page
+from betimes.wire.problem import FieldError
+
+LIMIT_MAX = 1_000
+DURATION_MAX = timedelta(days=366 * 100)
+INSTANT_LENGTH_MAX = 64
+
+
+def read_instant(text: str, *, pointer: str) -> datetime:
+    """An RFC 3339 time with its offset, within what everybody can hold."""
+    try:
+        instant = msgspec.convert(text[:INSTANT_LENGTH_MAX], type=datetime)
+        check_instant(instant, pointer=pointer)
+    except (msgspec.ValidationError, ValueError, OverflowError):
+        raise _wrong(
+            f"expected a time such as 2026-01-01T00:00:00Z, got {text[:64]!r}", pointer
+        ) from None
+    return instant
+
+
+def maybe_instant(text: str | None, *, pointer: str) -> datetime | None:
+    """The same for what may be missing."""
+    return None if text is None else read_instant(text, pointer=pointer)
+
+
+def read_span(source: str | float, *, pointer: str) -> timedelta:
+    """A duration of elapsed time."""
+    try:
+        found = read_duration(source, pointer)
+        span = timedelta(microseconds=found.elapsed())
+    except Refused as error:
+        raise _wrong(error.sentence, pointer) from None
+    except (OverflowError, ValueError):
+        raise _wrong("expected a duration such as PT15M", pointer) from None
+    if not timedelta(0) <= span <= DURATION_MAX:
+        raise _wrong("expected a duration of 0 to 100 years", pointer)
+    return span
+
+
+def maybe_span(source: str | float | None, *, pointer: str) -> timedelta | None:
+    """The same for what may be missing."""
+    return None if source is None else read_span(source, pointer=pointer)
+
+
+def read_id(desk: Desk, prefix: str, text: str, noun: str) -> UUID:
+    """An id out of a path; one that cannot exist is answered like one that does not."""
+    try:
+        identifier = from_text(prefix, text)
+    except Invalid:
+        raise missing(noun, text) from None
+    if shard_of(identifier) >= desk.shards:
+        raise missing(noun, text)
+    return identifier
+
+
+def missing(noun: str, text: str) -> Trouble:
+    """The answer for what is not there, and for what belongs to somebody else."""
+    return Trouble("not_found", f"there is no {noun} {text[:200]!r}", resource_type=noun)
+
+
+def coerced(limit: int) -> int:
+    """A page size; larger ones are cut, not refused."""
+    return min(limit, LIMIT_MAX)
+
+
+def selected(value: Any, fields: Sequence[str]) -> Any:
+    """Only the members that were asked for."""
+    if not fields:
+        return value
+    told = msgspec.to_builtins(value)
+    unknown = sorted(set(fields) - set(told) - _known(value))
+    if unknown:
+        raise Trouble("invalid_parameter", f"there is no field {unknown[0][:100]!r} to select")
+    return {name: told[name] for name in told if name in fields}
+
+
+def page(items: Sequence[Any], *, cursor: str | None, fields: Sequence[str] = ()) -> Page[Any]:
+    """A page with the fields that were asked for."""
+    return Page(items=[selected(item, fields) for item in items], next_cursor=cursor)
+
+
+def _known(value: Any) -> set[str]:
+    return {one.encode_name for one in msgspec.structs.fields(type(value))}
+
+
+def _wrong(sentence: str, pointer: str) -> Trouble:
+    return Trouble(
+        "invalid_parameter",
+        sentence,
+        errors=[FieldError(pointer=pointer, code="invalid_parameter", detail=sentence)],
+    )

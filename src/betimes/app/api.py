@@ -1,0 +1,162 @@
+"""The API as a role of a node, and the first key."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import closing
+
+from betimes.api.application import Application
+from betimes.api.cursor import Cursors
+from betimes.api.limits import Admission
+from betimes.api.routes import ROUTES
+from betimes.api.server import BACKLOG, Server
+from betimes.api.service import Service
+from betimes.api.waiters import Waiters
+from betimes.app.demo import TENANT
+from betimes.app.listening import listener
+from betimes.app.node import Node
+from betimes.app.pepper import derived, kept_secret, pepper_file, pepper_of
+from betimes.domain.errors import BadSetting
+from betimes.ops.credentials import Credentials
+from betimes.ops.desk import Desk
+from betimes.ops.keys import KeyMaker
+from betimes.ops.making import make_jobs, make_runs
+from betimes.ops.together import Together
+from betimes.rhythm import Stopping, first_of
+from betimes.store.hints import READY, Hints
+from betimes.store.keys import adopt_pepper
+from betimes.store.shards import Shards
+
+DEV_KEY_SUFFIX = ".dev-key"
+
+
+class ApiRole:
+    """Serves the public API."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._hints = Hints(database=node.database, clock=node.clock)
+
+    async def run(self, stopping: Stopping) -> None:
+        """Serve until asked to stop; requests under way are answered."""
+        service = await make_service(self._node, self._hints)
+        server = Server(Application(service=service, routes=ROUTES))
+        with closing(bound(self._node)) as listening:
+            host, port = listening.getsockname()[:2]
+            self._node.telemetry.event("api.listening", url=f"http://{host}:{port}")
+            await self._serve(server, listening, service, stopping)
+
+    async def _serve(
+        self, server: Server, listening: socket.socket, service: Service, stopping: Stopping
+    ) -> None:
+        async with asyncio.TaskGroup() as group:
+            helpers = [
+                group.create_task(self._hints.run(), name="api.hints"),
+                group.create_task(service.run(), name="api.groups"),
+            ]
+            if (ear := listener(self._node, [READY], Ear(service.waiters).hear)) is not None:
+                helpers.append(group.create_task(ear.run(), name="api.listen"))
+            serving = group.create_task(server.serve(sockets=[listening]), name="api.serve")
+            try:
+                await first_of(stopping.wait(), _ended(serving))
+                service.draining.begun = True
+                server.should_exit = True
+                await serving
+            finally:
+                for helper in helpers:
+                    helper.cancel()
+
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    await asyncio.wait([task])
+
+
+class Ear:
+    """Hears where work waits, and wakes those who wait for it."""
+
+    def __init__(self, waiters: Waiters) -> None:
+        self._waiters = waiters
+
+    def hear(self, _channel: str, payload: str) -> None:
+        """`shard:queue:tenant:visible_at`; what cannot be read wakes nobody."""
+        self._waiters.heard(payload)
+
+
+def bound(node: Node) -> socket.socket:
+    """The socket to listen on."""
+    settings = node.settings.api
+    family = socket.AF_INET6 if ":" in settings.listen else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((settings.listen, settings.port))
+        listening.listen(BACKLOG)
+        listening.setblocking(False)
+    except OSError as error:
+        listening.close()
+        raise BadSetting(
+            f"expected a free address to listen on, got {settings.listen}:{settings.port} ({error})"
+        ) from error
+    return listening
+
+
+async def make_service(node: Node, hints: Hints) -> Service:
+    """Everything requests need."""
+    pepper = pepper_of(node.settings, node.dice)
+    kept = await adopt_pepper(node.database, derived(pepper, b"check"))
+    if kept != derived(pepper, b"check"):
+        raise BadSetting(
+            "expected the pepper this database was first used with, got another one; "
+            "set api.pepper or api.pepper_file to it"
+        )
+    desk = await make_desk(node, hints)
+    return Service(
+        desk=desk,
+        jobs=Together(desk=desk, make=make_jobs),
+        runs=Together(desk=desk, make=make_runs),
+        clock=node.clock,
+        telemetry=node.telemetry,
+        settings=node.settings.api,
+        credentials=Credentials(database=node.database, clock=node.clock, pepper=pepper),
+        keys=KeyMaker(pepper=pepper),
+        cursors=Cursors(secret=derived(pepper, b"cursor")),
+        admission=Admission(settings=node.settings.api, clock=node.clock),
+        waiters=Waiters(),
+        lease_secret=derived(pepper, b"lease"),
+        version=node.card.version,
+        routes=ROUTES,
+        roll=node.dice.roll,
+    )
+
+
+async def make_desk(node: Node, hints: Hints) -> Desk:
+    """The desk of this node."""
+    return Desk(
+        database=node.database,
+        clock=node.clock,
+        hints=hints,
+        entropy=node.dice.entropy,
+        shards=await Shards(node.database, node.card.id).count(),
+        tzdata=node.card.tzdata,
+        margin=node.settings.coordinator.margin,
+    )
+
+
+async def announce_key(node: Node, announce: Callable[[str], None], *, keep: bool) -> None:
+    """Say the first administrator's key, once; with `keep`, say the one kept for development."""
+    hints = Hints(database=node.database, clock=node.clock)
+    desk = await make_desk(node, hints)
+    maker = KeyMaker(pepper=pepper_of(node.settings, node.dice))
+    place = pepper_file(node.settings).with_suffix(DEV_KEY_SUFFIX)
+    text = await maker.bootstrap(desk, TENANT)
+    if keep:
+        if text is not None:
+            place.unlink(missing_ok=True)
+            kept_secret(place, text)
+        elif place.exists():
+            text = place.read_text(encoding="ascii").strip()
+    settings = node.settings.api
+    announce(f"API at http://{settings.listen}:{settings.port}")
+    if text is not None:
+        shown = "key for development" if keep else "first administrator's key, shown this once"
+        announce(f"{shown}: {text}")

@@ -1,0 +1,54 @@
+"""The pepper: a secret of the service, beside the database and never in it."""
+
+import os
+from hashlib import blake2b
+from pathlib import Path
+
+from betimes.app.dice import Dice
+from betimes.config import Settings
+from betimes.domain.errors import BadSetting
+from betimes.embedded import default_data
+
+PEPPER_BYTES = 32
+PEPPER_TEXT_MIN = 32
+MODE = 0o600
+
+
+def pepper_of(settings: Settings, dice: Dice) -> bytes:
+    """The pepper that is given, or the one that is kept in its file, made the first time."""
+    given = settings.api.pepper
+    if given is not None:
+        if len(given) < PEPPER_TEXT_MIN:
+            raise BadSetting(
+                f"expected api.pepper with at least {PEPPER_TEXT_MIN} characters, got {len(given)}"
+            )
+        return blake2b(given.encode(), digest_size=PEPPER_BYTES).digest()
+    place = pepper_file(settings)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return bytes.fromhex(kept_secret(place, dice.entropy(PEPPER_BYTES).hex()))
+
+
+def pepper_file(settings: Settings) -> Path:
+    """Where the pepper is kept: beside the data, so that it is neither in it nor far from it."""
+    if settings.api.pepper_file is not None:
+        return settings.api.pepper_file
+    data = settings.embedded.data or default_data(settings.embedded.home / "betimes")
+    return data.with_name(f"{data.name}.pepper")
+
+
+def kept_secret(place: Path, fresh: str) -> str:
+    """What stands in a file that only we may read; written now if there is none."""
+    try:
+        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+    except FileExistsError:
+        return place.read_text(encoding="ascii").strip()
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(f"{fresh}\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return fresh
+
+
+def derived(pepper: bytes, purpose: bytes) -> bytes:
+    """A secret for one purpose, so that no two purposes share one."""
+    return blake2b(purpose, key=pepper, digest_size=PEPPER_BYTES).digest()

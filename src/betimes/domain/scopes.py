@@ -1,0 +1,61 @@
+"""What a key may do: scopes, the kinds of keys that carry them, and the roles of people."""
+
+from collections.abc import Mapping
+from enum import StrEnum, unique
+from types import MappingProxyType
+
+
+@unique
+class Scope(StrEnum):
+    """One permission; every operation of the API asks for exactly one."""
+
+    JOBS_READ = "jobs:read"
+    JOBS_WRITE = "jobs:write"
+    RUNS_READ = "runs:read"
+    RUNS_WRITE = "runs:write"
+    PAYLOADS_READ = "payloads:read"
+    QUEUES_READ = "queues:read"
+    QUEUES_WRITE = "queues:write"
+    WORKERS_LEASE = "workers:lease"
+    WORKERS_READ = "workers:read"
+    WORKERS_WRITE = "workers:write"
+    BLOBS_READ = "blobs:read"
+    BLOBS_WRITE = "blobs:write"
+    EVENTS_READ = "events:read"
+    USAGE_READ = "usage:read"
+    AUDIT_READ = "audit:read"
+    KEYS_READ = "keys:read"
+    KEYS_WRITE = "keys:write"
+    TENANTS_ADMIN = "tenants:admin"
+    CLUSTER_READ = "cluster:read"
+    METRICS_READ = "metrics:read"
+
+
+READS = frozenset(
+    {
+        Scope.JOBS_READ,
+        Scope.RUNS_READ,
+        Scope.QUEUES_READ,
+        Scope.WORKERS_READ,
+        Scope.EVENTS_READ,
+        Scope.USAGE_READ,
+    }
+)
+OPERATES = READS | {Scope.RUNS_WRITE, Scope.QUEUES_WRITE, Scope.WORKERS_WRITE, Scope.PAYLOADS_READ}
+EDITS = OPERATES | {Scope.JOBS_WRITE, Scope.BLOBS_READ, Scope.BLOBS_WRITE}
+ADMINISTERS_TENANT = EDITS | {Scope.AUDIT_READ, Scope.KEYS_READ, Scope.KEYS_WRITE}
+EVERYTHING = frozenset(Scope)
+
+OF_KIND: Mapping[str, frozenset[Scope]] = MappingProxyType(
+    {
+        "sk": ADMINISTERS_TENANT | {Scope.WORKERS_LEASE},
+        "wk": frozenset({Scope.WORKERS_LEASE, Scope.BLOBS_READ, Scope.BLOBS_WRITE}),
+        "rk": READS | {Scope.AUDIT_READ},
+        "ak": EVERYTHING,
+    }
+)
+"""The most a key of a kind may do; without scopes of its own it may do all of it."""
+
+OF_ROLE: Mapping[str, frozenset[Scope]] = MappingProxyType(
+    {"viewer": READS, "operator": OPERATES, "editor": EDITS, "admin": ADMINISTERS_TENANT}
+)

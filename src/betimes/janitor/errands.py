@@ -1,0 +1,39 @@
+"""Verbs that are due by time: pauses that have ended, jobs that go when they are done."""
+
+from datetime import timedelta
+
+from betimes.domain.clock import Clock
+from betimes.domain.ids import ShardId
+from betimes.ops.desk import Desk
+from betimes.ops.end import delete_spent
+from betimes.ops.pause import resume_elapsed
+from betimes.rhythm import Stopping, attend, beat
+from betimes.telemetry import Outage, Telemetry
+
+EVERY = timedelta(seconds=2)
+
+
+class Errands:
+    """Runs the verbs nobody is there to ask for; any number of janitors may."""
+
+    def __init__(self, *, desk: Desk, clock: Clock, telemetry: Telemetry) -> None:
+        self._desk = desk
+        self._clock = clock
+        self._telemetry = telemetry
+        self._outage = Outage(duty="janitor.errands", telemetry=telemetry)
+
+    async def run(self, stopping: Stopping) -> None:
+        """Run errands until asked to stop."""
+        beats = beat(self._clock, every=EVERY, stopping=stopping)
+        await attend(self.tick, beats=beats, troubles=self._outage)
+
+    async def tick(self) -> tuple[int, int]:
+        """One pass; returns how many jobs were resumed and deleted."""
+        with self._telemetry.span("errands.tick") as span:
+            span.expect_errors()
+            resumed = deleted = 0
+            for number in range(self._desk.shards):
+                resumed += len(await resume_elapsed(self._desk, ShardId(number)))
+                deleted += len(await delete_spent(self._desk, ShardId(number)))
+            span.add(resumed=resumed, deleted=deleted)
+        return resumed, deleted

@@ -1,0 +1,128 @@
+"""Who is calling: a key's text becomes a caller, with few questions to the database.
+
+What was learned about a key is believed for a few seconds, so a revocation bites within that time
+everywhere, and at once on the node that made it. A key that was not copied whole is refused by its
+checksum without asking; an unknown one costs the same digest as a known one.
+"""
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from ipaddress import ip_address, ip_network
+
+from betimes.domain.clock import Clock
+from betimes.domain.errors import Forbidden, Refused
+from betimes.domain.key_text import DIGEST_BYTES, digest_of, read_key
+from betimes.ops.keys import Caller
+from betimes.store.database import Database
+from betimes.store.keys import Credential, read_credential
+
+BELIEVED_FOR = timedelta(seconds=2)
+KNOWN_MAX = 10_000
+REJECTING, SUSPENDED = 1, 2
+ADMIN = "ak"
+NOBODY = bytes(DIGEST_BYTES)
+
+
+class Unknown(Refused):
+    """The credentials do not name anybody."""
+
+    default_code = "invalid_credentials"
+
+
+@dataclass(slots=True)
+class Known:
+    """What was learned about a key id, and until when it is believed."""
+
+    credential: Credential | None
+    until: float
+
+
+class Credentials:
+    """Checks keys."""
+
+    def __init__(self, *, database: Database, clock: Clock, pepper: bytes) -> None:
+        self._database = database
+        self._clock = clock
+        self._pepper = pepper
+        self._known: dict[str, Known] = {}
+        self._verified: dict[str, Caller] = {}
+
+    def forget(self, key: str) -> None:
+        """Ask about a key anew: it was changed here."""
+        self._known.pop(key, None)
+
+    def forget_all(self) -> None:
+        """Ask about every key anew: a tenant was changed here."""
+        self._known.clear()
+
+    async def caller(self, text: str, address: str) -> Caller:
+        """Who holds this key, or a refusal that tells nothing about others."""
+        key = read_key(text)
+        if key is None:
+            raise Unknown("expected a whole key like btm_sk_…, got something else")
+        credential = await self._learn(key.id)
+        digest = digest_of(key.secret, self._pepper)
+        kept = NOBODY if credential is None else credential.digest
+        if not hmac.compare_digest(digest, kept) or credential is None:
+            raise Unknown("there is no such key, or it was revoked")
+        if credential.key.kind != key.kind or credential.key.revoked_at is not None:
+            raise Unknown("there is no such key, or it was revoked")
+        self._check(credential, address)
+        return caller_of(credential)
+
+    def _check(self, credential: Credential, address: str) -> None:
+        key = credential.key
+        if key.expires_at is not None and key.expires_at <= self._clock.now():
+            raise Unknown("the key has expired", code="expired_credentials")
+        if key.networks is not None and not _within(address, key.networks):
+            raise Forbidden("the key may not be used from this address", code="ip_not_allowed")
+        # An administrator whose own tenant is suspended must still be able to end that.
+        if credential.tenant_state >= SUSPENDED and key.kind != ADMIN:
+            raise Forbidden(
+                f"the tenant is suspended: {credential.tenant_reason or 'no reason given'}",
+                code="tenant_suspended",
+            )
+
+    async def _learn(self, key: str) -> Credential | None:
+        now = self._clock.monotonic()
+        known = self._known.get(key)
+        if known is not None and known.until > now:
+            return known.credential
+        found = await read_credential(self._database, key)
+        if len(self._known) >= KNOWN_MAX:
+            self._known.clear()
+        self._known[key] = Known(found, now + BELIEVED_FOR.total_seconds())
+        return found
+
+
+def caller_of(credential: Credential) -> Caller:
+    """The caller a credential stands for."""
+    key = credential.key
+    return Caller(
+        key=key.id,
+        name=key.name,
+        kind=key.kind,
+        tenant=key.tenant,
+        slug=credential.tenant_slug,
+        timezone=credential.timezone,
+        scopes=frozenset(key.scopes),
+        queues=None if key.queues is None else frozenset(key.queues),
+        expires_at=key.expires_at,
+        quotas=_numbers(credential.quotas),
+        settings=dict(credential.settings),
+        rejecting=credential.tenant_state >= REJECTING,
+    )
+
+
+def _numbers(quotas: Mapping[str, object]) -> dict[str, int]:
+    return {name: value for name, value in quotas.items() if isinstance(value, int)}
+
+
+def _within(address: str, networks: tuple[str, ...]) -> bool:
+    try:
+        host = ip_address(address)
+    except ValueError:
+        return False
+    return any(host in ip_network(network, strict=False) for network in networks)

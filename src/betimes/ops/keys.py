@@ -1,0 +1,279 @@
+"""API keys: making, rotating, revoking; the first one of all."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from ipaddress import ip_network
+
+from betimes.domain.errors import Forbidden, Invalid, NotFound
+from betimes.domain.ids import TenantId
+from betimes.domain.key_text import ENTROPY_BYTES, KINDS, KeyText, digest_of, make_key
+from betimes.domain.scopes import OF_KIND, Scope
+from betimes.ops.checks import check_instant, check_queue, check_text
+from betimes.ops.desk import Desk
+from betimes.store import keys as rows
+from betimes.store.keys import ApiKey
+from betimes.store.pool import Connection
+
+__all__ = [
+    "ApiKey",
+    "Caller",
+    "KeyMaker",
+    "MadeKey",
+    "NewKey",
+    "change_key",
+    "get_key",
+    "list_keys",
+    "revoke_key",
+]
+
+NAME_LENGTH_MAX = 200
+BOUND_MAX = 100
+OVERLAP_MAX = timedelta(days=30)
+FIRST_NAME = "first administrator"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks: a key that was checked, and the tenant it acts for."""
+
+    key: str
+    name: str
+    kind: str
+    tenant: TenantId
+    slug: str
+    timezone: str
+    scopes: frozenset[str]
+    queues: frozenset[str] | None
+    expires_at: datetime | None
+    quotas: "dict[str, int]"
+    settings: "dict[str, object]"
+    rejecting: bool = False
+    """Whether its tenant accepts nothing new."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewKey:
+    """A key as somebody asks for it; without scopes it may do what its kind may."""
+
+    name: str
+    kind: str = "sk"
+    scopes: Sequence[str] = ()
+    queues: Sequence[str] | None = None
+    networks: Sequence[str] | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeKey:
+    """A key with its secret text, which is shown this once."""
+
+    key: ApiKey
+    text: str
+
+
+def check_new_key(new: NewKey, *, by: Caller | None) -> None:
+    """A key nobody may make for more than they may do themselves."""
+    check_text(new.name, what="a name", most=NAME_LENGTH_MAX, pointer="/name")
+    if new.kind not in KINDS:
+        raise Invalid(
+            f"expected a kind out of {', '.join(KINDS)}, got {new.kind!r}", pointer="/kind"
+        )
+    wanted = scopes_of(new)
+    excess = sorted(wanted - OF_KIND[new.kind])
+    if excess:
+        raise Invalid(
+            f"a key of kind {new.kind} cannot have the scope {excess[0]}", pointer="/scopes"
+        )
+    if by is not None and (lacking := sorted(wanted - by.scopes)):
+        raise Forbidden(f"a key cannot give away the scope {lacking[0]}, which it lacks itself")
+    check_bindings(new.queues, new.networks)
+    if new.expires_at is not None:
+        check_instant(new.expires_at, pointer="/expires_at")
+
+
+def check_bindings(queues: Sequence[str] | None, networks: Sequence[str] | None) -> None:
+    """Queues and networks a key may be bound to."""
+    for queue in queues or ():
+        check_queue(queue)
+    for place, network in enumerate(networks or ()):
+        try:
+            ip_network(network)
+        except ValueError:
+            raise Invalid(
+                f"expected a network such as 10.0.0.0/8, got {network[:50]!r}",
+                pointer=f"/ip_allow/{place}",
+            ) from None
+    if max(len(queues or ()), len(networks or ())) > BOUND_MAX:
+        raise Invalid(f"expected at most {BOUND_MAX} queues and networks")
+
+
+def scopes_of(new: NewKey) -> frozenset[str]:
+    """The scopes a key will have."""
+    known = {scope.value for scope in Scope}
+    for place, scope in enumerate(new.scopes):
+        if scope not in known:
+            raise Invalid(f"there is no scope {scope[:50]!r}", pointer=f"/scopes/{place}")
+    return frozenset(new.scopes) or frozenset(OF_KIND[new.kind])
+
+
+class KeyMaker:
+    """Makes keys under the pepper of this service."""
+
+    def __init__(self, *, pepper: bytes) -> None:
+        self._pepper = pepper
+
+    async def create(
+        self,
+        desk: Desk,
+        tenant: TenantId,
+        new: NewKey,
+        *,
+        by: Caller | None,
+        replaces: str | None = None,
+    ) -> MadeKey:
+        """A new key; its text is in the answer and nowhere else."""
+        check_new_key(new, by=by)
+        text = make_key(new.kind, desk.entropy(ENTROPY_BYTES))
+        key = ApiKey(
+            id=text.id,
+            tenant=tenant,
+            name=new.name,
+            kind=new.kind,
+            scopes=tuple(sorted(scopes_of(new))),
+            queues=None if new.queues is None else tuple(new.queues),
+            networks=None if new.networks is None else tuple(new.networks),
+            created_at=desk.clock.now(),
+            created_by=None if by is None else by.key,
+            expires_at=new.expires_at,
+            replaces=replaces,
+        )
+
+        async def work(connection: Connection) -> None:
+            await rows.insert_key(connection, key, self.digest(text))
+
+        await desk.transact(work, tenant=tenant)
+        return MadeKey(key=key, text=str(text))
+
+    async def rotate(
+        self, desk: Desk, tenant: TenantId, key: str, *, overlap: timedelta, by: Caller
+    ) -> MadeKey:
+        """A new key that may do the same; the old one works until the overlap has passed."""
+        if not timedelta(0) <= overlap <= OVERLAP_MAX:
+            raise Invalid(
+                f"expected an overlap of at most 30 days, got {overlap}", pointer="/overlap"
+            )
+        old = await get_key(desk, tenant, key)
+        if old.revoked_at is not None:
+            raise Invalid("a revoked key cannot be rotated; make a new one", code="invalid_state")
+        end = desk.clock.now() + overlap
+        made = await self.create(
+            desk,
+            tenant,
+            NewKey(
+                name=old.name,
+                kind=old.kind,
+                scopes=old.scopes,
+                queues=old.queues,
+                networks=old.networks,
+                expires_at=old.expires_at,
+            ),
+            by=by,
+            replaces=old.id,
+        )
+        expires_at = end if old.expires_at is None else min(end, old.expires_at)
+        await _change(desk, replace(old, expires_at=expires_at))
+        return made
+
+    async def bootstrap(self, desk: Desk, tenant: TenantId) -> str | None:
+        """The first administrator's key, if there is none yet: its text."""
+
+        async def work(connection: Connection) -> int:
+            return await rows.count_admins(connection)
+
+        if await desk.transact(work, tenant=None):
+            return None
+        return await self.first(desk, tenant)
+
+    async def first(self, desk: Desk, tenant: TenantId) -> str:
+        """An administrator's key, whoever else has one."""
+        made = await self.create(desk, tenant, NewKey(name=FIRST_NAME, kind="ak"), by=None)
+        return made.text
+
+    def digest(self, text: KeyText) -> bytes:
+        """What is kept of its secret."""
+        return digest_of(text.secret, self._pepper)
+
+
+async def get_key(desk: Desk, tenant: TenantId, key: str) -> ApiKey:
+    """One key of the tenant."""
+
+    async def work(connection: Connection) -> ApiKey:
+        found = await rows.read_key(connection, tenant, key)
+        if found is None:
+            raise no_such_key(key)
+        return found
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def list_keys(
+    desk: Desk, tenant: TenantId, *, after: tuple[datetime, str], most: int
+) -> list[ApiKey]:
+    """A page of the tenant's keys."""
+
+    async def work(connection: Connection) -> list[ApiKey]:
+        return await rows.list_keys(connection, tenant, after=after, most=most)
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def change_key(
+    desk: Desk,
+    tenant: TenantId,
+    key: str,
+    *,
+    name: str | None = None,
+    queues: Sequence[str] | None = None,
+    networks: Sequence[str] | None = None,
+    expires_at: datetime | None = None,
+) -> ApiKey:
+    """Rename a key or bind it otherwise; what is None stays."""
+    old = await get_key(desk, tenant, key)
+    if name is not None:
+        check_text(name, what="a name", most=NAME_LENGTH_MAX, pointer="/name")
+    if expires_at is not None:
+        check_instant(expires_at, pointer="/expires_at")
+    check_bindings(queues, networks)
+    changed = replace(
+        old,
+        name=old.name if name is None else name,
+        queues=old.queues if queues is None else tuple(queues),
+        networks=old.networks if networks is None else tuple(networks),
+        expires_at=old.expires_at if expires_at is None else expires_at,
+    )
+    await _change(desk, changed)
+    return changed
+
+
+async def revoke_key(desk: Desk, tenant: TenantId, key: str) -> None:
+    """Revoke a key at once."""
+
+    async def work(connection: Connection) -> None:
+        if not await rows.revoke_key(connection, tenant, key, desk.clock.now()):
+            raise no_such_key(key)
+
+    await desk.transact(work, tenant=tenant)
+
+
+async def _change(desk: Desk, key: ApiKey) -> None:
+    async def work(connection: Connection) -> None:
+        if not await rows.change_key(connection, key):
+            raise Invalid("a revoked key stays as it is", code="invalid_state")
+
+    await desk.transact(work, tenant=key.tenant)
+
+
+def no_such_key(key: str) -> NotFound:
+    """The same sentence for what is missing and for what belongs to somebody else."""
+    return NotFound(f"there is no key {key[:50]!r}")

@@ -1,0 +1,264 @@
+"""What remote workers report about the runs they hold."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import assert_never
+
+from betimes.domain.errors import FencedOut
+from betimes.domain.failure import fingerprint, to_json
+from betimes.domain.ids import ParcelId, RunId, ShardId, TenantId, compose, shard_of, to_ms
+from betimes.domain.outcome import Outcome, Succeeded, facts_of, kind_of
+from betimes.domain.retry import Decision, Effort, Finish, Retry, decide
+from betimes.domain.spec import RunSpec
+from betimes.domain.states import RunState, Trigger
+from betimes.ops.desk import TAIL_BYTES, Desk
+from betimes.store import remote as rows
+from betimes.store.finish import Again, Attempted, DeadLetter, Ending, Follow, Held, write_endings
+from betimes.store.parcels import WantedRun
+from betimes.store.pool import Connection, Lane
+from betimes.store.remote import HeldLease, LogLine, Note
+from betimes.store.runs import read_run
+
+__all__ = [
+    "HeldLease",
+    "LogLine",
+    "Note",
+    "Report",
+    "Settled",
+    "add_logs",
+    "extend",
+    "note",
+    "read_log",
+    "report",
+]
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LOST = "the lease ended; somebody else may hold the run"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What became of an attempt, as its worker says."""
+
+    lease: HeldLease
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What was written: the state after it, and the next try; no state means a lost lease."""
+
+    lease: HeldLease
+    state: RunState | None
+    next_retry_at: datetime | None = None
+
+
+async def report(
+    desk: Desk, tenant: TenantId, reports: Sequence[Report], *, roll: Callable[[], float]
+) -> list[Settled]:
+    """Write outcomes in one transaction, each under the fence of its lease; in the order given."""
+    rolls = [roll() for _ in reports]
+    tails = desk.entropy(len(reports) * TAIL_BYTES)
+
+    async def work(connection: Connection) -> list[Settled]:
+        now = await desk.now(connection)
+        settled: dict[int, Settled] = {}
+        by_shard: dict[ShardId, list[int]] = {}
+        for place, one in enumerate(reports):
+            by_shard.setdefault(shard_of(one.lease.run), []).append(place)
+        for shard in sorted(by_shard):
+            places = by_shard[shard]
+            endings = []
+            for place in places:
+                tail = int.from_bytes(tails[place * TAIL_BYTES : (place + 1) * TAIL_BYTES], "big")
+                parcel = ParcelId(compose(to_ms(now), shard, tail))
+                ending = await _ending(
+                    connection, tenant, reports[place], now, rolls[place], parcel
+                )
+                endings.append(ending)
+            written = await _write(connection, shard, [reports[place] for place in places], endings)
+            for place, ending in zip(places, endings, strict=True):
+                settled[place] = await _settled(connection, reports[place], ending, written)
+        return [settled[place] for place in range(len(reports))]
+
+    return await desk.database.transact(work, lane=Lane.COMPLETE, repeatable=True, tenant=tenant)
+
+
+async def _write(
+    connection: Connection,
+    shard: ShardId,
+    reports: Sequence[Report],
+    endings: Sequence[Ending | None],
+) -> set[RunId]:
+    """Worker by worker, because every statement repeats who holds what."""
+    written: set[RunId] = set()
+    for worker in {one.lease.worker for one in reports}:
+        mine = [
+            ending
+            for one, ending in zip(reports, endings, strict=True)
+            if ending is not None and one.lease.worker == worker
+        ]
+        if mine:
+            held = Held({one.parcel: one.fence for one in mine})
+            written |= await write_endings(connection, worker, shard, held, mine)
+    return written
+
+
+async def _settled(
+    connection: Connection, one: Report, ending: Ending | None, written: set[RunId]
+) -> Settled:
+    if ending is not None and ending.run in written:
+        again = None if ending.again is None else ending.again.visible_at
+        return Settled(lease=one.lease, state=ending.state, next_retry_at=again)
+    # Said before: the run carries this worker and fence already.
+    if await rows.finished_by(connection, one.lease):
+        found = await read_run(connection, one.lease.run)
+        return Settled(lease=one.lease, state=None if found is None else found.state)
+    return Settled(lease=one.lease, state=None)
+
+
+async def _ending(
+    connection: Connection,
+    tenant: TenantId,
+    one: Report,
+    now: datetime,
+    roll: float,
+    parcel: ParcelId,
+) -> Ending | None:
+    lease = one.lease
+    started_at = EPOCH + timedelta(microseconds=lease.started_us)
+    if isinstance(one.outcome, Succeeded) and lease.plain:
+        return Ending(
+            run=lease.run,
+            parcel=lease.parcel,
+            fence=lease.fence,
+            tenant=tenant,
+            queue="",
+            priority=0,
+            job=None,
+            handler=None,
+            state=RunState.SUCCEEDED,
+            attempt=lease.attempt,
+            started_at=started_at,
+            ended_at=now,
+            result=one.outcome.result,
+        )
+    runs = await rows.wanted(connection, shard_of(lease.run), [lease.run])
+    run = runs.get(lease.run)
+    stored = await read_run(connection, lease.run)
+    if run is None or stored is None:
+        return None
+    spec = (await rows.specs(connection, shard_of(lease.run), [run]))[run.id]
+    effort = Effort(lease.attempt, run.first_started_at or started_at)
+    decision = decide(one.outcome, effort, spec.retry, now, roll)
+    whose = _Whose(tenant=tenant, queue=stored.queue, priority=stored.priority, run=run, spec=spec)
+    return whose.ending(one, decision, parcel, started_at=started_at, now=now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Whose:
+    """A run with everything an ending needs to know about it."""
+
+    tenant: TenantId
+    queue: str
+    priority: int
+    run: WantedRun
+    spec: RunSpec
+
+    def ending(
+        self,
+        one: Report,
+        decision: Decision,
+        parcel: ParcelId,
+        *,
+        started_at: datetime,
+        now: datetime,
+    ) -> Ending:
+        """What to write after an attempt."""
+        lease, error, again = one.lease, facts_of(one.outcome), None
+        attempt = lease.attempt
+        match decision:
+            case Retry(at=at, counts=counts, reason=reason):
+                state, again = RunState.RETRY_WAIT, Again(parcel, at)
+                attempt = lease.attempt if counts else self.run.attempt
+            case Finish(state=state, reason=reason):
+                pass
+            case _:
+                assert_never(decision)
+        return Ending(
+            run=lease.run,
+            parcel=lease.parcel,
+            fence=lease.fence,
+            tenant=self.tenant,
+            queue=self.queue,
+            priority=self.priority,
+            job=self.run.job,
+            handler=self.run.handler,
+            state=state,
+            attempt=attempt,
+            started_at=started_at,
+            ended_at=now,
+            result=one.outcome.result if isinstance(one.outcome, Succeeded) else None,
+            error=None if error is None else to_json(error),
+            reason=reason or None,
+            attempted=None
+            if error is None
+            else Attempted(kind_of(one.outcome), again.visible_at if again else None),
+            dead=DeadLetter(fingerprint(error), reason) if state is RunState.DEAD else None,
+            again=again,
+            follow=None if again else self._follow(now),
+        )
+
+    def _follow(self, now: datetime) -> Follow | None:
+        delay, run = self.spec.fixed_delay, self.run
+        if delay is None or run.job is None or run.revision is None:
+            return None
+        if run.trigger != Trigger.SCHEDULE:
+            return None
+        return Follow(run.job, run.revision, now + delay)
+
+
+async def extend(desk: Desk, tenant: TenantId, lease: HeldLease, *, by: timedelta) -> datetime:
+    """Prolong one lease; until when."""
+
+    async def work(connection: Connection) -> datetime:
+        kept = await rows.renew(connection, lease.worker, [lease], ttl=by, now=desk.clock.stated())
+        if (lease.parcel, lease.fence) not in kept or not await rows.holds(connection, lease):
+            raise FencedOut(LOST)
+        return kept[lease.parcel, lease.fence]
+
+    return await desk.database.transact(work, lane=Lane.COMPLETE, repeatable=True, tenant=tenant)
+
+
+async def note(desk: Desk, tenant: TenantId, lease: HeldLease, said: Note) -> None:
+    """Keep progress or a checkpoint, while the lease is good."""
+
+    async def work(connection: Connection) -> None:
+        if not await rows.holds(connection, lease):
+            raise FencedOut(LOST)
+        await rows.note_run(connection, tenant, lease, said, now=desk.clock.now())
+
+    await desk.database.transact(work, lane=Lane.COMPLETE, repeatable=True, tenant=tenant)
+
+
+async def add_logs(desk: Desk, tenant: TenantId, lease: HeldLease, lines: Sequence[LogLine]) -> int:
+    """Add lines to the log of a run, while the lease is good."""
+
+    async def work(connection: Connection) -> int:
+        if not await rows.holds(connection, lease):
+            raise FencedOut(LOST)
+        return await rows.append_logs(connection, tenant, lease, lines)
+
+    return await desk.database.transact(work, lane=Lane.COMPLETE, repeatable=False, tenant=tenant)
+
+
+async def read_log(
+    desk: Desk, tenant: TenantId, run: RunId, *, after: int, attempt: int | None, most: int
+) -> list[LogLine]:
+    """A page of a run's log."""
+
+    async def work(connection: Connection) -> list[LogLine]:
+        return await rows.read_logs(connection, run, after=after, attempt=attempt, most=most)
+
+    return await desk.transact(work, tenant=tenant)

@@ -1,0 +1,97 @@
+"""Pages of jobs and of runs."""
+
+from datetime import datetime
+from uuid import UUID
+
+from betimes.domain.ids import TenantId, floor_of, to_ms
+from betimes.domain.job import Job
+from betimes.domain.run import Run, shown_state
+from betimes.domain.states import FINAL, Shown
+from betimes.ops.desk import Desk
+from betimes.ops.runs import RunView
+from betimes.store import listing
+from betimes.store.listing import JobFilter, RunFilter
+from betimes.store.pool import Connection
+
+__all__ = ["JobFilter", "RunFilter", "find_jobs", "find_runs"]
+
+FIRST = UUID(int=0)
+LAST = UUID(int=(1 << 128) - 1)
+PAGE_MAX = 1_000
+SCANS_MAX = 10
+
+
+async def find_jobs(
+    desk: Desk,
+    tenant: TenantId,
+    chosen: JobFilter,
+    *,
+    after: UUID | None,
+    newest_first: bool,
+    limit: int,
+) -> list[Job]:
+    """A page of jobs that fit; a full one may be followed by another."""
+    start = (LAST if newest_first else FIRST) if after is None else after
+
+    async def work(connection: Connection) -> list[Job]:
+        return await listing.list_jobs(
+            connection, tenant, chosen, after=start, newest_first=newest_first, most=limit
+        )
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def find_runs(
+    desk: Desk,
+    tenant: TenantId,
+    chosen: RunFilter,
+    *,
+    shown: frozenset[Shown],
+    before: UUID | None,
+    since: datetime,
+    until: datetime | None,
+    limit: int,
+) -> tuple[list[RunView], UUID | None]:
+    """A page of runs, latest due first, and where the next one begins.
+
+    Whether a run waits or runs is written in its parcel, so a filter by such a state reads on until
+    the page is full or a bounded number of reads was made; a short page is not the end.
+    """
+    low = floor_of(to_ms(since))
+    ceiling = LAST if until is None else floor_of(to_ms(until) + 1)
+    start = ceiling if before is None else min(before, ceiling)
+
+    async def work(connection: Connection) -> tuple[list[RunView], UUID | None]:
+        now = await desk.now(connection)
+        place, found = start, list[RunView]()
+        for _ in range(SCANS_MAX):
+            rows = await listing.list_runs(
+                connection, tenant, chosen, before=place, low=low, most=limit
+            )
+            views = await _views(connection, tenant, rows, now)
+            for view in views:
+                place = view.run.id
+                if not shown or view.state in shown:
+                    found.append(view)
+                if len(found) == limit:
+                    return found, place
+            if len(rows) < limit:
+                return found, None
+        return found, place
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def _views(
+    connection: Connection, tenant: TenantId, runs: list[Run], now: datetime
+) -> list[RunView]:
+    open_runs = [run.id for run in runs if run.state not in FINAL]
+    holdings = await listing.read_holdings(connection, tenant, open_runs) if open_runs else {}
+    return [
+        RunView(
+            run=run,
+            holding=holdings.get(run.id),
+            state=shown_state(run.state, holdings.get(run.id), now),
+        )
+        for run in runs
+    ]

@@ -1,0 +1,211 @@
+"""Group commit: acts that different callers ask for at the same time share one transaction.
+
+A commit costs one flush to disk, whatever is in it. Creations of one tenant that come while another
+group is on its way are collected and go with the next one: jobs or runs, their idempotency keys
+with the answers, their audit rows and events, all in a handful of statements. An idle system adds
+no delay. When anything about a group is refused, each of its members goes alone and gets the
+answer it would have had anyway.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from betimes.domain.errors import Bug, SchedulerError
+from betimes.domain.ids import ShardId, TenantId, random_ids, to_ms
+from betimes.ops.acting import Answer, Intent, Told, act
+from betimes.ops.desk import TAIL_BYTES, Desk
+from betimes.ops.idempotency import IdempotencyKey, Once, shard_of_idempotency
+from betimes.store.audit import Act, Telling, append_many
+from betimes.store.hints import LaterHints
+from betimes.store.idempotency import Claim, insert_answered
+from betimes.store.pool import Connection
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+ITEMS_MAX = 200
+COMMITS_MAX = 3
+
+Make = Callable[[Desk, TenantId, Sequence[Any], ShardId], Awaitable[Sequence[Any]]]
+"""Makes all the things of a group in one shard, in the order given."""
+
+
+class _Taken(Exception):
+    """A key of the group was used before."""
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Somebody who waits for the commit of a group."""
+
+    item: Any
+    intent: Intent
+    key: IdempotencyKey
+    tell: Callable[[Any], Told]
+    answer: "asyncio.Future[Answer | None]"
+
+
+@dataclass(slots=True)
+class Batch:
+    """Those of one tenant who go together."""
+
+    waiting: list[Waiting] = field(default_factory=list)
+
+
+class Together(Generic[T, V]):
+    """Collects single creations per tenant; `run` is its loop and belongs into a TaskGroup."""
+
+    def __init__(self, *, desk: Desk, make: Make) -> None:
+        self._desk = desk
+        self._make = make
+        self._batches: dict[TenantId, Batch] = {}
+        self._changed = asyncio.Event()
+        self._free = asyncio.Semaphore(COMMITS_MAX)
+        self._running = False
+        self.commits = 0
+        self.items = 0
+
+    async def act(
+        self,
+        item: T,
+        intent: Intent,
+        verb: Callable[[Desk], Awaitable[V]],
+        tell: Callable[[V], Told],
+    ) -> Once[V]:
+        """The same as `acting.act`, with company if there is any."""
+        if intent.key is None or intent.only_try or not self._running:
+            return await act(self._desk, intent, verb, tell)
+        answer: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+        batch = self._batches.setdefault(intent.tenant, Batch())
+        batch.waiting.append(Waiting(item, intent, intent.key, tell, answer))
+        self._changed.set()
+        told = await answer
+        if told is None:
+            return await act(self._desk, intent, verb, tell)
+        return Once(value=None, answer=told, replayed=False)
+
+    async def run(self) -> None:
+        """Commit groups until cancelled; whoever still waits then goes alone."""
+        self._running = True
+        try:
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    await self._changed.wait()
+                    await self._free.acquire()
+                    if batch := self._take():
+                        group.create_task(self._commit(*batch))
+                    else:
+                        self._free.release()
+        finally:
+            self._running = False
+            for batch_left in self._batches.values():
+                _release(batch_left.waiting, None)
+
+    def _take(self) -> tuple[TenantId, list[Waiting]] | None:
+        """Those of the tenant that has waited longest, as many as one transaction may hold."""
+        if not self._batches:
+            self._changed.clear()
+            return None
+        tenant = next(iter(self._batches))
+        batch = self._batches.pop(tenant)
+        if len(batch.waiting) > ITEMS_MAX:
+            self._batches[tenant] = Batch(batch.waiting[ITEMS_MAX:])
+        return tenant, batch.waiting[:ITEMS_MAX]
+
+    async def _commit(self, tenant: TenantId, waiting: list[Waiting]) -> None:
+        keys = [one.key.key for one in waiting]
+        try:
+            if len(waiting) == 1 or len(set(keys)) < len(keys):
+                _release(waiting, None)  # alone, or the same key twice: the plain way decides
+                return
+            group = Group(self._desk, tenant, waiting, self._make)
+            answers = await self._desk.transact(group.work, tenant=tenant)
+            group.hints.pass_on(self._desk.hints)
+            self.commits += 1
+            self.items += len(waiting)
+            for one, answer in zip(waiting, answers, strict=True):
+                _release([one], answer)
+        except (SchedulerError, _Taken):
+            _release(waiting, None)
+        finally:
+            _release(waiting, None)
+            self._free.release()
+
+
+class Group:
+    """One transaction for many."""
+
+    def __init__(
+        self, desk: Desk, tenant: TenantId, waiting: Sequence[Waiting], make: Make
+    ) -> None:
+        self._desk = desk
+        self._tenant = tenant
+        self._waiting = waiting
+        self._make = make
+        self._shard = desk.next_shard()
+        self._tried = False
+        self.hints = LaterHints()
+
+    async def work(self, connection: Connection) -> list[Answer]:
+        """Everything they asked for, or nothing."""
+        if self._tried:
+            raise _Taken  # a second try cannot tell its own keys from others'
+        self._tried = True
+        inner = self._desk.inside(connection, self.hints)
+        items = [one.item for one in self._waiting]
+        values = await self._make(inner, self._tenant, items, self._shard)
+        tolds = [one.tell(value) for one, value in zip(self._waiting, values, strict=True)]
+        if any(not told.changed for told in tolds):
+            raise Bug("a group is for creations only")
+        await self._keep_keys(connection, tolds)
+        await self._note(connection, tolds)
+        return [told.answer for told in tolds]
+
+    async def _keep_keys(self, connection: Connection, tolds: Sequence[Told]) -> None:
+        now = await self._desk.now(connection)
+        claims = [
+            Claim(
+                shard=shard_of_idempotency(self._desk, self._tenant, one.key.key),
+                tenant=self._tenant,
+                key=one.key.key,
+                fingerprint=one.key.fingerprint,
+                now=now,
+                expires_at=now + one.key.keep_for,
+            )
+            for one in self._waiting
+        ]
+        if not await insert_answered(connection, claims, [told.answer for told in tolds]):
+            raise _Taken
+
+    async def _note(self, connection: Connection, tolds: Sequence[Told]) -> None:
+        now = self._desk.clock.now()
+        entropy = self._desk.entropy(len(tolds) * TAIL_BYTES)
+        tellings = [
+            Telling(
+                Act(
+                    tenant=self._tenant,
+                    at=now,
+                    actor=one.intent.actor,
+                    action=one.intent.action,
+                    resource=told.resource,
+                    request_id=one.intent.request_id,
+                    before=told.before,
+                    after=told.after,
+                ),
+                told.event,
+                event_id,
+                told.details,
+            )
+            for one, told, event_id in zip(
+                self._waiting, tolds, random_ids(to_ms(now), self._shard, entropy), strict=True
+            )
+        ]
+        await append_many(connection, self._tenant, self._shard, tellings)
+
+
+def _release(waiting: Sequence[Waiting], answer: Answer | None) -> None:
+    for one in waiting:
+        if not one.answer.done():
+            one.answer.set_result(answer)

@@ -1,0 +1,137 @@
+"""Lists that people page through."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from betimes.domain.ids import JobId, RunId, TenantId, WorkerId, shard_of
+from betimes.domain.job import Job
+from betimes.domain.run import Holding, Run
+from betimes.domain.states import JobState, RunState, Trigger
+from betimes.store.ask import many, one
+from betimes.store.jobs import job_of, to_optional_json
+from betimes.store.pool import Connection
+from betimes.store.queries import load
+from betimes.store.runs import run_of
+
+SQL = load("listing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """Which jobs are meant; what is empty does not matter."""
+
+    states: Sequence[JobState] = ()
+    queues: Sequence[str] = ()
+    handlers: Sequence[str] = ()
+    group: str | None = None
+    prefix: str | None = None
+    kinds: Sequence[str] = ()
+    tags: "dict[str, str] | None" = None
+    fire_after: datetime | None = None
+    fire_before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter:
+    """Which runs are meant; what is empty does not matter."""
+
+    job: JobId | None = None
+    states: Sequence[RunState] = ()
+    queues: Sequence[str] = ()
+    handlers: Sequence[str] = ()
+    triggers: Sequence[Trigger] = ()
+    worker: WorkerId | None = None
+    tags: "dict[str, str] | None" = None
+
+
+async def list_jobs(
+    connection: Connection,
+    tenant: TenantId,
+    chosen: JobFilter,
+    *,
+    after: UUID,
+    newest_first: bool,
+    most: int,
+) -> list[Job]:
+    """A page of jobs."""
+    statement = "list_jobs_where_newest" if newest_first else "list_jobs_where"
+    rows = await many(
+        connection,
+        SQL[statement],
+        tenant=tenant,
+        after=after,
+        states=[int(state) for state in chosen.states] or None,
+        queues=list(chosen.queues) or None,
+        handlers=list(chosen.handlers) or None,
+        group=chosen.group,
+        prefix=chosen.prefix,
+        kinds=list(chosen.kinds) or None,
+        tags=to_optional_json(chosen.tags or {}),
+        fire_after=chosen.fire_after,
+        fire_before=chosen.fire_before,
+        most=most,
+    )
+    return [job_of(row) for row in rows]
+
+
+async def list_runs(
+    connection: Connection,
+    tenant: TenantId,
+    chosen: RunFilter,
+    *,
+    before: UUID,
+    low: UUID,
+    most: int,
+) -> list[Run]:
+    """A page of runs, without their payloads and results."""
+    rows = await many(
+        connection,
+        SQL["list_runs_where"],
+        tenant=tenant,
+        high=before,
+        low=low,
+        job=chosen.job,
+        states=[int(state) for state in chosen.states] or None,
+        queues=list(chosen.queues) or None,
+        handlers=list(chosen.handlers) or None,
+        triggers=[int(trigger) for trigger in chosen.triggers] or None,
+        worker=chosen.worker,
+        tags=to_optional_json(chosen.tags or {}),
+        most=most,
+    )
+    return [run_of(row) for row in rows]
+
+
+async def read_holdings(
+    connection: Connection, tenant: TenantId, runs: Sequence[RunId]
+) -> dict[RunId, Holding]:
+    """Who holds which of these runs."""
+    rows = await many(
+        connection,
+        SQL["read_holdings"],
+        tenant=tenant,
+        shards=sorted({shard_of(run) for run in runs}),
+        runs=list(runs),
+    )
+    return {
+        row["run_id"]: Holding(
+            parcel=row["parcel_id"],
+            worker=row["worker_id"],
+            fence=row["fence"],
+            lease_until=row["lease_until"],
+            visible_at=row["visible_at"],
+        )
+        for row in rows
+    }
+
+
+async def count_jobs(connection: Connection, tenant: TenantId, *, most: int) -> int:
+    """How many jobs there are, up to a bound."""
+    return int((await one(connection, SQL["count_jobs"], tenant=tenant, most=most))["jobs"])
+
+
+async def count_active_runs(connection: Connection, tenant: TenantId) -> int:
+    """How many runs wait or are under way."""
+    return int((await one(connection, SQL["count_active_runs"], tenant=tenant))["runs"])

@@ -1,0 +1,431 @@
+"""Workers that speak HTTP, as they are stored."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import asyncpg
+
+from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId, shard_of
+from betimes.domain.parcel import SUSPECT_AFTER, Lane
+from betimes.domain.spec import RunSpec, spec_from_json
+from betimes.store.ask import execute, many, maybe, one
+from betimes.store.jobs import from_json, to_json, to_optional_json
+from betimes.store.parcels import LeasedParcel, WantedRun
+from betimes.store.pool import Connection
+from betimes.store.queries import load
+from betimes.store.specs import SpecKey, fixed_delay
+
+SQL = load("remote")
+PARCELS = load("parcels")
+RUNS = load("runs")
+FINISH = load("finish")
+PLACES_MAX = 64
+PARCELS_MAX = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteWorker:
+    """A worker as it registered itself."""
+
+    id: WorkerId
+    tenant: TenantId
+    name: str
+    version: str
+    queues: tuple[str, ...]
+    handlers: tuple[str, ...]
+    slots: int
+    started_at: datetime
+    heartbeat_at: datetime
+    busy: int = 0
+    draining: bool = False
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+class HeldLease(NamedTuple):
+    """What a lease token stands for."""
+
+    run: RunId
+    parcel: ParcelId
+    worker: WorkerId
+    fence: Fence
+    attempt: int
+    started_us: int
+    plain: bool
+
+
+class Note(NamedTuple):
+    """What a worker has said about a run."""
+
+    percent: float | None
+    message: str | None
+    checkpoint: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """One line of a run's log."""
+
+    at: datetime
+    level: str
+    message: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    seq: int = 0
+    attempt: int = 0
+
+
+async def insert_worker(connection: Connection, worker: RemoteWorker) -> None:
+    """Register."""
+    await maybe(
+        connection,
+        SQL["insert_worker"],
+        id=worker.id,
+        tenant=worker.tenant,
+        name=worker.name,
+        version=worker.version,
+        queues=list(worker.queues),
+        handlers=list(worker.handlers),
+        slots=worker.slots,
+        now=worker.started_at,
+        labels=to_json(worker.labels),
+        facts=to_json(worker.details),
+    )
+
+
+async def read_worker(
+    connection: Connection, tenant: TenantId, worker: WorkerId
+) -> RemoteWorker | None:
+    """One worker."""
+    row = await maybe(connection, SQL["read_worker"], id=worker, tenant=tenant)
+    return None if row is None else worker_of(row)
+
+
+async def list_workers(
+    connection: Connection, tenant: TenantId, *, after: UUID, most: int
+) -> list[RemoteWorker]:
+    """A page of workers."""
+    rows = await many(connection, SQL["list_workers"], tenant=tenant, after=after, most=most)
+    return [worker_of(row) for row in rows]
+
+
+async def beat_worker(
+    connection: Connection,
+    tenant: TenantId,
+    worker: WorkerId,
+    *,
+    busy: int,
+    draining: bool,
+    now: datetime,
+) -> bool | None:
+    """Note a sign of life; whether it is to drain, or None when it is not known."""
+    row = await maybe(
+        connection,
+        SQL["beat_worker"],
+        id=worker,
+        tenant=tenant,
+        busy=busy,
+        draining=draining,
+        now=now,
+    )
+    return None if row is None else bool(row["draining"])
+
+
+async def delete_worker(connection: Connection, tenant: TenantId, worker: WorkerId) -> bool:
+    """Forget a worker."""
+    return await maybe(connection, SQL["delete_worker"], id=worker, tenant=tenant) is not None
+
+
+async def find_ready(
+    connection: Connection,
+    tenant: TenantId,
+    queues: Sequence[str],
+    *,
+    suspects: bool,
+    now: datetime | None,
+) -> list[tuple[ShardId, str]]:
+    """Where something waits."""
+    rows = await many(
+        connection,
+        SQL["find_ready"],
+        tenant=tenant,
+        queues=list(queues),
+        suspects=suspects,
+        suspect_after=SUSPECT_AFTER,
+        now=now,
+        most=PLACES_MAX,
+    )
+    return [(row["shard"], row["queue"]) for row in rows]
+
+
+async def lease(
+    connection: Connection,
+    tenant: TenantId,
+    worker: WorkerId,
+    place: tuple[ShardId, str],
+    *,
+    slots: int,
+    suspects: bool,
+    ttl: timedelta,
+    now: datetime | None,
+) -> list[LeasedParcel]:
+    """Lease what fits."""
+    rows = await many(
+        connection,
+        PARCELS["lease_parcels"],
+        shard=place[0],
+        queue=place[1],
+        tenant=tenant,
+        worker=worker,
+        slots=slots,
+        parcels_max=1 if suspects else PARCELS_MAX,
+        suspects=suspects,
+        suspect_after=SUSPECT_AFTER,
+        ttl=ttl,
+        now=now,
+    )
+    return [
+        LeasedParcel(
+            shard=place[0],
+            id=row["id"],
+            tenant=row["tenant_id"],
+            queue=row["queue"],
+            priority=row["priority"],
+            lane=Lane(row["lane"]),
+            visible_at=row["visible_at"],
+            fence=row["fence"],
+            deliveries=row["deliveries"],
+            lease_until=row["lease_until"],
+            runs=row["run_ids"],
+        )
+        for row in rows
+    ]
+
+
+async def drop_parcel(connection: Connection, shard: ShardId, parcel: ParcelId) -> None:
+    """Take a parcel out of the queue that holds nothing anybody wants."""
+    await execute(connection, PARCELS["delete_parcels"], shard=shard, ids=[parcel])
+
+
+async def wanted(
+    connection: Connection, shard: ShardId, runs: Sequence[RunId]
+) -> dict[RunId, WantedRun]:
+    """Those of the runs that are not over."""
+    rows = await many(
+        connection,
+        PARCELS["read_wanted_runs"],
+        shard=shard,
+        ids=list(runs),
+        low=min(runs),
+        high=max(runs),
+    )
+    return {row["id"]: WantedRun._make(row) for row in rows}
+
+
+async def specs(
+    connection: Connection, shard: ShardId, runs: Sequence[WantedRun]
+) -> dict[RunId, RunSpec]:
+    """How each of the runs is to be done."""
+    keys = {
+        run.id: SpecKey(run.job, run.revision)
+        for run in runs
+        if run.job is not None and run.revision is not None
+    }
+    found: dict[SpecKey, RunSpec] = {}
+    wanted_keys = list(set(keys.values()))
+    for statement in ("read_specs", "read_old_specs"):
+        left = [key for key in wanted_keys if key not in found]
+        if left:
+            rows = await many(
+                connection,
+                RUNS[statement],
+                shard=shard,
+                ids=[key.job for key in left],
+                revisions=[key.revision for key in left],
+            )
+            found |= {SpecKey(row["id"], row["revision"]): _spec(row) for row in rows}
+    return {
+        run.id: found.get(keys[run.id], _ad_hoc(run)) if run.id in keys else _ad_hoc(run)
+        for run in runs
+    }
+
+
+def _spec(row: asyncpg.Record) -> RunSpec:
+    if "definition" in row.keys():  # noqa: SIM118 -- a record is no mapping of its names
+        told = from_json(row["definition"])
+        return spec_from_json(
+            handler=told.get("handler"),
+            payload=row["payload"],
+            target=told.get("target"),
+            options=told.get("options"),
+            fixed_delay=fixed_delay(told.get("schedule", {})),
+        )
+    return spec_from_json(
+        handler=row["handler"],
+        payload=row["payload"],
+        target=from_json(row["target"]),
+        options=from_json(row["options"]),
+        fixed_delay=fixed_delay(from_json(row["schedule"])),
+    )
+
+
+def _ad_hoc(run: WantedRun) -> RunSpec:
+    options = from_json(run.options)
+    return spec_from_json(
+        handler=run.handler, payload=None, target=options.get("target"), options=options
+    )
+
+
+async def renew(
+    connection: Connection,
+    worker: WorkerId,
+    leases: Sequence[HeldLease],
+    *,
+    ttl: timedelta,
+    now: datetime | None,
+) -> dict[tuple[ParcelId, Fence], datetime]:
+    """Prolong what is still held; until when."""
+    rows = await many(
+        connection,
+        SQL["renew_held"],
+        worker=worker,
+        shards=[shard_of(one.run) for one in leases],
+        ids=[one.parcel for one in leases],
+        fences=[one.fence for one in leases],
+        ttl=ttl,
+        now=now,
+    )
+    return {(row["id"], row["fence"]): row["lease_until"] for row in rows}
+
+
+async def cancelled(connection: Connection, shard: ShardId, runs: Sequence[RunId]) -> set[RunId]:
+    """Which of these runs somebody wants ended."""
+    rows = await many(
+        connection,
+        FINISH["find_cancelled"],
+        shard=shard,
+        runs=list(runs),
+        low=min(runs),
+        high=max(runs),
+    )
+    return {row["run_id"] for row in rows}
+
+
+async def holds(connection: Connection, lease: HeldLease) -> bool:
+    """Whether a lease is still good."""
+    row = await maybe(
+        connection,
+        SQL["holds"],
+        shard=shard_of(lease.run),
+        parcel=lease.parcel,
+        fence=lease.fence,
+        worker=lease.worker,
+        run=lease.run,
+    )
+    return row is not None
+
+
+async def finished_by(connection: Connection, lease: HeldLease) -> bool:
+    """Whether the run already carries the worker and fence of a lease."""
+    rows = await many(
+        connection,
+        FINISH["find_finished_by"],
+        shard=shard_of(lease.run),
+        worker=lease.worker,
+        runs=[lease.run],
+        low=lease.run,
+        high=lease.run,
+    )
+    return any(row["fence"] == lease.fence for row in rows)
+
+
+async def note_run(
+    connection: Connection, tenant: TenantId, lease: HeldLease, note: Note, *, now: datetime
+) -> None:
+    """Keep progress or a checkpoint."""
+    await execute(
+        connection,
+        SQL["note_run"],
+        shard=shard_of(lease.run),
+        run=lease.run,
+        tenant=tenant,
+        fence=lease.fence,
+        percent=note.percent,
+        message=note.message,
+        checkpoint=note.checkpoint,
+        now=now,
+    )
+
+
+async def read_notes(
+    connection: Connection, shard: ShardId, runs: Sequence[RunId]
+) -> dict[RunId, Note]:
+    """What was said about runs."""
+    rows = await many(connection, SQL["read_notes"], shard=shard, runs=list(runs))
+    return {row["run_id"]: Note(row["percent"], row["message"], row["checkpoint"]) for row in rows}
+
+
+async def append_logs(
+    connection: Connection, tenant: TenantId, lease: HeldLease, lines: Sequence[LogLine]
+) -> int:
+    """Add lines to the log of a run."""
+    row = await one(
+        connection,
+        SQL["append_logs"],
+        shard=shard_of(lease.run),
+        run=lease.run,
+        tenant=tenant,
+        attempt=lease.attempt,
+        times=[line.at for line in lines],
+        levels=[line.level for line in lines],
+        messages=[line.message for line in lines],
+        fields=[to_optional_json(line.fields) for line in lines],
+    )
+    return int(row["lines"])
+
+
+async def read_logs(
+    connection: Connection, run: RunId, *, after: int, attempt: int | None, most: int
+) -> list[LogLine]:
+    """A page of lines."""
+    rows = await many(
+        connection,
+        SQL["read_logs"],
+        shard=shard_of(run),
+        run=run,
+        after=after,
+        attempt=attempt,
+        most=most,
+    )
+    return [
+        LogLine(
+            seq=row["seq"],
+            attempt=row["attempt"],
+            at=row["at"],
+            level=row["level"],
+            message=row["message"],
+            fields=from_json(row["fields"]),
+        )
+        for row in rows
+    ]
+
+
+def worker_of(row: asyncpg.Record) -> RemoteWorker:
+    """A row as a worker."""
+    return RemoteWorker(
+        id=row["id"],
+        tenant=row["tenant_id"],
+        name=row["name"],
+        version=row["version"],
+        queues=tuple(row["queues"]),
+        handlers=tuple(row["handlers"]),
+        slots=row["slots"],
+        busy=row["busy"],
+        started_at=row["started_at"],
+        heartbeat_at=row["heartbeat_at"],
+        draining=row["draining"],
+        labels=from_json(row["labels"]),
+        details=from_json(row["details"]),
+    )

@@ -1,0 +1,18 @@
+-- The cell as a whole, for those who look after it.
+
+-- name: read_cluster :one
+-- What was fixed when this cell was made, and what time it is there.
+-- Returns: id uuid, shards int2, paused_at timestamptz, created_at timestamptz, now timestamptz
+SELECT id, shards, paused_at, created_at, clock_timestamp() AS now FROM betimes.cluster WHERE one;
+
+-- name: read_all_shards :many
+-- Every shard with its owner, its epoch and how far it has come.
+-- Scatter: the table has one row per shard
+-- Returns: shard int2, owner uuid, epoch int8, lease_until timestamptz, planned_through timestamptz, published_through timestamptz, swept_through timestamptz
+SELECT shard, owner, epoch, lease_until, planned_through, published_through, swept_through FROM betimes.shards ORDER BY shard;
+
+-- name: read_all_nodes :many
+-- Every node that is known, the newest heartbeat first.
+-- Returns: id uuid, name text, version text, tzdata text, roles _text, started_at timestamptz, heartbeat_at timestamptz, skew_ms float8, draining bool
+SELECT id, name, version, tzdata, roles, started_at, heartbeat_at, skew_ms, draining
+  FROM betimes.nodes ORDER BY heartbeat_at DESC LIMIT :most::integer;

@@ -1,0 +1,84 @@
+-- Lists that people page through, by whatever they filter.
+
+-- name: list_jobs_where :many
+-- Jobs of one tenant that fit a filter, in the order of their creation, page by page.
+-- Scatter: a tenant's jobs lie in every shard
+-- Index: jobs_tenant_idx
+-- Returns: id uuid, tenant_id uuid, job_group text, name text, next_fire_at timestamptz, paused_until timestamptz, created_at timestamptz, updated_at timestamptz, revision int4, fires int8, state int2, priority int2, after_completion int2, queue text, handler text, tzdata text, schedule text, target text, payload bytea, options text, state_reason text, created_by text
+SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, updated_at, revision, fires, state, priority,
+       after_completion, queue, handler, tzdata, schedule::text AS schedule, target::text AS target, payload,
+       options::text AS options, state_reason::text AS state_reason, created_by
+  FROM betimes.jobs
+ WHERE tenant_id = :tenant::uuid AND id > :after::uuid
+   AND (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+   AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
+   AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
+   AND (:group::text IS NULL OR job_group = :group::text)
+   AND (:prefix::text IS NULL OR starts_with(name, :prefix::text))
+   AND (:kinds::text[] IS NULL OR schedule ->> 'type' = ANY (:kinds::text[]))
+   AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
+   AND (:fire_after::timestamptz IS NULL OR next_fire_at > :fire_after::timestamptz)
+   AND (:fire_before::timestamptz IS NULL OR next_fire_at < :fire_before::timestamptz)
+ ORDER BY id LIMIT :most::integer;
+
+-- name: list_jobs_where_newest :many
+-- The same from the newest on.
+-- Scatter: a tenant's jobs lie in every shard
+-- Index: jobs_tenant_idx
+-- Returns: id uuid, tenant_id uuid, job_group text, name text, next_fire_at timestamptz, paused_until timestamptz, created_at timestamptz, updated_at timestamptz, revision int4, fires int8, state int2, priority int2, after_completion int2, queue text, handler text, tzdata text, schedule text, target text, payload bytea, options text, state_reason text, created_by text
+SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, updated_at, revision, fires, state, priority,
+       after_completion, queue, handler, tzdata, schedule::text AS schedule, target::text AS target, payload,
+       options::text AS options, state_reason::text AS state_reason, created_by
+  FROM betimes.jobs
+ WHERE tenant_id = :tenant::uuid AND id < :after::uuid
+   AND (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+   AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
+   AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
+   AND (:group::text IS NULL OR job_group = :group::text)
+   AND (:prefix::text IS NULL OR starts_with(name, :prefix::text))
+   AND (:kinds::text[] IS NULL OR schedule ->> 'type' = ANY (:kinds::text[]))
+   AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
+   AND (:fire_after::timestamptz IS NULL OR next_fire_at > :fire_after::timestamptz)
+   AND (:fire_before::timestamptz IS NULL OR next_fire_at < :fire_before::timestamptz)
+ ORDER BY id DESC LIMIT :most::integer;
+
+-- name: list_runs_where :many
+-- Runs of one tenant that fit a filter and are due in a span, latest first, page by page.
+-- Scatter: a tenant's runs lie in every shard
+-- Index: runs_tenant_idx
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text
+SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
+       created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, NULL::bytea AS payload,
+       options::text AS options, NULL::bytea AS result, error::text AS error
+  FROM betimes.runs
+ WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid
+   AND (:job::uuid IS NULL OR job_id = :job::uuid)
+   AND (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+   AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
+   AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
+   AND (:triggers::smallint[] IS NULL OR trigger = ANY (:triggers::smallint[]))
+   AND (:worker::uuid IS NULL OR worker_id = :worker::uuid)
+   AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
+ ORDER BY id DESC LIMIT :most::integer;
+
+-- name: read_holdings :many
+-- The parcels that hold some of these runs, with what the public states depend on.
+-- Scatter: a page of runs lies in many shards
+-- Returns: run_id uuid, parcel_id uuid, worker_id uuid, fence int4, lease_until timestamptz, visible_at timestamptz
+SELECT held.run_id, parcels.id AS parcel_id, parcels.worker_id, parcels.fence, parcels.lease_until, parcels.visible_at
+  FROM betimes.parcels CROSS JOIN LATERAL unnest(parcels.run_ids) AS held (run_id)
+ WHERE parcels.tenant_id = :tenant::uuid AND parcels.shard = ANY (:shards::smallint[]) AND parcels.run_ids && :runs::uuid[]
+   AND held.run_id = ANY (:runs::uuid[]);
+
+-- name: count_jobs :one
+-- How many jobs a tenant has, counted no further than a bound.
+-- Scatter: a tenant's jobs lie in every shard
+-- Index: jobs_tenant_idx
+-- Returns: jobs int8
+SELECT count(*) AS jobs FROM (SELECT FROM betimes.jobs WHERE tenant_id = :tenant::uuid LIMIT :most::bigint) AS few;
+
+-- name: count_active_runs :one
+-- How many runs of a tenant wait or are under way.
+-- Scatter: a tenant's parcels lie in every shard
+-- Returns: runs int8
+SELECT coalesce(sum(cardinality(run_ids)), 0)::bigint AS runs FROM betimes.parcels WHERE tenant_id = :tenant::uuid;

@@ -1,0 +1,118 @@
+-- Workers that speak HTTP: who they are, what waits for them, what they hold.
+
+-- name: insert_worker :maybe
+-- Register a worker; a repeated request changes nothing.
+-- Guard: the primary key
+-- Returns: id uuid
+INSERT INTO betimes.workers (id, tenant_id, name, version, queues, handlers, slots, started_at, heartbeat_at, labels, details)
+VALUES (:id::uuid, :tenant::uuid, :name::text, :version::text, :queues::text[], :handlers::text[], :slots::integer,
+        :now::timestamptz, :now::timestamptz, :labels::text::jsonb, :facts::text::jsonb)
+ON CONFLICT DO NOTHING
+RETURNING id;
+
+-- name: read_worker :maybe
+-- One worker of a tenant.
+-- Returns: id uuid, tenant_id uuid, name text, version text, queues _text, handlers _text, slots int4, busy int4, started_at timestamptz, heartbeat_at timestamptz, draining bool, labels text, details text
+SELECT id, tenant_id, name, version, queues, handlers, slots, busy, started_at, heartbeat_at, draining, labels::text AS labels,
+       details::text AS details
+  FROM betimes.workers WHERE id = :id::uuid AND tenant_id = :tenant::uuid;
+
+-- name: list_workers :many
+-- Workers of a tenant in the order of their registration, page by page.
+-- Returns: id uuid, tenant_id uuid, name text, version text, queues _text, handlers _text, slots int4, busy int4, started_at timestamptz, heartbeat_at timestamptz, draining bool, labels text, details text
+SELECT id, tenant_id, name, version, queues, handlers, slots, busy, started_at, heartbeat_at, draining, labels::text AS labels,
+       details::text AS details
+  FROM betimes.workers WHERE tenant_id = :tenant::uuid AND id > :after::uuid ORDER BY id LIMIT :most::integer;
+
+-- name: beat_worker :maybe
+-- Say that a worker is alive; once told to drain it stays so.
+-- Returns: draining bool
+UPDATE betimes.workers
+   SET heartbeat_at = :now::timestamptz, busy = :busy::integer, draining = draining OR :draining::boolean
+ WHERE id = :id::uuid AND tenant_id = :tenant::uuid
+RETURNING draining;
+
+-- name: delete_worker :maybe
+-- Forget a worker.
+-- Returns: id uuid
+DELETE FROM betimes.workers WHERE id = :id::uuid AND tenant_id = :tenant::uuid RETURNING id;
+
+-- name: find_ready :many
+-- Where something visible waits for one tenant in some queues that are not paused, best rank first.
+-- Scatter: one probe of an index per shard and queue
+-- Index: parcels_ready_idx
+-- Returns: shard int2, queue text
+SELECT shards.shard, wanted.queue
+  FROM betimes.shards CROSS JOIN unnest(:queues::text[]) AS wanted (queue) CROSS JOIN LATERAL (
+    SELECT rank FROM betimes.parcels
+     WHERE parcels.shard = shards.shard AND parcels.queue = wanted.queue AND parcels.tenant_id = :tenant::uuid
+       AND worker_id IS NULL AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
+       AND (deliveries >= :suspect_after::integer) = :suspects::boolean
+     ORDER BY rank LIMIT 1) AS best
+ WHERE NOT EXISTS (
+    SELECT FROM betimes.queues
+     WHERE queues.tenant_id = :tenant::uuid AND queues.name = wanted.queue AND queues.paused_at IS NOT NULL
+       AND (queues.paused_until IS NULL OR queues.paused_until > coalesce(:now::timestamptz, statement_timestamp())))
+ ORDER BY best.rank LIMIT :most::integer;
+
+-- name: renew_held :many
+-- Prolong the leases a remote worker still names; others run out.
+-- Scatter: a worker holds parcels of many shards
+-- Guard: worker and fence
+-- Returns: id uuid, fence int4, lease_until timestamptz
+UPDATE betimes.parcels
+   SET lease_until = coalesce(:now::timestamptz, statement_timestamp()) + :ttl::interval
+  FROM unnest(:shards::smallint[], :ids::uuid[], :fences::integer[]) AS held (shard, id, fence)
+ WHERE parcels.shard = held.shard AND parcels.id = held.id AND parcels.fence = held.fence AND parcels.worker_id = :worker::uuid
+RETURNING parcels.id, parcels.fence, parcels.lease_until;
+
+-- name: holds :maybe
+-- Whether a worker still holds a run under a fence.
+-- Index: parcels_pkey
+-- Returns: id uuid
+SELECT id FROM betimes.parcels
+ WHERE shard = :shard::smallint AND id = :parcel::uuid AND fence = :fence::integer AND worker_id = :worker::uuid
+   AND :run::uuid = ANY (run_ids);
+
+-- name: note_run :exec
+-- Keep what a worker says about a run it holds; what is not said stays.
+-- Guard: an older fence writes nothing
+INSERT INTO betimes.run_notes AS notes (shard, run_id, tenant_id, fence, percent, message, checkpoint, updated_at)
+VALUES (:shard::smallint, :run::uuid, :tenant::uuid, :fence::integer, :percent::real, :message::text, :checkpoint::bytea,
+        :now::timestamptz)
+ON CONFLICT (shard, run_id) DO UPDATE
+   SET fence = excluded.fence, percent = coalesce(excluded.percent, notes.percent),
+       message = coalesce(excluded.message, notes.message), checkpoint = coalesce(excluded.checkpoint, notes.checkpoint),
+       updated_at = excluded.updated_at
+ WHERE notes.fence <= excluded.fence;
+
+-- name: read_notes :many
+-- What workers have said about some runs of one shard.
+-- Returns: run_id uuid, percent float4, message text, checkpoint bytea
+SELECT run_id, percent, message, checkpoint FROM betimes.run_notes
+ WHERE shard = :shard::smallint AND run_id = ANY (:runs::uuid[]);
+
+-- name: append_logs :one
+-- Add lines to the log of a run, numbered on from its last one.
+-- Index: run_logs_pkey
+-- Returns: lines int8
+WITH last AS (
+    SELECT coalesce(max(seq), 0) AS seq FROM betimes.run_logs WHERE shard = :shard::smallint AND run_id = :run::uuid
+), added AS (
+    INSERT INTO betimes.run_logs (shard, run_id, seq, tenant_id, attempt, at, level, message, fields)
+    SELECT :shard::smallint, :run::uuid, last.seq + line.number, :tenant::uuid, :attempt::smallint, line.at, line.level,
+           line.message, line.fields::jsonb
+      FROM last CROSS JOIN unnest(:times::timestamptz[], :levels::text[], :messages::text[], :fields::text[])
+           WITH ORDINALITY AS line (at, level, message, fields, number)
+    RETURNING 1
+)
+SELECT count(*) AS lines FROM added;
+
+-- name: read_logs :many
+-- Lines of the log of a run, in order, page by page.
+-- Index: run_logs_pkey
+-- Returns: seq int4, attempt int2, at timestamptz, level text, message text, fields text
+SELECT seq, attempt, at, level, message, fields::text AS fields FROM betimes.run_logs
+ WHERE shard = :shard::smallint AND run_id = :run::uuid AND seq > :after::integer
+   AND (:attempt::smallint IS NULL OR attempt = :attempt::smallint)
+ ORDER BY seq LIMIT :most::integer;

@@ -1,0 +1,16 @@
+-- Workers, and when they were last seen.
+
+-- name: report_worker :exec
+-- Say that a worker is alive, what it serves and how busy it is.
+-- Index: workers_pkey
+INSERT INTO betimes.workers (id, node_id, name, version, queues, handlers, slots, busy, started_at, heartbeat_at, skew_ms, draining)
+VALUES (:id::uuid, :node::uuid, :name::text, :version::text, :queues::text[], :handlers::text[], :slots::integer,
+        :busy::integer, coalesce(:now::timestamptz, statement_timestamp()),
+        coalesce(:now::timestamptz, statement_timestamp()), :skew_ms::double precision, :draining::boolean)
+ON CONFLICT (id) DO UPDATE
+   SET heartbeat_at = excluded.heartbeat_at, busy = excluded.busy, slots = excluded.slots,
+       skew_ms = excluded.skew_ms, draining = excluded.draining;
+
+-- name: leave_worker :exec
+-- Forget a worker that says goodbye.
+DELETE FROM betimes.workers WHERE id = :id::uuid;

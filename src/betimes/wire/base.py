@@ -1,0 +1,67 @@
+"""What all shapes have in common: how they are read, and how times and durations look."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Generic, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+Instant = Annotated[
+    str,
+    msgspec.Meta(
+        description="RFC 3339 with an offset; answered in UTC with microseconds.",
+        extra_json_schema={"format": "date-time"},
+    ),
+]
+DurationText = Annotated[
+    str, msgspec.Meta(description="ISO 8601 duration such as PT15M.", max_length=64)
+]
+Duration = Annotated[
+    str | int | float,
+    msgspec.Meta(description="PT15M, 15m, or seconds as a number."),
+]
+Text = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+Json = Any
+"""Any JSON value."""
+
+Members = dict[str, Any]
+
+
+class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=False):
+    """A body or a query as it is read: what is not known is refused."""
+
+
+class Shown(msgspec.Struct, kw_only=True):
+    """Something that is answered; clients tolerate members they do not know."""
+
+
+class Page(Shown, Generic[T]):
+    """A page of a list. A null `next_cursor` is the only mark of the end."""
+
+    items: list[T]
+    next_cursor: str | None = None
+    prev_cursor: str | None = None
+
+
+def shown_instant(instant: datetime) -> str:
+    """UTC with Z and microseconds, always."""
+    return f"{instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+
+
+def shown_maybe(instant: datetime | None) -> str | None:
+    """The same for what may not have happened."""
+    return None if instant is None else shown_instant(instant)
+
+
+def shown_duration(duration: timedelta) -> str:
+    """ISO 8601 with hours, minutes and seconds."""
+    total = duration.total_seconds()
+    sign, total = ("-", -total) if total < 0 else ("", total)
+    hours, rest = divmod(total, 3600)
+    minutes, seconds = divmod(rest, 60)
+    parts = [(int(hours), "H"), (int(minutes), "M")]
+    text = "".join(f"{value}{unit}" for value, unit in parts if value)
+    if seconds or not text:
+        text += f"{seconds:.6f}".rstrip("0").rstrip(".") + "S"
+    return f"{sign}PT{text}"

@@ -1,0 +1,252 @@
+"""Jobs as they are asked for and shown."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from betimes.wire.base import Asked, Duration, DurationText, Instant, Json, Members, Shown
+
+Name = Annotated[
+    str,
+    msgspec.Meta(min_length=1, max_length=200, description="Unique per tenant and group."),
+]
+Handler = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+Queue = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern="^[^:]+$")]
+Priority = Annotated[int, msgspec.Meta(ge=0, le=9, description="9 is the most urgent.")]
+Attempts = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+Reason = Annotated[str, msgspec.Meta(max_length=1000)]
+Tags = Annotated[dict[str, str], msgspec.Meta(max_length=32)]
+Reference = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
+AfterCompletion = Literal["keep", "delete"]
+Schedule = Annotated[
+    str | dict[str, Any],
+    msgspec.Meta(
+        description="An object with a `type`, or a line such as `every 10m` or `0 9 * * mon-fri`.",
+        examples=["every 10m", "0 9 * * mon-fri"],
+    ),
+]
+
+
+class Retry(Asked):
+    """When to try again and when to stop."""
+
+    max_attempts: Attempts = 5
+    backoff: Literal["exponential", "linear", "fixed", "list"] = "exponential"
+    initial: Duration = "PT5S"
+    factor: Annotated[float, msgspec.Meta(ge=1, le=100)] = 2.0
+    max: Duration = "PT1H"
+    delays: Annotated[list[Duration], msgspec.Meta(max_length=100)] = []
+    jitter: Literal["full", "equal", "none"] = "full"
+    max_elapsed: Duration | None = None
+    retry_on: Annotated[list[str], msgspec.Meta(max_length=100)] = []
+    give_up_on: Annotated[list[str], msgspec.Meta(max_length=100)] = []
+
+
+class TaskTarget(Asked, tag="task", tag_field="type"):
+    """A handler of a worker."""
+
+    handler: Handler
+
+
+class NewJob(Asked):
+    """A job as a caller asks for it."""
+
+    schedule: Schedule | None = None
+    name: Name | None = None
+    group: Name = "default"
+    description: Annotated[str, msgspec.Meta(max_length=2000)] = ""
+    target: TaskTarget | None = None
+    handler: Handler | None = None
+    payload: Json = None
+    payload_ref: Reference | None = None
+    queue: Queue = "default"
+    priority: Priority = 5
+    retry: Retry | None = None
+    timeout: Duration | None = None
+    start_deadline: Duration | None = None
+    tags: Tags = {}
+    metadata: Members = {}
+    action_after_completion: AfterCompletion = "keep"
+    run_at: Instant | None = msgspec.field(default=None, name="runAt")
+    cron: str | None = None
+    payload_reference: Reference | None = msgspec.field(default=None, name="payloadRef")
+    idempotency_key: Annotated[str, msgspec.Meta(min_length=1, max_length=255)] | None = (
+        msgspec.field(default=None, name="idempotencyKey")
+    )
+
+
+class Pause(Shown):
+    """Why a job does not fire."""
+
+    reason: str | None = None
+    by: str | None = None
+    until: Instant | None = None
+
+
+class JobStatus(Shown):
+    """What changes by itself; nothing here moves the revision."""
+
+    state: str
+    next_fire_at: Instant | None = None
+    fires: str = "0"
+    code: str | None = None
+    pause: Pause | None = None
+
+
+class Job(Shown, omit_defaults=True):
+    """A job."""
+
+    id: str
+    tenant_id: str
+    group: str
+    schedule: Members
+    schedule_text: str
+    queue: str
+    priority: int
+    revision: int
+    etag: str
+    created_at: Instant
+    updated_at: Instant
+    status: JobStatus
+    name: str | None = None
+    description: str | None = None
+    handler: str | None = None
+    target: Members | None = None
+    payload: Json = msgspec.UNSET
+    payload_ref: str | None = None
+    retry: Members | None = None
+    timeout: DurationText | None = None
+    start_deadline: DurationText | None = None
+    tags: dict[str, str] = {}
+    metadata: Members = {}
+    action_after_completion: str = "keep"
+    created_by: str | None = None
+    next_fires: list[Instant] | None = None
+    will_fire: list[Instant] | None = None
+    validated: bool = False
+    job_id: str | None = msgspec.field(default=None, name="jobId")
+
+
+class JobView(Asked):
+    """How much of a job is shown."""
+
+    view: Literal["definition", "basic", "full"] = "basic"
+    fields: list[str] = []
+
+
+class CreateOptions(Asked):
+    """How a creation is meant."""
+
+    validate_only: bool = False
+
+
+class ReplaceOptions(Asked):
+    """How a replacement is meant."""
+
+    validate_only: bool = False
+    force: bool = False
+
+
+class DeleteOptions(Asked):
+    """What becomes of the runs."""
+
+    runs: Literal["keep", "cancel"] = "keep"
+
+
+class ListJobs(Asked):
+    """Which jobs."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1)] = 50
+    cursor: str | None = None
+    fields: list[str] = []
+    view: Literal["definition", "basic", "full"] = "basic"
+    state: list[Literal["active", "paused", "auto_paused", "completed", "cancelled"]] = []
+    queue: list[str] = []
+    handler: list[str] = []
+    group: str | None = None
+    name_prefix: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | None = None
+    schedule_type: list[str] = []
+    tag: list[str] = []
+    next_fire_after: Instant | None = None
+    next_fire_before: Instant | None = None
+    sort: Literal["created_at", "-created_at"] = "created_at"
+
+
+class PauseJob(Asked):
+    """Why and for how long."""
+
+    reason: Reason = ""
+    until: Instant | None = None
+    running: Literal["leave", "cancel"] = "leave"
+
+
+class ResumeJob(Asked):
+    """What to do with what was missed."""
+
+    missed: Literal["skip", "run_latest", "run_all"] = "skip"
+
+
+class CancelJob(Asked):
+    """Why, and what becomes of attempts under way."""
+
+    reason: Reason = ""
+    running: Literal["leave", "cancel"] = "leave"
+
+
+class RunJob(Asked):
+    """A run beside the schedule."""
+
+    payload_override: Json = msgspec.UNSET
+    priority: Priority | None = None
+    at: Instant | None = None
+    scheduled_for: Instant | None = None
+
+
+class SkipNext(Asked):
+    """How many fires."""
+
+    count: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
+
+
+class Skipped(Shown):
+    """The fires that will not run."""
+
+    skipped: list[Instant]
+
+
+class NewJobs(Asked):
+    """Many jobs."""
+
+    items: Annotated[list[NewJob], msgspec.Meta(min_length=1, max_length=1000)]
+    mode: Literal["atomic", "independent"] = "atomic"
+
+
+class BatchItem(Shown, omit_defaults=True):
+    """What became of one item of a batch."""
+
+    status: int
+    id: str | None = None
+    error: Members | None = None
+
+
+class MadeJobs(Shown, omit_defaults=True):
+    """What became of a batch, in the order given."""
+
+    items: list[BatchItem]
+    validated: bool = False
+
+
+class Revision(Shown):
+    """A definition as it was."""
+
+    revision: int
+    current: bool
+    replaced_at: Instant | None
+    replaced_by: str | None
+    definition: Members
+
+
+class Rollback(Asked):
+    """Which definition to bring back."""
+
+    revision: Annotated[int, msgspec.Meta(ge=1, le=2147483647)]

@@ -1,0 +1,330 @@
+"""Schedules, what is due soon, dead letters, audit, events, the cluster, as asked for and shown."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from betimes.wire.base import Asked, Duration, Instant, Json, Members, Shown
+from betimes.wire.jobs import Handler, Queue, Reason, Schedule
+from betimes.wire.runs import Attempt, Failure
+
+Limit = Annotated[int, msgspec.Meta(ge=1)]
+Line = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+
+
+class PreviewSchedule(Asked):
+    """A schedule to look at before it is used."""
+
+    schedule: Schedule
+    timezone: str | None = None
+    from_: Instant | None = msgspec.field(default=None, name="from")
+    count: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
+    until: Instant | None = None
+
+
+class ParseSchedule(Asked):
+    """Words to be understood."""
+
+    text: Line
+    timezone: str | None = None
+
+
+class Parsed(Shown):
+    """What the words mean."""
+
+    schedule: Members
+    canonical: str
+    description: str
+    next_fires: list[Instant]
+
+
+class NextFires(Asked):
+    """How far to look."""
+
+    count: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
+    from_: Instant | None = msgspec.field(default=None, name="from")
+    to: Instant | None = None
+
+
+class Upcoming(Asked):
+    """What is due soon."""
+
+    within: Duration = "PT5M"
+    queue: str | None = None
+    job: str | None = None
+    limit: Limit = 50
+    cursor: str | None = None
+
+
+class Soon(Shown):
+    """One thing that is due soon."""
+
+    kind: str
+    run_id: str
+    due_at: Instant
+    scheduled_for: Instant | None
+    job_id: str | None
+    queue: str
+    priority: int
+    will_run: bool
+    reason_code: str | None
+
+
+class Backfill(Asked):
+    """A span whose fires are to run after all."""
+
+    from_: Instant = msgspec.field(name="from")
+    to: Instant
+    max_runs: Annotated[int, msgspec.Meta(ge=1, le=10000)] = 1000
+    order: Literal["oldest", "newest"] = "oldest"
+    only_missing: bool = True
+    rate_per_second: Annotated[float, msgspec.Meta(gt=0, le=100000)] = 10.0
+    dry_run: bool = False
+
+
+class Backfilled(Shown):
+    """The fires of the span, and the runs made for them."""
+
+    count: int
+    times: list[Instant]
+    runs: list[str]
+    dry_run: bool
+
+
+class DeadLetter(Shown, omit_defaults=True):
+    """A run that is out of attempts."""
+
+    id: str
+    run_id: str
+    state: str
+    queue: str
+    attempts: int
+    fingerprint: str
+    reason: str
+    dead_at: Instant
+    job_id: str | None = None
+    handler: str | None = None
+    error: Failure | None = None
+    note: str | None = None
+    assignee: str | None = None
+    resolved_at: Instant | None = None
+    history: list[Attempt] | None = None
+
+
+class ListLetters(Asked):
+    """Which dead letters."""
+
+    limit: Limit = 50
+    cursor: str | None = None
+    state: Literal["open", "redriven", "discarded"] = "open"
+    fingerprint: str | None = None
+    queue: str | None = None
+    handler: str | None = None
+    job: str | None = None
+
+
+class LetterGroup(Shown):
+    """Dead letters of one cause."""
+
+    fingerprint: str
+    handler: str | None
+    count: int
+    first_at: Instant
+    last_at: Instant
+    sample: Failure | None
+
+
+class LetterGroups(Shown):
+    """Causes, the most frequent first."""
+
+    items: list[LetterGroup]
+
+
+class AnnotateLetter(Asked):
+    """A note, or whose it is."""
+
+    note: Reason | None = None
+    assignee: Annotated[str, msgspec.Meta(max_length=200)] | None = None
+
+
+class Redrive(Asked):
+    """One more life."""
+
+    payload_override: Json = msgspec.UNSET
+    queue: Queue | None = None
+    reset_attempts: bool = True
+
+
+class Discard(Asked):
+    """Why."""
+
+    reason: Reason | None = None
+
+
+class LetterChoice(Asked):
+    """Which open dead letters a bulk action means."""
+
+    fingerprint: str | None = None
+    queue: Queue | None = None
+    handler: Handler | None = None
+    job: str | None = None
+
+
+class BulkLetters(Asked):
+    """An action over a filter; `confirm_count` must be what it would touch."""
+
+    action: Literal["redrive", "discard"]
+    filter: LetterChoice
+    rate_per_second: Annotated[float, msgspec.Meta(gt=0, le=100000)] | None = None
+    reset_attempts: bool = True
+    reason: Reason | None = None
+    dry_run: bool = False
+    confirm_count: Annotated[int, msgspec.Meta(ge=0, le=1000000)] | None = None
+
+
+class BulkDone(Shown):
+    """How many were, or would be, touched."""
+
+    matched: int
+    done: int
+    dry_run: bool
+
+
+class ListAudit(Asked):
+    """Which acts."""
+
+    limit: Limit = 50
+    cursor: str | None = None
+    action: str | None = None
+    resource: str | None = None
+    actor: str | None = None
+    since: Instant | None = None
+
+
+class AuditEntry(Shown):
+    """What somebody did."""
+
+    id: str
+    at: Instant
+    actor: Members
+    action: str
+    resource: str
+    request_id: str | None
+    before: Members | None
+    after: Members | None
+    digest: str
+
+
+class Chain(Shown):
+    """One chain of acts, checked."""
+
+    shard: int
+    entries: int
+    head: str
+    intact: bool
+    broken_at: int | None
+
+
+class Verified(Shown):
+    """Whether every chain holds."""
+
+    intact: bool
+    chains: list[Chain]
+
+
+class ListEvents(Asked):
+    """Which events."""
+
+    limit: Limit = 50
+    after: str | None = None
+    types: list[str] = []
+
+
+class Event(Shown):
+    """Something that happened."""
+
+    id: str
+    type: str
+    subject: str
+    at: Instant
+    data: Members
+
+
+class EventPage(Shown):
+    """Events in order; go on with `next_after`."""
+
+    items: list[Event]
+    next_after: str | None
+
+
+class StreamEvents(Asked):
+    """Which events."""
+
+    types: list[str] = []
+
+
+class ClusterShown(Shown):
+    """The cell."""
+
+    id: str
+    shards: int
+    created_at: Instant
+    paused_at: Instant | None
+    now: Instant
+    version: str
+
+
+class ShardShown(Shown):
+    """A shard and its owner."""
+
+    shard: int
+    owner: str | None
+    epoch: str
+    lease_until: Instant | None
+    planned_through: Instant | None
+    published_through: Instant | None
+
+
+class ShardList(Shown):
+    """Every shard."""
+
+    items: list[ShardShown]
+
+
+class NodeShown(Shown):
+    """A process of the service."""
+
+    id: str
+    name: str
+    version: str
+    tzdata: str
+    roles: list[str]
+    started_at: Instant
+    heartbeat_at: Instant
+    skew_ms: float | None
+    draining: bool
+
+
+class NodeList(Shown):
+    """Every process."""
+
+    items: list[NodeShown]
+
+
+class Preview(Shown):
+    """What a schedule will do."""
+
+    canonical: str
+    dialect: str | None
+    description: str
+    occurrences: list[Members]
+    warnings: list[Members]
+    per_day: float
+    min_gap: float | None
+    never: bool
+
+
+class RevisionList(Shown):
+    """What a job was and is, newest first."""
+
+    items: list[Any]

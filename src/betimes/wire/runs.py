@@ -1,0 +1,195 @@
+"""Runs as they are asked for and shown."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from betimes.wire.base import Asked, Duration, Instant, Json, Members, Shown
+from betimes.wire.jobs import Handler, Priority, Queue, Reason, Reference, Retry, Tags, TaskTarget
+
+State = Literal[
+    "scheduled",
+    "queued",
+    "running",
+    "retry_wait",
+    "succeeded",
+    "dead",
+    "cancelled",
+    "skipped",
+    "expired",
+    "missed",
+]
+TriggerName = Literal[
+    "schedule", "manual", "api", "backfill", "retry", "redrive", "workflow", "compat"
+]
+
+
+class RunMade(Shown):
+    """A run that was made."""
+
+    id: str
+    job_id: str | None = None
+    state: str = "queued"
+    deduplicated: bool = False
+
+
+class NewRun(Asked):
+    """Work without a job."""
+
+    handler: Handler | None = None
+    target: TaskTarget | None = None
+    payload: Json = None
+    payload_ref: Reference | None = None
+    queue: Queue = "default"
+    priority: Priority = 5
+    delay: Duration | None = None
+    at: Instant | None = None
+    retry: Retry | None = None
+    timeout: Duration | None = None
+    start_deadline: Duration | None = None
+    tags: Tags = {}
+
+
+class NewRuns(Asked):
+    """Much work at once."""
+
+    items: Annotated[list[NewRun], msgspec.Meta(min_length=1, max_length=1000)]
+    mode: Literal["atomic", "independent"] = "atomic"
+
+
+class RunsMade(Shown):
+    """The runs that were made, in the order given."""
+
+    items: list[RunMade]
+
+
+class Lease(Shown):
+    """Who holds a run."""
+
+    worker_id: str
+    fence: int
+    expires_at: Instant | None
+
+
+class Failure(Shown, omit_defaults=True):
+    """What went wrong."""
+
+    type: str | None = None
+    message: str | None = None
+    stack: str | None = None
+
+
+class StateReason(Shown):
+    """Why a run is what it is."""
+
+    code: str
+
+
+class Run(Shown, omit_defaults=True):
+    """A run."""
+
+    id: str
+    state: str
+    trigger: str
+    queue: str
+    priority: int
+    attempt: int
+    due_at: Instant
+    job_id: str | None = None
+    revision: int | None = None
+    handler: str | None = None
+    scheduled_for: Instant | None = None
+    created_at: Instant | None = None
+    started_at: Instant | None = None
+    finished_at: Instant | None = None
+    cancel_requested_at: Instant | None = None
+    state_reason: StateReason | None = None
+    lease: Lease | None = None
+    worker_id: str | None = None
+    error: Failure | None = None
+    lag_ms: float | None = None
+    run_ms: float | None = None
+    tags: dict[str, str] = {}
+    payload: Json = msgspec.UNSET
+    payload_ref: str | None = None
+    result: Json = msgspec.UNSET
+    progress: Members | None = None
+    attempts: list["Attempt"] | None = None
+
+
+class Attempt(Shown):
+    """One try of a run."""
+
+    number: int
+    outcome: str
+    fence: int
+    worker_id: str | None
+    started_at: Instant | None
+    finished_at: Instant | None
+    next_retry_at: Instant | None
+    error: Failure | None
+
+
+class RunView(Asked):
+    """How much of a run is shown."""
+
+    view: Literal["basic", "full"] = "basic"
+    fields: list[str] = []
+    include: list[Literal["attempts"]] = []
+
+
+class WaitRun(Asked):
+    """How long to wait for its end."""
+
+    timeout: Annotated[float, msgspec.Meta(ge=0, le=30)] = 20.0
+
+
+class ListRuns(Asked):
+    """Which runs; the last seven days unless times are given."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1)] = 50
+    cursor: str | None = None
+    fields: list[str] = []
+    job: str | None = None
+    state: list[State] = []
+    queue: list[str] = []
+    handler: list[str] = []
+    trigger: list[TriggerName] = []
+    worker: str | None = None
+    tag: list[str] = []
+    due_after: Instant | None = None
+    due_before: Instant | None = None
+
+
+class CancelRun(Asked):
+    """Why."""
+
+    reason: Reason = ""
+
+
+class RetryRun(Asked):
+    """Whether to begin counting anew."""
+
+    reset_attempts: bool = False
+
+
+class ReplayRun(Asked):
+    """With what."""
+
+    payload_override: Json = msgspec.UNSET
+
+
+class TimelineEntry(Shown):
+    """Something that happened to a run."""
+
+    at: Instant
+    state: str
+    detail: str | None
+    worker_id: str | None
+    attempt: int | None
+
+
+class Timeline(Shown):
+    """What happened to a run, in order."""
+
+    items: list[TimelineEntry]

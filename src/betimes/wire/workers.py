@@ -1,0 +1,289 @@
+"""The worker protocol: what workers say and hear."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from betimes.wire.base import Asked, Duration, Instant, Json, Members, Shown, Text
+from betimes.wire.jobs import Handler, Queue, Reason
+
+LeaseId = Annotated[str, msgspec.Meta(min_length=5, max_length=300)]
+Queues = Annotated[list[Queue], msgspec.Meta(min_length=1, max_length=100)]
+
+
+class DeclaredHandler(Asked):
+    """A handler that a worker has."""
+
+    name: Handler
+
+
+class NewWorker(Asked):
+    """A worker that registers itself."""
+
+    name: Text
+    queues: Queues = msgspec.field(default_factory=lambda: ["default"])
+    handlers: Annotated[list[DeclaredHandler | Handler], msgspec.Meta(max_length=1000)] = []
+    slots: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 1
+    version: Annotated[str, msgspec.Meta(max_length=100)] = ""
+    host: Annotated[str, msgspec.Meta(max_length=255)] = ""
+    pid: Annotated[int, msgspec.Meta(ge=0, le=4_294_967_295)] | None = None
+    sdk: Members = {}
+    labels: Annotated[dict[str, str], msgspec.Meta(max_length=32)] = {}
+
+
+class Registered(Shown):
+    """What a worker must know to begin."""
+
+    worker_id: str
+    heartbeat_interval: str
+    lease_duration: str
+    server_time: Instant
+
+
+class Worker(Shown):
+    """A worker."""
+
+    id: str
+    name: str
+    version: str
+    state: str
+    queues: list[str]
+    handlers: list[str]
+    slots: int
+    busy: int
+    started_at: Instant
+    heartbeat_at: Instant
+    labels: dict[str, Any]
+    details: Members
+
+
+class ListWorkers(Asked):
+    """Where a page begins."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1)] = 50
+    cursor: str | None = None
+
+
+class Progress(Asked):
+    """How far a run has come."""
+
+    percent: Annotated[float, msgspec.Meta(ge=0, le=100)] | None = None
+    message: Annotated[str, msgspec.Meta(max_length=1000)] | None = None
+
+
+class RunningLease(Asked):
+    """A lease the worker still works on."""
+
+    lease_id: LeaseId
+
+
+class Heartbeat(Asked):
+    """A sign of life that renews every lease it names."""
+
+    running: Annotated[list[RunningLease], msgspec.Meta(max_length=1000)] = []
+    free_slots: Annotated[int, msgspec.Meta(ge=0, le=100_000)] | None = None
+    state: Literal["ok", "draining"] = "ok"
+
+
+class Extended(Shown):
+    """A lease that goes on."""
+
+    lease_id: str
+    expires_at: Instant
+
+
+class Command(Shown, omit_defaults=True):
+    """Something a worker is to do: `cancel` a lease, or `drain`."""
+
+    type: str
+    lease_id: str | None = None
+
+
+class HeartbeatAnswer(Shown):
+    """What a worker hears."""
+
+    commands: list[Command]
+    extended: list[Extended]
+    lost: list[str]
+
+
+class LeaseRuns(Asked):
+    """How much work a worker wants, and how long it waits for it."""
+
+    max: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
+    wait: Annotated[float, msgspec.Meta(ge=0, le=30)] = 20.0
+    queues: Queues | None = None
+
+
+class LeasedRun(Shown, omit_defaults=True):
+    """A run that the worker holds now."""
+
+    run_id: str
+    lease_id: str
+    fence: int
+    lease_expires_at: Instant
+    attempt: int
+    max_attempts: int
+    due_at: Instant
+    queue: str
+    priority: int
+    idempotency_key: str
+    handler: str | None = None
+    job_id: str | None = None
+    scheduled_for: Instant | None = None
+    payload: Json = None
+    payload_ref: str | None = None
+    timeout: str | None = None
+    checkpoint: Json = None
+    tags: dict[str, str] = {}
+
+
+class LeasedRuns(Shown):
+    """What the worker got; an empty list means that nothing came."""
+
+    runs: list[LeasedRun]
+
+
+class Complete(Asked):
+    """The run ended well."""
+
+    result: Json = None
+
+
+class ErrorTold(Asked):
+    """What went wrong."""
+
+    type: Annotated[str, msgspec.Meta(max_length=200)] = "Error"
+    message: Annotated[str, msgspec.Meta(max_length=20_000)] = ""
+    stack: Annotated[str, msgspec.Meta(max_length=100_000)] = ""
+
+
+class RetryAfter(Asked):
+    """A wish for the pause."""
+
+    after: Duration
+
+
+class Fail(Asked):
+    """The attempt failed."""
+
+    error: ErrorTold = msgspec.field(default_factory=ErrorTold)
+    retry: Literal["auto", "never"] | RetryAfter = "auto"
+
+
+class Release(Asked):
+    """Given back unfinished; no attempt is counted."""
+
+    reason: Reason = ""
+
+
+class Snooze(Asked):
+    """Called again later; no attempt is counted."""
+
+    until: Instant | None = None
+    for_: Duration | None = msgspec.field(default=None, name="for")
+
+
+class Extend(Asked):
+    """For how long."""
+
+    by: Duration = "PT30S"
+
+
+class ExtendedTo(Shown):
+    """Until when a lease is good."""
+
+    expires_at: Instant
+
+
+class Checkpoint(Asked):
+    """Something for the next attempt to begin from, at most 64 KiB."""
+
+    data: Json
+
+
+class LogLine(Asked):
+    """One line."""
+
+    message: Annotated[str, msgspec.Meta(max_length=10_000)]
+    at: Instant | None = None
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    fields: Members = {}
+
+
+class LogLines(Asked):
+    """Lines for the log of a run."""
+
+    lines: Annotated[list[LogLine], msgspec.Meta(min_length=1, max_length=1000)]
+
+
+class Accepted(Shown):
+    """Noted."""
+
+    accepted: int = 1
+
+
+class Settled(Shown, omit_defaults=True):
+    """What became of the run."""
+
+    run_id: str
+    next_state: str
+    next_retry_at: Instant | None = None
+
+
+class ReportOne(Asked):
+    """One of many reports."""
+
+    lease_id: LeaseId
+    action: Literal["complete", "fail", "release"]
+    result: Json = None
+    error: ErrorTold | None = None
+    retry: Literal["auto", "never"] = "auto"
+
+
+class Reports(Asked):
+    """Many reports at once."""
+
+    items: Annotated[list[ReportOne], msgspec.Meta(min_length=1, max_length=500)]
+
+
+class Reported(Shown, omit_defaults=True):
+    """What became of one report."""
+
+    status: int
+    lease_id: str
+    next_state: str | None = None
+    next_retry_at: Instant | None = None
+    code: str | None = None
+
+
+class ReportsDone(Shown):
+    """What became of many reports, in the order given."""
+
+    items: list[Reported]
+
+
+class ReadLog(Asked):
+    """Which lines."""
+
+    after: Annotated[int, msgspec.Meta(ge=0, le=2_147_483_647)] = 0
+    attempt: Annotated[int, msgspec.Meta(ge=1, le=32_767)] | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1)] = 200
+
+
+class LogShown(Shown):
+    """A line of a log."""
+
+    seq: int
+    attempt: int
+    at: Instant
+    level: str
+    message: str
+    fields: Members
+
+
+class Log(Shown):
+    """Lines in order; go on with `next_after`."""
+
+    items: list[LogShown]
+    next_after: int

@@ -1,0 +1,192 @@
+"""What tests of the API share: a served application on a real socket, and a plain client."""
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+from betimes.api.application import Application
+from betimes.api.cursor import Cursors
+from betimes.api.limits import Admission
+from betimes.api.routes import ROUTES
+from betimes.api.server import Server
+from betimes.api.service import Service
+from betimes.api.waiters import Waiters
+from betimes.config.settings import ApiSettings, DatabaseSettings
+from betimes.domain.clock import Clock
+from betimes.domain.ids import TenantId
+from betimes.ops.credentials import Credentials
+from betimes.ops.desk import Desk
+from betimes.ops.keys import KeyMaker, NewKey
+from betimes.ops.making import make_jobs, make_runs
+from betimes.ops.tenants import create_tenant, new_tenant
+from betimes.ops.together import Together
+from betimes.store.database import Database
+from betimes.store.hints import NoHints
+from betimes.telemetry import Recorder, Telemetry
+from betimes.testing.postgres import SHARDS
+from betimes.testing.real_clock import RealClock
+
+DEFAULT = TenantId(UUID("00000000-0000-8000-8000-000000000001"))
+PEPPER = bytes(range(32))
+TOKENS = count(1)
+
+
+def half() -> float:
+    return 0.5
+
+
+@dataclass(slots=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        return str(self.json["code"])
+
+
+@dataclass(slots=True)
+class Client:
+    """Speaks HTTP/1.1, one connection per request."""
+
+    port: int
+    key: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+    async def __call__(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        raw: bytes | None = None,
+        headers: dict[str, str] | None = None,
+        idem: str | None = "",
+    ) -> Answer:
+        """One request; `idem` is its idempotency key, a fresh one for every POST unless None."""
+        content = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
+        sent = {"host": "test", "connection": "close", "content-length": str(len(content))}
+        if body is not None:
+            sent["content-type"] = "application/json"
+        if self.key is not None:
+            sent["authorization"] = f"Bearer {self.key}"
+        if method == "POST" and idem is not None:
+            sent["idempotency-key"] = idem or f"test-{next(TOKENS)}"
+        sent |= self.headers | (headers or {})
+        head = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{n}: {v}\r\n" for n, v in sent.items())
+        return await self.send(f"{head}\r\n".encode() + content)
+
+    async def send(self, data: bytes) -> Answer:
+        """Bytes as they are; the whole answer."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            writer.write(data)
+            await writer.drain()
+            return read_answer(await asyncio.wait_for(reader.read(-1), 30))
+        finally:
+            writer.close()
+            await writer.wait_closed()
+
+
+def read_answer(data: bytes) -> Answer:
+    head, _, body = data.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {n.lower(): v.strip() for n, _, v in (line.partition(":") for line in lines)}
+    return Answer(int(first.split()[1]), headers, body)
+
+
+@dataclass(slots=True)
+class Served:
+    """A running API with its keys."""
+
+    service: Service
+    port: int
+    recorder: Recorder
+    desk: Desk
+
+    def client(self, key: str | None) -> Client:
+        return Client(self.port, key)
+
+    async def key(self, tenant: TenantId = DEFAULT, kind: str = "ak", **more: Any) -> str:
+        new = NewKey(name="test", kind=kind, **more)
+        return (await self.service.keys.create(self.desk, tenant, new, by=None)).text
+
+    async def tenant(self, slug: str) -> TenantId:
+        fresh = new_tenant(
+            self.desk,
+            slug=slug,
+            name=slug,
+            timezone="UTC",
+            plan="standard",
+            weight=1.0,
+            quotas={},
+            settings={},
+        )
+        return (await create_tenant(self.desk, fresh)).id
+
+    async def admin(self) -> Client:
+        return self.client(await self.key())
+
+
+def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes: Any) -> Service:
+    settings = ApiSettings(**{"port": 0, **wishes})
+    desk = Desk(
+        database=database,
+        clock=clock,
+        hints=NoHints(),
+        entropy=os.urandom,
+        shards=SHARDS,
+        tzdata="2026a",
+    )
+    return Service(
+        desk=desk,
+        jobs=Together(desk=desk, make=make_jobs),
+        runs=Together(desk=desk, make=make_runs),
+        clock=clock,
+        telemetry=Telemetry(clock=clock, handlers=[recorder]),
+        settings=settings,
+        credentials=Credentials(database=database, clock=clock, pepper=PEPPER),
+        keys=KeyMaker(pepper=PEPPER),
+        cursors=Cursors(secret=PEPPER),
+        admission=Admission(settings=settings, clock=clock),
+        waiters=Waiters(),
+        lease_secret=PEPPER,
+        version="0",
+        routes=ROUTES,
+        roll=half,
+    )
+
+
+@asynccontextmanager
+async def served(dsn: str, **wishes: Any) -> AsyncIterator[Served]:
+    """The real application on a real socket and a real database."""
+    clock, recorder = RealClock(), Recorder()
+    database = await Database.open(DatabaseSettings(), dsn=dsn, clock=clock, roll=half)
+    service = make_service(database, clock, recorder, **wishes)
+    server = Server(Application(service=service, routes=ROUTES))
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(256)
+        listening.setblocking(False)
+        async with asyncio.TaskGroup() as group:
+            grouping = group.create_task(service.run())
+            serving = group.create_task(server.serve(sockets=[listening]))
+            yield Served(service, listening.getsockname()[1], recorder, service.desk)
+            server.should_exit = True
+            await serving
+            grouping.cancel()
+    await database.close()

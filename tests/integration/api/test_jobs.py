@@ -1,0 +1,121 @@
+"""Jobs over HTTP."""
+
+from api_kit import Client, Served
+
+HOURLY = {"schedule": "every 1h", "handler": "noop", "name": "hourly"}
+
+
+async def test_health_needs_no_key_and_everything_else_does(served: Served) -> None:
+    nobody = served.client(None)
+    assert (await nobody("GET", "/healthz")).json == {"status": "ok"}
+    for path in (
+        "/readyz",
+        "/v1/openapi.json",
+        "/v1/reference",
+        "/v1/errors/lease_lost",
+        "/v1/time",
+    ):
+        assert (await nobody("GET", path)).status == 200, path
+    answer = await nobody("GET", "/v1/jobs")
+    assert (answer.status, answer.code) == (401, "missing_credentials")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+async def test_a_job_is_created_read_and_listed(admin: Client) -> None:
+    made = await admin("POST", "/v1/jobs", {**HOURLY, "payload": {"a": 1}, "tags": {"env": "x"}})
+    assert made.status == 201, made.body
+    job = made.json
+    assert made.headers["location"] == f"/v1/jobs/{job['id']}"
+    assert made.headers["etag"] == '"1"'
+    assert len(job["next_fires"]) == 3
+    by_name = await admin("GET", "/v1/jobs/hourly")
+    assert by_name.json["id"] == job["id"]
+    assert "payload" not in by_name.json
+    full = await admin("GET", f"/v1/jobs/{job['id']}?view=full")
+    assert full.json["payload"] == {"a": 1}
+    page = await admin("GET", "/v1/jobs?tag=env:x&state=active,paused")
+    assert [item["id"] for item in page.json["items"]] == [job["id"]]
+    assert page.json["next_cursor"] is None
+    assert (await admin("GET", "/v1/jobs?tag=env:y")).json["items"] == []
+
+
+async def test_the_sketch_of_the_sources_works_as_written(admin: Client) -> None:
+    body = {"cron": "0 9 * * *", "payloadRef": "s3://x/y", "idempotencyKey": "k1"}
+    made = await admin("POST", "/v1/jobs", body, idem=None)
+    assert made.status == 201, made.body
+    job = made.json["jobId"]
+    again = await admin("POST", "/v1/jobs", body, idem=None)
+    assert again.json["jobId"] == job
+    assert again.headers["idempotent-replayed"] == "true"
+    assert again.body == made.body
+    at = await admin("POST", "/v1/jobs", {"runAt": "2199-01-01T00:00:00Z"})
+    assert at.json["schedule"]["type"] == "once"
+    cancelled = await admin("POST", f"/v1/jobs/{job}/cancel")
+    assert cancelled.status == 200
+    assert cancelled.json["status"]["state"] == "cancelled"
+
+
+async def test_pause_resume_run_and_delete(admin: Client) -> None:
+    job = (await admin("POST", "/v1/jobs", HOURLY)).json["id"]
+    paused = await admin("POST", f"/v1/jobs/{job}/pause", {"reason": "release"})
+    assert paused.json["status"]["pause"]["reason"] == "release"
+    assert paused.headers["etag"] == '"1"'
+    assert (await admin("POST", f"/v1/jobs/{job}/resume")).json["status"]["state"] == "active"
+    ran = await admin("POST", f"/v1/jobs/{job}/run", {"payload_override": [1, 2]})
+    assert ran.status == 202, ran.body
+    run = await admin("GET", f"/v1/runs/{ran.json['id']}?view=full")
+    assert run.json["trigger"] == "manual"
+    assert run.json["payload"] == [1, 2]
+    runs = await admin("GET", f"/v1/runs?job={job}")
+    assert ran.json["id"] in [item["id"] for item in runs.json["items"]]
+    assert (await admin("DELETE", f"/v1/jobs/{job}")).status == 204
+    assert (await admin("GET", f"/v1/jobs/{job}")).code == "not_found"
+
+
+async def test_edits_need_the_revision_they_were_made_from(admin: Client) -> None:
+    put = await admin("PUT", "/v1/jobs/hourly", HOURLY)
+    assert (put.status, put.code) == (428, "precondition_required")
+    put = await admin("PUT", "/v1/jobs/hourly", HOURLY, headers={"If-None-Match": "*"})
+    assert put.status == 201
+    again = await admin("PUT", "/v1/jobs/hourly", HOURLY, headers={"If-None-Match": "*"})
+    assert (again.status, again.headers["etag"]) == (412, '"1"')
+    patched = await admin("PATCH", "/v1/jobs/hourly", {"priority": 7, "tags": {"a": "b"}})
+    assert patched.status == 200, patched.body
+    assert patched.headers["etag"] == '"2"'
+    stale = await admin("PATCH", "/v1/jobs/hourly", {"priority": 1}, headers={"If-Match": '"1"'})
+    assert (stale.status, stale.headers["etag"]) == (412, '"2"')
+    fresh = await admin("PATCH", "/v1/jobs/hourly", {"tags": None}, headers={"If-Match": '"2"'})
+    assert "tags" not in fresh.json
+    assert fresh.json["priority"] == 7
+    unknown = await admin("PATCH", "/v1/jobs/hourly", {"status": {"state": "paused"}})
+    assert (unknown.status, unknown.code) == (400, "unknown_field")
+    unchanged = await admin(
+        "GET", "/v1/jobs/hourly?view=definition", headers={"If-None-Match": '"3"'}
+    )
+    assert (unchanged.status, unchanged.body) == (304, b"")
+
+
+async def test_trying_out_writes_nothing(admin: Client) -> None:
+    tried = await admin("POST", "/v1/jobs?validate_only=true", HOURLY)
+    assert (tried.status, tried.json["validated"]) == (201, True)
+    assert (await admin("GET", "/v1/jobs")).json["items"] == []
+    refused = await admin("POST", "/v1/jobs?validate_only=true", {"schedule": "61 * * * *"})
+    assert refused.status == 422
+    assert refused.json["errors"][0]["pointer"].startswith("/schedule")
+
+
+async def test_pages_follow_one_another(admin: Client) -> None:
+    for number in range(5):
+        await admin("POST", "/v1/jobs", {**HOURLY, "name": f"n{number}"})
+    seen, path = [], "/v1/jobs?limit=2"
+    while path:
+        page = (await admin("GET", path)).json
+        seen += [item["name"] for item in page["items"]]
+        path = page["next_cursor"] and f"/v1/jobs?limit=2&cursor={page['next_cursor']}"
+    assert seen == ["n0", "n1", "n2", "n3", "n4"]
+    newest = (await admin("GET", "/v1/jobs?sort=-created_at&fields=name")).json["items"]
+    assert newest[0] == {"name": "n4"}
+    first = (await admin("GET", "/v1/jobs?limit=2")).json["next_cursor"]
+    stolen = await admin("GET", f"/v1/jobs?limit=2&queue=other&cursor={first}")
+    assert (stolen.status, stolen.code) == (400, "cursor_invalid")

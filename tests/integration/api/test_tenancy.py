@@ -1,0 +1,101 @@
+"""Tenants, keys, audit and events over HTTP."""
+
+import asyncio
+import json
+
+from api_kit import Client, Served
+
+HOURLY = {"schedule": "every 1h", "handler": "noop", "name": "hourly"}
+
+
+async def test_a_key_is_made_bound_rotated_and_revoked(served: Served, admin: Client) -> None:
+    made = await admin("POST", "/v1/api-keys", {"name": "ci", "role": "viewer"})
+    assert made.status == 201, made.body
+    reader = served.client(made.json["secret"])
+    assert (await reader("GET", "/v1/whoami")).json["key"]["id"] == made.json["id"]
+    assert (await reader("GET", "/v1/jobs")).status == 200
+    refused = await reader("POST", "/v1/jobs", HOURLY)
+    assert (refused.status, refused.code) == (403, "scope_missing")
+    rotated = await admin("POST", f"/v1/api-keys/{made.json['id']}/rotate", {"overlap": "PT1H"})
+    assert rotated.status == 201, rotated.body
+    both = [reader, served.client(rotated.json["secret"])]
+    assert [(await one("GET", "/v1/whoami")).status for one in both] == [200, 200]
+    assert (await admin("DELETE", f"/v1/api-keys/{made.json['id']}")).status == 204
+    gone = await reader("GET", "/v1/whoami")
+    assert (gone.status, gone.code) == (401, "invalid_credentials")
+    listed = (await admin("GET", "/v1/api-keys")).json["items"]
+    assert "secret" not in listed[0]
+    bound = await admin("POST", "/v1/api-keys", {"name": "far", "ip_allow": ["10.0.0.0/8"]})
+    far = await served.client(bound.json["secret"])("GET", "/v1/whoami")
+    assert (far.status, far.code) == (403, "ip_not_allowed")
+
+
+async def test_wrong_keys_are_refused_alike(served: Served) -> None:
+    text = await served.key()
+    cut = await served.client(text[:-1])("GET", "/v1/whoami")
+    assert (cut.status, cut.code) == (401, "invalid_credentials")
+    expired = await served.key(kind="rk", expires_at=served.service.now())
+    old = await served.client(expired)("GET", "/v1/whoami")
+    assert (old.status, old.code) == (401, "expired_credentials")
+
+
+async def test_an_administrator_acts_for_a_tenant_by_header(served: Served, admin: Client) -> None:
+    made = await admin("POST", "/v1/tenants", {"slug": "acme", "name": "Acme"})
+    assert made.status == 201, made.body
+    twice = await admin("POST", "/v1/tenants", {"slug": "acme", "name": "Acme"})
+    assert (twice.status, twice.code) == (409, "already_exists")
+    there = {"Betimes-Tenant": "acme"}
+    job = await admin("POST", "/v1/jobs", HOURLY, headers=there)
+    assert job.status == 201, job.body
+    assert (await admin("GET", "/v1/jobs/hourly")).status == 404
+    assert (await admin("GET", "/v1/jobs/hourly", headers=there)).status == 200
+    service = served.client(await served.key(kind="sk"))
+    assert (await service("GET", "/v1/jobs", headers=there)).code == "scope_missing"
+    await admin("POST", "/v1/tenants/acme/suspend", {"reason": "unpaid", "mode": "stop_all"})
+    await admin("POST", "/v1/tenants/default/suspend", {"mode": "stop_all"})
+    closed = await service("GET", "/v1/jobs")
+    assert (closed.status, closed.code) == (403, "tenant_suspended")
+    assert (await admin("POST", "/v1/jobs", HOURLY)).code == "tenant_suspended"
+    assert (await admin("POST", "/v1/tenants/default/resume")).status == 200
+    assert (await service("GET", "/v1/jobs")).status == 200
+    tenant = (await admin("GET", "/v1/tenants/acme")).json
+    assert tenant["state"] == "suspended"
+
+
+async def test_every_act_is_in_the_audit_and_its_chain_holds(admin: Client) -> None:
+    job = (await admin("POST", "/v1/jobs", HOURLY)).json["id"]
+    await admin("POST", f"/v1/jobs/{job}/pause")
+    await admin("PATCH", f"/v1/jobs/{job}", {"priority": 1})
+    await admin("DELETE", f"/v1/jobs/{job}")
+    refused = await admin("POST", "/v1/jobs", {**HOURLY, "queue": "a:b"})
+    assert refused.status == 400
+    acts = (await admin("GET", f"/v1/audit?resource={job}")).json["items"]
+    names = [act["action"] for act in reversed(acts)]
+    assert names == ["jobs.create", "jobs.pause", "jobs.update", "jobs.delete"]
+    assert (await admin("GET", f"/v1/audit/{acts[0]['id']}")).json == acts[0]
+    assert (await admin("POST", "/v1/audit/verify")).json["intact"] is True
+
+
+async def test_a_changed_act_breaks_the_chain(admin: Client, dsn: str) -> None:
+    from store_kit import owner  # noqa: PLC0415 -- only here
+
+    for number in range(3):
+        await admin("POST", "/v1/jobs", {**HOURLY, "name": f"n{number}"})
+    async with owner(dsn) as connection:
+        await connection.execute("UPDATE betimes.audit SET action = 'jobs.read' WHERE number = 1")
+    assert (await admin("POST", "/v1/audit/verify")).json["intact"] is False
+
+
+async def test_events_stream_and_resume(served: Served, admin: Client) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    writer.write(
+        f"GET /v1/events/stream HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {admin.key}\r\n\r\n"
+        "".encode()
+    )
+    await reader.readuntil(b"retry: 3000\n\n")
+    job = (await admin("POST", "/v1/jobs", HOURLY)).json["id"]
+    await reader.readuntil(b"event: job.created\n")
+    data = json.loads((await reader.readuntil(b"\n\n")).removeprefix(b"data: "))
+    assert data["subject"] == job
+    writer.close()
+    await writer.wait_closed()

@@ -1,0 +1,124 @@
+"""The worker protocol over HTTP."""
+
+from typing import Any
+
+from api_kit import Client, Served
+
+
+async def worker_of(served: Served, **more: Any) -> tuple[Client, str]:
+    client = served.client(await served.key(kind="wk", **more))
+    made = await client("POST", "/v1/workers", {"name": "w", "handlers": ["noop"], "slots": 10})
+    assert made.status == 201, made.body
+    return client, made.json["worker_id"]
+
+
+async def leased(client: Client, worker: str, count: int = 1) -> list[dict[str, Any]]:
+    got = await client("POST", f"/v1/workers/{worker}/lease", {"max": count, "wait": 0})
+    assert got.status == 200, got.body
+    found: list[dict[str, Any]] = got.json["runs"]
+    return found
+
+
+async def test_a_run_is_leased_and_completed_once(served: Served, admin: Client) -> None:
+    client, worker = await worker_of(served)
+    assert await leased(client, worker) == []
+    run = (await admin("POST", "/v1/runs", {"handler": "noop", "payload": {"n": 1}})).json["id"]
+    (one,) = await leased(client, worker)
+    assert (one["run_id"], one["payload"], one["attempt"]) == (run, {"n": 1}, 1)
+    assert (await admin("GET", f"/v1/runs/{run}")).json["state"] == "running"
+    lease = one["lease_id"]
+    done = await client("POST", f"/v1/leases/{lease}/complete", {"result": [1]})
+    assert (done.status, done.json["next_state"]) == (200, "succeeded")
+    again = await client("POST", f"/v1/leases/{lease}/complete", {"result": [1]})
+    assert again.status == 200
+    shown = (await admin("GET", f"/v1/runs/{run}?view=full&include=attempts")).json
+    assert (shown["state"], shown["result"]) == ("succeeded", [1])
+    result = await admin("GET", f"/v1/runs/{run}/result")
+    assert result.json == [1]
+    assert (await admin("GET", f"/v1/runs/{run}/timeline")).json["items"][-1][
+        "state"
+    ] == "succeeded"
+
+
+async def test_a_failure_is_retried_then_dead_then_redriven(served: Served, admin: Client) -> None:
+    client, worker = await worker_of(served)
+    retry = {"max_attempts": 2, "backoff": "fixed", "initial": 0, "jitter": "none"}
+    run = (await admin("POST", "/v1/runs", {"handler": "noop", "retry": retry})).json["id"]
+    (one,) = await leased(client, worker)
+    error = {"type": "Boom", "message": "no", "stack": ""}
+    failed = await client("POST", f"/v1/leases/{one['lease_id']}/fail", {"error": error})
+    assert failed.json["next_state"] == "retry_wait", failed.body
+    (two,) = await leased(client, worker)
+    assert two["attempt"] == 2
+    assert two["fence"] > one["fence"]
+    dead = await client("POST", f"/v1/leases/{two['lease_id']}/fail", {"error": error})
+    assert dead.json["next_state"] == "dead"
+    stale = await client("POST", f"/v1/leases/{one['lease_id']}/complete")
+    assert (stale.status, stale.code) == (409, "lease_lost")
+    letters = (await admin("GET", "/v1/dead-letters")).json["items"]
+    assert [(letter["id"], letter["error"]["type"]) for letter in letters] == [(run, "Boom")]
+    assert (await admin("GET", "/v1/dead-letters/groups")).json["items"][0]["count"] == 1
+    assert len((await admin("GET", f"/v1/dead-letters/{run}")).json["history"]) == 2
+    wrong = await admin(
+        "POST", "/v1/dead-letters/bulk", {"action": "redrive", "filter": {}, "confirm_count": 7}
+    )
+    assert (wrong.status, wrong.code) == (422, "confirm_count_mismatch")
+    redriven = await admin("POST", f"/v1/dead-letters/{run}/redrive")
+    assert redriven.status == 202, redriven.body
+    (three,) = await leased(client, worker)
+    assert three["run_id"] == run
+
+
+async def test_heartbeats_renew_tell_of_cancels_and_losses(served: Served, admin: Client) -> None:
+    client, worker = await worker_of(served)
+    for _ in range(3):
+        await admin("POST", "/v1/runs", {"handler": "noop"})
+    runs = await leased(client, worker, 3)
+    assert len(runs) == 3
+    cancelled = await admin("POST", f"/v1/runs/{runs[0]['run_id']}/cancel")
+    assert cancelled.status == 202, cancelled.body
+    named = [{"lease_id": run["lease_id"]} for run in runs] + [{"lease_id": "lea_foreign"}]
+    beat = (await client("POST", f"/v1/workers/{worker}/heartbeat", {"running": named})).json
+    assert beat["commands"] == [{"type": "cancel", "lease_id": runs[0]["lease_id"]}]
+    assert len(beat["extended"]) == 3
+    assert beat["lost"] == ["lea_foreign"]
+    lease = runs[1]["lease_id"]
+    assert (await client("POST", f"/v1/leases/{lease}/progress", {"percent": 50})).status == 202
+    saved = await client("POST", f"/v1/leases/{lease}/checkpoint", {"data": {"row": 9}})
+    assert saved.status == 202
+    lines = [{"message": "half"}, {"message": "way", "level": "warning"}]
+    assert (await client("POST", f"/v1/leases/{lease}/logs", {"lines": lines})).status == 202
+    log = (await admin("GET", f"/v1/runs/{runs[1]['run_id']}/logs")).json
+    assert [line["message"] for line in log["items"]] == ["half", "way"]
+    assert (await client("POST", f"/v1/leases/{lease}/release")).status == 200
+    (again,) = await leased(client, worker)
+    assert (again["run_id"], again["checkpoint"]) == (runs[1]["run_id"], {"row": 9})
+    assert again["attempt"] == 1
+    assert (await admin("POST", f"/v1/workers/{worker}/drain")).status == 202
+    refused = await client("POST", f"/v1/workers/{worker}/lease", {"wait": 0})
+    assert (refused.status, refused.code) == (409, "worker_draining")
+
+
+async def test_many_are_leased_and_reported_together(served: Served, admin: Client) -> None:
+    client, worker = await worker_of(served)
+    items = [{"handler": "noop", "payload": n} for n in range(250)]
+    made = await admin("POST", "/v1/runs/batch", {"items": items})
+    assert made.status == 202, made.body
+    assert len(made.json["items"]) == 250
+    seen = 0
+    while runs := await leased(client, worker, 100):
+        reports = [{"lease_id": run["lease_id"], "action": "complete"} for run in runs]
+        done = await client("POST", "/v1/leases/batch", {"items": reports})
+        assert done.status == 207
+        assert {item["status"] for item in done.json["items"]} == {200}
+        seen += len(runs)
+    assert seen == 250
+    page = (await admin("GET", "/v1/runs?state=succeeded&limit=1000")).json
+    assert len(page["items"]) == 250
+
+
+async def test_a_key_bound_to_queues_serves_only_them(served: Served) -> None:
+    client = served.client(await served.key(kind="wk", queues=["mail"]))
+    refused = await client("POST", "/v1/workers", {"name": "w", "queues": ["other"]})
+    assert (refused.status, refused.code) == (403, "scope_missing")
+    assert (await client("POST", "/v1/workers", {"name": "w", "queues": ["mail"]})).status == 201
