@@ -18,14 +18,19 @@ from betimes.coordinator.plan import Pass
 from betimes.coordinator.publisher import Hint
 from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut, Refused
+from betimes.domain.ids import ShardId
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
 from betimes.schedule import ScheduleCache
 from betimes.store.plan import DueJob, Planning, Step
 from betimes.telemetry import Outage, Telemetry
 
-JOBS_PER_PAGE = 500
-RUNS_PER_TRANSACTION = 2_500
-PAGES_PER_SHARD_MAX = 20
+JOBS_PER_PAGE = 250
+SHARDS_AT_ONCE = 2
+RUNS_PER_TRANSACTION = 2_000
+"""Few enough that sending them does not keep the publisher waiting: it shares our event loop."""
+TURN_SECONDS = 0.002
+"""How long computing may keep the event loop."""
+PAGES_PER_SHARD_MAX = 8
 SCHEDULES_MAX = 50_000
 BEGINNING = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 
@@ -54,6 +59,7 @@ class Planner:
         self._tzdata = tzdata
         self._hint = hint
         self._schedules = ScheduleCache(SCHEDULES_MAX)
+        self._turns: dict[ShardId, float] = {}
         self.nudge = asyncio.Event()
         self._missed = telemetry.counter("betimes_fires_missed_total")
         self._lost = telemetry.counter("betimes_lease_lost_total")
@@ -80,13 +86,46 @@ class Planner:
                     [one.claim.shard for one in held], before=before
                 )
             )
-            runs = 0
-            for one in held:
-                if one.claim.shard in due:
-                    runs += await self._plan_shard(one, current, before)
-                one.planned_at = self._clock.monotonic()
+            self._passed(held)
+            wanted = sorted((one for one in held if one.claim.shard in due), key=self._last_turn)
+            runs = await self._plan_shards(wanted, held, current, before)
             span.add(runs=runs)
         return runs
+
+    async def _plan_shards(
+        self, wanted: list[Held], held: list[Held], current: Pass, before: datetime
+    ) -> int:
+        """A few shards at a time: one is computed while another one is written."""
+        turns = iter(wanted)
+        runs = 0
+
+        async def take_turns() -> None:
+            nonlocal runs
+            for one in turns:
+                self._turns[one.claim.shard] = self._clock.monotonic()
+                runs += await self._plan_shard(one, current, before)
+                self._passed(held)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(SHARDS_AT_ONCE, len(wanted))):
+                    group.create_task(take_turns(), name="planner.shard")
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        return runs
+
+    def _last_turn(self, held: Held) -> float:
+        return self._turns.get(held.claim.shard, float("-inf"))
+
+    def _passed(self, held: list[Held]) -> None:
+        """Note for all of them that the planner works, which is what their leases ask.
+
+        Under overload a shard may wait for its turn longer than a lease lasts; to lose it then
+        would help nobody.
+        """
+        now = self._clock.monotonic()
+        for one in held:
+            one.planned_at = now
 
     async def _plan_shard(self, held: Held, current: Pass, before: datetime) -> int:
         """Page through the due jobs; a bound on pages lets the other shards have their turn."""
@@ -111,7 +150,11 @@ class Planner:
         steps: list[Step] = []
         broken: list[tuple[DueJob, str]] = []
         runs = size = 0
+        turn = self._clock.monotonic()
         for job in jobs:
+            if self._clock.monotonic() - turn > TURN_SECONDS:
+                await self._clock.sleep(0)
+                turn = self._clock.monotonic()
             try:
                 step = current.step(job)
             except Refused as error:

@@ -45,6 +45,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _MICROSECOND = timedelta(microseconds=1)
 
+_SAFE_UNKNOWN = SafeUUID.unknown  # looking a member up costs as much as making the object
 _NEW, _SET = object.__new__, object.__setattr__  # a UUID refuses plain assignment
 _TAIL = Struct(">Q")
 
@@ -115,7 +116,7 @@ def _uuid(number: int) -> UUID:
     """What `UUID(int=number)` makes, in a quarter of the time: its checks are known to pass."""
     made = _NEW(UUID)
     _SET(made, "int", number)
-    _SET(made, "is_safe", SafeUUID.unknown)
+    _SET(made, "is_safe", _SAFE_UNKNOWN)
     return made
 
 
