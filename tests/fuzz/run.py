@@ -28,6 +28,7 @@ async def fuzz(dsn: str, arguments: list[str]) -> int:
         creates_per_minute=PLENTY,
         bulk_per_minute=1_000_000,
         leases_per_minute=PLENTY,
+        failures_per_minute=PLENTY,
         long_poll_max=timedelta(milliseconds=10),
     ) as api:
         command = [

@@ -131,7 +131,7 @@ async def append_many(
         actions=[act.action for act in acts],
         resources=[act.resource for act in acts],
         requests=[act.request_id for act in acts],
-        befores=[to_optional_json(act.before or {}) for act in acts],
+        earlier=[to_optional_json(act.before or {}) for act in acts],
         afters=[to_optional_json(act.after or {}) for act in acts],
         digests=digests,
         event_ids=[telling.event_id for telling in tellings],

@@ -8,8 +8,7 @@ import msgspec
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
 from betimes.api.route import Keyed, Load, NoQuery, Route
-from betimes.api.routes.jobs import paged
-from betimes.api.shaping import coerced, maybe_instant, page
+from betimes.api.shaping import coerced, maybe_instant, page, paged
 from betimes.domain.scopes import Scope
 from betimes.ops import queues as ops
 from betimes.ops.acting import Told

@@ -88,7 +88,7 @@ WITH written AS (
     SELECT :shard::smallint, :tenant::uuid, act.number, :now::timestamptz, act.actor::jsonb, act.action, act.resource,
            act.request, act.before::jsonb, act.after::jsonb, act.digest
       FROM unnest(:numbers::bigint[], :actors::text[], :actions::text[], :resources::text[], :requests::text[],
-                  :befores::text[], :afters::text[], :digests::bytea[])
+                  :earlier::text[], :afters::text[], :digests::bytea[])
            AS act (number, actor, action, resource, request, before, after, digest)
 ), told AS (
     INSERT INTO betimes.outbox (shard, id, tenant_id, type, subject, body, created_at)

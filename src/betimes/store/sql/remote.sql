@@ -88,7 +88,6 @@ ON CONFLICT (shard, run_id) DO UPDATE
 
 -- name: read_notes :many
 -- What workers have said about some runs of one shard.
--- Index: run_notes_pkey
 -- Returns: run_id uuid, percent float4, message text, checkpoint bytea
 SELECT run_id, percent, message, checkpoint FROM betimes.run_notes
  WHERE shard = :shard::smallint AND run_id = ANY (:runs::uuid[]);
