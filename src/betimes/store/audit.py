@@ -142,6 +142,14 @@ async def append_many(
     )
 
 
+async def is_noted(
+    connection: Connection, tenant: TenantId, request: str, *, since: datetime
+) -> bool:
+    """Whether an act of a request is in the audit already."""
+    row = await maybe(connection, SQL["find_act"], tenant=tenant, request=request, since=since)
+    return row is not None
+
+
 async def list_acts(
     connection: Connection,
     tenant: TenantId,
