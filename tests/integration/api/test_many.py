@@ -49,6 +49,15 @@ async def test_a_paused_queue_gives_nothing(served: Served, admin: Client) -> No
     assert names == ["mail"]
 
 
+async def test_a_blob_is_kept_for_its_tenant(served: Served, admin: Client) -> None:
+    made = await admin("POST", "/v1/blobs", raw=b"\x00\xff", headers={"content-type": "image/x"})
+    assert (made.status, made.json["size"]) == (201, 2), made.body
+    got = await admin("GET", made.headers["location"])
+    assert (got.body, got.headers["content-type"]) == (b"\x00\xff", "image/x")
+    other = served.client(await served.key(await served.tenant("other")))
+    assert (await other("GET", made.headers["location"])).status == 404
+
+
 async def test_jobs_are_found_exported_and_imported(served: Served, admin: Client) -> None:
     job = (await admin("POST", "/v1/jobs", {**JOB, "name": "report", "payload": [1]})).json["id"]
     assert (await admin("GET", f"/v1/search?q={job}")).json["items"][0]["name"] == "report"

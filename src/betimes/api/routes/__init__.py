@@ -2,9 +2,11 @@
 
 from betimes.api.route import Route
 from betimes.api.routes import (
+    blobs,
     cluster,
     dead_letters,
     documents,
+    explain,
     jobs,
     jobs_control,
     jobs_many,
@@ -33,8 +35,10 @@ ROUTES: tuple[Route, ...] = (
     *runs_control.ROUTES,
     *dead_letters.ROUTES,
     *queues.ROUTES,
+    *blobs.ROUTES,
     *workers.ROUTES,
     *leases.ROUTES,
+    *explain.ROUTES,
     *trail.ROUTES,
     *cluster.ROUTES,
 )
