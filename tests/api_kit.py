@@ -178,7 +178,7 @@ async def served(dsn: str, **wishes: Any) -> AsyncIterator[Served]:
     database = await Database.open(DatabaseSettings(), dsn=dsn, clock=clock, roll=half)
     service = make_service(database, clock, recorder, **wishes)
     server = Server(Application(service=service, routes=ROUTES))
-    with socket.socket() as listening:
+    with socket.socket(proto=socket.IPPROTO_TCP) as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(256)
         listening.setblocking(False)

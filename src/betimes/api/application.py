@@ -127,7 +127,6 @@ class Application:
             raise Trouble(
                 "missing_credentials", "expected Authorization: Bearer <key>", headers=challenge
             )
-        self.service.admission.check_failures(request.address)
         scheme, _, text = said.partition(" ")
         if scheme.lower() != "bearer":
             text = ""

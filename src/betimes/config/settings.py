@@ -190,6 +190,10 @@ class ApiSettings:
     leases_per_minute: Annotated[
         int, Rule("Calls of the worker protocol per tenant and minute.", least=1, most=10**9)
     ] = 600_000
+    failures_per_minute: Annotated[
+        int,
+        Rule("Wrong keys from one address per minute, before even that is refused.", least=1),
+    ] = 20
     streams_max: Annotated[
         int, Rule("Event streams that one key may have open.", least=1, most=10_000)
     ] = 20
