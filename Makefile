@@ -36,8 +36,10 @@ dev: $(VENV)/.server ## Run the whole service here, on an embedded PostgreSQL, w
 test: $(VENV)/.dev ## Run the tests (real PostgreSQL included; starts its own)
 	@$(BIN)/python -m pytest -n 2 -q -m "not chaos and not bench" $(ARGS)
 
-test-pg15: $(VENV)/.dev ## Run the store tests on Debian's PostgreSQL 15 as well
-	@BETIMES_TEST_PG_BIN=/usr/lib/postgresql/15/bin $(BIN)/python -m pytest -n 2 -q -m "db and not chaos and not bench" $(ARGS)
+
+test-pg15: $(VENV)/.dev ## Run the statements and services on Debian's PostgreSQL 15 as well
+	@BETIMES_TEST_PG_BIN=/usr/lib/postgresql/15/bin $(BIN)/python -m pytest -n 2 -q \
+	  -m "db and not chaos and not bench" tests/contract tests/integration $(ARGS)
 
 check: $(VENV)/.dev ## Static checks: format, lint, types, rooms, spelling, lock files
 	@$(BIN)/ruff format --check .

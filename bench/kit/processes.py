@@ -92,7 +92,7 @@ async def running(*command: str) -> AsyncIterator[asyncio.subprocess.Process]:
     try:
         yield process
         if process.returncode is not None:
-            raise RuntimeError(f"{' '.join(command[:4])} ended early: {process.returncode}")
+            raise RuntimeError(f"{' '.join(command[:2])} ended early: {process.returncode}")
     finally:
         await stop(process)
 

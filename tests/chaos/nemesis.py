@@ -40,7 +40,9 @@ class Nemesis:
         self._stage.start(name)
 
     async def freeze(self, name: str, seconds: float = TAKEOVER_SECONDS + 0.5) -> None:
-        """SIGSTOP past the lease, then SIGCONT."""
+        """SIGSTOP past the lease, then SIGCONT; a worker is caught while it holds something."""
+        if self._stage.nodes[name].kind == "worker":
+            await self._stage.until_busy(name)
         node, began_at, more = await self._begin(name)
         node.send(signal.SIGSTOP)
         await asyncio.sleep(seconds)

@@ -157,6 +157,23 @@ class Stage:
             assert time.monotonic() < deadline, f"not all came:\n{self.said()}"
             await asyncio.sleep(0.2)
 
+    async def until_busy(self, name: str, seconds: float = 20.0) -> None:
+        """A worker holds a lease that has most of its time before it."""
+        deadline = time.monotonic() + seconds
+        while True:
+            rows = await self.fetch(
+                "SELECT FROM betimes.parcels JOIN betimes.workers ON workers.id = parcels.worker_id"
+                " JOIN betimes.runs ON runs.shard = parcels.shard AND runs.id = ANY (run_ids)"
+                " JOIN betimes.nodes ON nodes.id = workers.node_id"
+                " WHERE nodes.name = $1 AND runs.payload = '2.5' AND runs.state < 4"
+                " AND runs.due_at > clock_timestamp() - interval '1 s'",
+                name,
+            )
+            if rows:
+                return
+            assert time.monotonic() < deadline, f"{name} never held a slow run:\n{self.said()}"
+            await asyncio.sleep(0.05)
+
     def events(self) -> list[dict[str, Any]]:
         """Every line that every node has logged."""
         return [

@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FEW = ["--quick", "--shards", "4"]
 PARTS = {
+    "api": ["--quick"],
     "burst": FEW,
     "coordinate": [*FEW, "--phases", "10"],
     "create": ["--quick"],

@@ -41,7 +41,7 @@ class Workers:
     ) -> None:
         """Say that a worker is alive. Safe to repeat."""
         await self.database.many(
-            SQL["beat_worker"],
+            SQL["report_worker"],
             lane=Lane.COMPLETE,
             id=card.id,
             node=card.node,

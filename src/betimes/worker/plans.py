@@ -57,22 +57,27 @@ class Plans:
     async def of(self, runs: Sequence[WantedRun]) -> list[Plan]:
         """A plan for each run, in order; reads the definitions that are not known yet."""
         keys = list(_keys(runs))
-        missing = {key for key in keys if key not in self._plans}
+        known = self._plans
+        missing = {key for key in keys if key not in known}
         if missing:
-            await self._learn(missing)
-        plans = self._plans
-        return [plans[key] for key in keys]
+            # Held on to while we wait: another claim may learn so much that these are forgotten.
+            known = {key: known[key] for key in keys if key in known}
+            known |= await self._learn(missing)
+        return [known[key] for key in keys]
 
-    async def _learn(self, keys: set[SpecKey | AdHocKey]) -> None:
+    async def _learn(self, keys: set[SpecKey | AdHocKey]) -> dict[SpecKey | AdHocKey, Plan]:
         jobs = [key for key in keys if isinstance(key, SpecKey)]
         specs = await self._specs.read(jobs) if jobs else {}
-        for key in keys:
-            spec = specs.get(key, GONE) if isinstance(key, SpecKey) else _ad_hoc(key)
-            self._plans[key] = self._plan(spec)
+        learned = {
+            key: self._plan(specs.get(key, GONE) if isinstance(key, SpecKey) else _ad_hoc(key))
+            for key in keys
+        }
+        self._plans |= learned
         # Plans in use stay reachable through the runs that hold them.
-        surplus = max(0, len(self._plans) - PLANS_MAX - len(keys))
+        surplus = max(0, len(self._plans) - PLANS_MAX)
         for key in list(islice(self._plans, surplus)):
             del self._plans[key]
+        return learned
 
     def _plan(self, spec: RunSpec) -> Plan:
         name = spec.handler or spec.target.get("kind")

@@ -1,6 +1,6 @@
 -- Workers, and when they were last seen.
 
--- name: beat_worker :exec
+-- name: report_worker :exec
 -- Say that a worker is alive, what it serves and how busy it is.
 -- Index: workers_pkey
 INSERT INTO betimes.workers (id, node_id, name, version, queues, handlers, slots, busy, started_at, heartbeat_at, skew_ms, draining)
@@ -13,11 +13,4 @@ ON CONFLICT (id) DO UPDATE
 
 -- name: leave_worker :exec
 -- Forget a worker that says goodbye.
--- Index: workers_pkey
 DELETE FROM betimes.workers WHERE id = :id::uuid;
-
--- name: list_workers :many
--- Every worker, oldest first.
--- Returns: id uuid, tenant_id uuid, node_id uuid, name text, version text, queues text[], handlers text[], slots int4, busy int4, started_at timestamptz, heartbeat_at timestamptz, skew_ms float8, draining bool
-SELECT id, tenant_id, node_id, name, version, queues, handlers, slots, busy, started_at, heartbeat_at, skew_ms, draining
-  FROM betimes.workers ORDER BY started_at, id LIMIT :most::integer;
