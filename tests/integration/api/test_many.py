@@ -49,6 +49,22 @@ async def test_a_paused_queue_gives_nothing(served: Served, admin: Client) -> No
     assert names == ["mail"]
 
 
+async def test_an_action_over_a_filter_is_confirmed_by_its_number(admin: Client) -> None:
+    for number in range(4):
+        await admin(
+            "POST", "/v1/jobs", {**JOB, "name": f"n{number}", "tags": {"t": str(number % 2)}}
+        )
+    chosen = {"action": "pause", "filter": {"tags": {"t": "1"}}}
+    dry = await admin("POST", "/v1/jobs/bulk", {**chosen, "dry_run": True})
+    assert dry.json == {"matched": 2, "done": 0, "dry_run": True}
+    wrong = await admin("POST", "/v1/jobs/bulk", {**chosen, "confirm_count": 3})
+    assert (wrong.status, wrong.code) == (422, "confirm_count_mismatch")
+    done = await admin("POST", "/v1/jobs/bulk", {**chosen, "confirm_count": 2})
+    assert done.json["done"] == 2
+    states = [job["status"]["state"] for job in (await admin("GET", "/v1/jobs")).json["items"]]
+    assert states == ["active", "paused", "active", "paused"]
+
+
 async def test_a_blob_is_kept_for_its_tenant(served: Served, admin: Client) -> None:
     made = await admin("POST", "/v1/blobs", raw=b"\x00\xff", headers={"content-type": "image/x"})
     assert (made.status, made.json["size"]) == (201, 2), made.body
