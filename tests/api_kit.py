@@ -18,7 +18,8 @@ from betimes.api.routes import ROUTES
 from betimes.api.server import Server
 from betimes.api.service import Service
 from betimes.api.waiters import Waiters
-from betimes.config.settings import ApiSettings, DatabaseSettings
+from betimes.config.api import ApiSettings
+from betimes.config.settings import DatabaseSettings
 from betimes.domain.clock import Clock
 from betimes.domain.ids import TenantId
 from betimes.ops.credentials import Credentials

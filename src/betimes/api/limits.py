@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from betimes.api.problem import Trouble
 from betimes.api.route import Load, Policy, Route
-from betimes.config.settings import ApiSettings
+from betimes.config.api import ApiSettings
 from betimes.domain.clock import Clock
 from betimes.ops.keys import Caller
 

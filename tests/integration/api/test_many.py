@@ -68,6 +68,7 @@ async def test_an_action_over_a_filter_is_confirmed_by_its_number(admin: Client)
 async def test_a_blob_is_kept_for_its_tenant(served: Served, admin: Client) -> None:
     made = await admin("POST", "/v1/blobs", raw=b"\x00\xff", headers={"content-type": "image/x"})
     assert (made.status, made.json["size"]) == (201, 2), made.body
+    assert (await admin("POST", "/v1/blobs", raw=b"")).code == "invalid_parameter"
     got = await admin("GET", made.headers["location"])
     assert (got.body, got.headers["content-type"]) == (b"\x00\xff", "image/x")
     other = served.client(await served.key(await served.tenant("other")))
