@@ -4,8 +4,9 @@ One object shared by the elector, the planner and the publisher of a node, all o
 The database decides who owns; here is only what we may trust and how far we have come.
 """
 
+import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -33,6 +34,10 @@ class Held:
     published_at: float
     in_doubt: bool = False
     """A commit may have moved the cursor in the database without our knowing."""
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False, compare=False)
+    """Taken by the planner or the publisher while it writes for the shard. In the database they
+    would wait for each other as well, but there the publisher waits with other shards in its hands,
+    and meets the planner again at the next one."""
 
     @classmethod
     def of(cls, grant: Grant, term: LeaseTerm, *, now: float) -> "Held":

@@ -24,7 +24,7 @@ from betimes.store.plan import DueJob, Planning, Step
 from betimes.telemetry import Outage, Telemetry
 
 JOBS_PER_PAGE = 500
-RUNS_PER_TRANSACTION = 5_000
+RUNS_PER_TRANSACTION = 2_500
 PAGES_PER_SHARD_MAX = 20
 SCHEDULES_MAX = 50_000
 BEGINNING = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
@@ -129,9 +129,10 @@ class Planner:
         return runs
 
     async def _commit(self, held: Held, steps: list[Step]) -> int:
-        done = await self._planning.commit(
-            held.claim, steps, tzdata=self._tzdata, now=self._clock.stated()
-        )
+        async with held.writing:
+            done = await self._planning.commit(
+                held.claim, steps, tzdata=self._tzdata, now=self._clock.stated()
+            )
         for step in steps:
             for dropped in step.dropped:
                 self._missed.add(dropped.fires, reason=dropped.code)

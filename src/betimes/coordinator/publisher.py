@@ -14,6 +14,7 @@ and read again; the statement inserts nothing when the cursor has already moved.
 """
 
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
 from betimes.config.settings import CoordinatorSettings
@@ -29,7 +30,8 @@ from betimes.store.shards import Claim, Shards
 from betimes.telemetry import Outage, Telemetry
 
 PAGE = 2_000
-RUNS_PER_TRANSACTION = 20_000
+RUNS_PER_TRANSACTION = 10_000
+SHARDS_PER_TRANSACTION = 16
 LOAD_SLACK_MS = 500
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -160,25 +162,47 @@ class Publisher:
             raise
 
     async def _publish_ripe(self, ripe: dict[int, list[Waiting]], bound_ms: int) -> int:
-        batches: list[Batch] = []
-        published = size = 0
-        for shard, runs in ripe.items():
-            held = self._holdings.get(ShardId(shard))
-            if held is None or self._read_under.get(held.claim.shard) != held.claim:
-                continue  # lost meanwhile; its next owner reads them again
-            through_ms = min(bound_ms, held.loaded_through_ms)
-            batches.append(Batch(held.claim, _instant(through_ms), pack(held.claim.shard, runs)))
-            size += len(runs)
-            if size >= RUNS_PER_TRANSACTION:
-                published += await self._commit(batches)
-                batches, size = [], 0
-        return published + await self._commit(batches)
+        left = [ShardId(shard) for shard in ripe]
+        published = 0
+        while left:
+            chosen = self._next_shards(left, ripe)
+            left = [shard for shard in left if shard not in chosen]
+            batches = [
+                Batch(held.claim, self._through(held, bound_ms), pack(shard, ripe[shard]))
+                for shard in chosen
+                # Others were lost meanwhile; their next owner reads them again.
+                if (held := self._holdings.get(shard)) is not None
+                and self._read_under.get(shard) == held.claim
+            ]
+            published += await self._commit(batches)
+        return published
+
+    def _next_shards(self, left: list[ShardId], ripe: dict[int, list[Waiting]]) -> list[ShardId]:
+        """What the next transaction writes: few shards, for which nobody else writes right now."""
+        chosen: list[ShardId] = []
+        runs = 0
+        for shard in left:
+            held = self._holdings.get(shard)
+            if held is not None and held.writing.locked():
+                continue
+            chosen.append(shard)
+            runs += len(ripe[shard])
+            if runs >= RUNS_PER_TRANSACTION or len(chosen) == SHARDS_PER_TRANSACTION:
+                break
+        return chosen or left[:1]
+
+    def _through(self, held: Held, bound_ms: int) -> datetime:
+        return _instant(min(bound_ms, held.loaded_through_ms))
 
     async def _commit(self, batches: list[Batch]) -> int:
         """Write one transaction."""
         if not batches:
             return 0
-        lost = await self._publishing.publish(batches)
+        async with AsyncExitStack() as locks:
+            for batch in batches:
+                if (held := self._holdings.get(batch.claim.shard)) is not None:
+                    await locks.enter_async_context(held.writing)
+            lost = await self._publishing.publish(batches)
         done: list[Batch] = []
         for batch in batches:
             held = self._holdings.get(batch.claim.shard)
