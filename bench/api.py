@@ -169,7 +169,7 @@ async def listening(
     server: uvicorn.Server, beside: Callable[[], Awaitable[None]] | None = None
 ) -> AsyncIterator[None]:
     """A server on a free port."""
-    with socket.socket() as free:
+    with socket.socket(proto=socket.IPPROTO_TCP) as free:
         free.bind(("127.0.0.1", 0))
         free.listen(1024)
         free.setblocking(False)

@@ -18,7 +18,8 @@ from betimes.api.routes import ROUTES
 from betimes.api.server import Server
 from betimes.api.service import Service
 from betimes.api.waiters import Waiters
-from betimes.config.settings import ApiSettings, DatabaseSettings
+from betimes.config.api import ApiSettings
+from betimes.config.settings import DatabaseSettings
 from betimes.domain.clock import Clock
 from betimes.domain.ids import TenantId
 from betimes.ops.credentials import Credentials
@@ -178,7 +179,7 @@ async def served(dsn: str, **wishes: Any) -> AsyncIterator[Served]:
     database = await Database.open(DatabaseSettings(), dsn=dsn, clock=clock, roll=half)
     service = make_service(database, clock, recorder, **wishes)
     server = Server(Application(service=service, routes=ROUTES))
-    with socket.socket() as listening:
+    with socket.socket(proto=socket.IPPROTO_TCP) as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(256)
         listening.setblocking(False)

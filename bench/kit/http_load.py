@@ -5,6 +5,7 @@ python -m bench.kit.http_load PORT KEY MODE CONNECTIONS SECONDS [SUBJECT]
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Iterator
 from itertools import count
@@ -74,7 +75,7 @@ class Requests:
         return (
             f"{method} {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {self._key}\r\n"
             f"content-type: application/json\r\n"
-            f"idempotency-key: {self._mode}{next(self._numbers)}\r\n"
+            f"idempotency-key: {os.getpid()}-{next(self._numbers)}\r\n"
             f"content-length: {len(body)}\r\n\r\n"
         ).encode() + body
 

@@ -127,7 +127,6 @@ class Application:
             raise Trouble(
                 "missing_credentials", "expected Authorization: Bearer <key>", headers=challenge
             )
-        self.service.admission.check_failures(request.address)
         scheme, _, text = said.partition(" ")
         if scheme.lower() != "bearer":
             text = ""
@@ -187,6 +186,8 @@ class Application:
 def _body(route: Route, request: Request, raw: bytes) -> Any:
     check_media(request, route.media, raw)
     if route.body is bytes:
+        if not raw:
+            raise Trouble("invalid_parameter", "expected a body, got nothing")
         return raw
     if not raw:
         if not route.body_optional:

@@ -4,6 +4,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -167,7 +168,6 @@ def shown_job(
 ) -> wire.Job:
     """A job as it is shown; with `now`, also its next fires."""
     definition, options = job.definition, job.definition.options
-    timetable = timetable_of(job)
     shown = wire.Job(
         id=to_text("job", job.id),
         tenant_id=to_text("ten", job.tenant),
@@ -175,7 +175,7 @@ def shown_job(
         group=job.group,
         description=options.get("description"),
         schedule=dict(definition.schedule),
-        schedule_text=timetable.canonical,
+        schedule_text=_canonical(msgspec.json.encode(definition.schedule, order="sorted")),
         handler=definition.handler,
         target=dict(definition.target) or None,
         payload_ref=options.get("payload_ref"),
@@ -198,7 +198,7 @@ def shown_job(
         shown.payload = shown_payload(definition.payload)
     if now is not None and job.state is JobState.ACTIVE:
         shown.next_fires = [
-            shown_instant(fire.nominal) for fire in timetable.fires(now, limit=fires)
+            shown_instant(fire.nominal) for fire in timetable_of(job).fires(now, limit=fires)
         ]
     return shown
 
@@ -221,6 +221,12 @@ def definition_shown(definition: Definition) -> dict[str, Any]:
         "options": definition.options,
         "action_after_completion": definition.after_completion.name.lower(),
     }
+
+
+@lru_cache(maxsize=TIMETABLES_MAX)
+def _canonical(schedule: bytes) -> str:
+    """A schedule in one line; the same for every job that has it, so read once."""
+    return Schedule.from_dict(msgspec.json.decode(schedule)).canonical
 
 
 def timetable_of(job: Job) -> Schedule:

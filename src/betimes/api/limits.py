@@ -10,13 +10,12 @@ from dataclasses import dataclass
 
 from betimes.api.problem import Trouble
 from betimes.api.route import Load, Policy, Route
-from betimes.config.settings import ApiSettings
+from betimes.config.api import ApiSettings
 from betimes.domain.clock import Clock
 from betimes.ops.keys import Caller
 
 WINDOW_SECONDS = 60
 BUCKETS_MAX = 100_000
-FAILURES_PER_MINUTE = 20
 JITTER_SHARE = 0.25
 
 
@@ -96,26 +95,24 @@ class Admission:
             )
         return told
 
-    def check_failures(self, address: str) -> None:
-        """Turn away an address that has guessed too often."""
-        bucket = self._failures.get(address)
-        if bucket is not None and bucket.tokens < 1 and not _refill(bucket, self._clock):
+    def note_failure(self, address: str) -> None:
+        """Remember a wrong key; an address that has guessed too often hears no more about them.
+
+        A right key still opens: many may share an address.
+        """
+        if len(self._failures) >= BUCKETS_MAX:
+            self._failures.clear()
+        capacity = float(self._settings.failures_per_minute)
+        bucket = self._failures.setdefault(
+            address, Bucket(capacity, capacity, self._clock.monotonic())
+        )
+        if not bucket.take(self._clock.monotonic(), 1.0):
             wait = math.ceil(bucket.wait_seconds(1.0))
             raise Trouble(
                 "rate_limited",
                 "too many requests with wrong credentials from this address",
                 headers={"Retry-After": str(max(1, wait))},
             )
-
-    def note_failure(self, address: str) -> None:
-        """Remember a wrong key."""
-        if len(self._failures) >= BUCKETS_MAX:
-            self._failures.clear()
-        capacity = float(FAILURES_PER_MINUTE)
-        bucket = self._failures.setdefault(
-            address, Bucket(capacity, capacity, self._clock.monotonic())
-        )
-        bucket.take(self._clock.monotonic(), 1.0)
 
     def open_stream(self, caller: Caller) -> None:
         """Begin a stream, of which a key may have only some."""
@@ -152,7 +149,3 @@ class Admission:
             "RateLimit-Policy": f'"{policy}";q={limit};w={WINDOW_SECONDS}',
             "RateLimit": f'"{policy}";r={left};t={max(0, until_full)}',
         }
-
-
-def _refill(bucket: Bucket, clock: Clock) -> bool:
-    return bucket.take(clock.monotonic(), 0.0) and bucket.tokens >= 1

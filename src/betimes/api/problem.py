@@ -13,6 +13,7 @@ from betimes.domain.errors import (
     Refused,
     Unavailable,
 )
+from betimes.ops.quotas import QuotaReached
 from betimes.wire.problem import FieldError, Problem
 
 MEDIA_TYPE = "application/problem+json"
@@ -51,6 +52,8 @@ def refused(error: Refused) -> Trouble:
     more: dict[str, Any] = {}
     if isinstance(error, AmbiguousText):
         more["alternatives"] = list(error.alternatives)
+    if isinstance(error, QuotaReached):
+        more |= {"quota": error.quota, "limit": error.limit, "used": error.used}
     # A code we do not know keeps its sentence and becomes the plainest refusal.
     code = code if code in CODES else "invalid_parameter"
     errors = (

@@ -126,7 +126,10 @@ def _converted(pairs: list[tuple[str, str]], kind: type[S]) -> S:
         if "\x00" in text:
             raise Trouble("invalid_parameter", f"expected no NUL in the parameter {name}")
         if _is_list(known.type):
-            found.setdefault(name, []).extend(part for part in text.split(",") if part)
+            parts = text.split(",")
+            if not all(parts):  # an empty filter would mean everything
+                raise Trouble("invalid_parameter", f"expected a value in the parameter {name}")
+            found.setdefault(name, []).extend(parts)
         elif name in found:
             raise Trouble("invalid_parameter", f"expected the parameter {name} once, got it twice")
         else:

@@ -9,7 +9,7 @@ from betimes.api.cursor import Cursors
 from betimes.api.limits import Admission
 from betimes.api.route import Route
 from betimes.api.waiters import Waiters
-from betimes.config.settings import ApiSettings
+from betimes.config.api import ApiSettings
 from betimes.domain.clock import Clock
 from betimes.domain.ids import RunId
 from betimes.domain.job import Job

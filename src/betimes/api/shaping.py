@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 
+from betimes.api.call import Call, Reply
 from betimes.api.problem import Trouble
 from betimes.domain.errors import Invalid, Refused
 from betimes.domain.ids import from_text, shard_of
@@ -92,6 +93,14 @@ def selected(value: Any, fields: Sequence[str]) -> Any:
 def page(items: Sequence[Any], *, cursor: str | None, fields: Sequence[str] = ()) -> Page[Any]:
     """A page with the fields that were asked for."""
     return Page(items=[selected(item, fields) for item in items], next_cursor=cursor)
+
+
+def paged(call: Call[Any, Any], shown: Page[Any]) -> Reply:
+    """A page with its Link header."""
+    headers = {}
+    if shown.next_cursor is not None:
+        headers["Link"] = f'<{call.request.path}?cursor={shown.next_cursor}>; rel="next"'
+    return Reply(value=shown, headers=headers)
 
 
 def _known(value: Any) -> set[str]:

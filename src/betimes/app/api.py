@@ -86,7 +86,8 @@ def bound(node: Node) -> socket.socket:
     """The socket to listen on."""
     settings = node.settings.api
     family = socket.AF_INET6 if ":" in settings.listen else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # The protocol is named because only then do answers leave without waiting for company.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((settings.listen, settings.port))
@@ -102,13 +103,7 @@ def bound(node: Node) -> socket.socket:
 
 async def make_service(node: Node, hints: Hints) -> Service:
     """Everything requests need."""
-    pepper = pepper_of(node.settings, node.dice)
-    kept = await adopt_pepper(node.database, derived(pepper, b"check"))
-    if kept != derived(pepper, b"check"):
-        raise BadSetting(
-            "expected the pepper this database was first used with, got another one; "
-            "set api.pepper or api.pepper_file to it"
-        )
+    pepper = await peppered(node)
     desk = await make_desk(node, hints)
     return Service(
         desk=desk,
@@ -142,11 +137,29 @@ async def make_desk(node: Node, hints: Hints) -> Desk:
     )
 
 
+async def first_key(node: Node) -> str:
+    """An administrator's key for the default tenant, whoever else has one."""
+    desk = await make_desk(node, Hints(database=node.database, clock=node.clock))
+    return await KeyMaker(pepper=await peppered(node)).first(desk, TENANT)
+
+
+async def peppered(node: Node) -> bytes:
+    """The pepper, if it is the one this database was first used with."""
+    pepper = pepper_of(node.settings, node.dice)
+    check = derived(pepper, b"check")
+    if await adopt_pepper(node.database, check) != check:
+        raise BadSetting(
+            "expected the pepper this database was first used with, got another one; "
+            "set api.pepper or api.pepper_file to it"
+        )
+    return pepper
+
+
 async def announce_key(node: Node, announce: Callable[[str], None], *, keep: bool) -> None:
     """Say the first administrator's key, once; with `keep`, say the one kept for development."""
     hints = Hints(database=node.database, clock=node.clock)
     desk = await make_desk(node, hints)
-    maker = KeyMaker(pepper=pepper_of(node.settings, node.dice))
+    maker = KeyMaker(pepper=await peppered(node))
     place = pepper_file(node.settings).with_suffix(DEV_KEY_SUFFIX)
     text = await maker.bootstrap(desk, TENANT)
     if keep:

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import betimes
 from betimes.app import database as databases
-from betimes.app.api import announce_key
+from betimes.app.api import announce_key, first_key
 from betimes.app.clock import SystemClock
 from betimes.app.demo import Demo, Print, demo_handlers
 from betimes.app.dice import Dice
@@ -78,6 +78,24 @@ async def migrate(settings: Settings, *, progress: Callable[[str], None]) -> lis
     clock, dice = SystemClock(), Dice()
     async with databases.located(settings, clock=clock, dice=dice) as place:
         return await databases.migrate(settings, place, clock=clock, progress=progress)
+
+
+async def make_key(settings: Settings) -> str:
+    """An administrator's key for the default tenant."""
+    clock, dice = SystemClock(), Dice()
+    async with databases.located(settings, clock=clock, dice=dice) as place:
+        await databases.require_schema(settings, place)
+        async with databases.opened(settings, place, clock=clock, dice=dice) as database:
+            node = Node(
+                card=_card(settings, clock, dice),
+                settings=settings,
+                clock=clock,
+                dice=dice,
+                telemetry=Telemetry(clock=clock),
+                database=database,
+                listen_dsn=place.direct_dsn,
+            )
+            return await first_key(node)
 
 
 async def database_complaints(settings: Settings) -> list[str]:

@@ -12,6 +12,8 @@ from betimes.config.sources import Flag
     "embedded.listen",
     "embedded.port",
     "database.dsn",
+    "api.listen",
+    "api.port",
     "server.node",
     "server.unsafe",
     "server.drain_timeout",

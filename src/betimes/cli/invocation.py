@@ -60,6 +60,10 @@ OPTIONS = {
         Option(("--pg-listen",), "embedded.listen", "Let it listen on this address as well.",
                metavar="ADDRESS"),
         Option(("--pg-port",), "embedded.port", "Its port.", metavar="PORT"),
+        Option(("--listen",), "api.listen", "Address of the API.", metavar="ADDRESS"),
+        Option(("--port",), "api.port", "Port of the API.", metavar="PORT"),
+        Option(("--pepper-file",), "api.pepper_file", "File with the pepper of API keys.",
+               metavar="FILE"),
         Option(("--log-level",), "log.level", "debug, info, warning or error.", metavar="LEVEL"),
         Option(("--log-format",), "log.format", "auto, console or json.", metavar="FORMAT"),
     )

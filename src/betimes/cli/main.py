@@ -23,6 +23,7 @@ from betimes.domain.errors import (
 COMMANDS = {
     "dev": Place("betimes.cli.dev:dev", "Run everything here, on an embedded PostgreSQL."),
     "explain": Place("betimes.cli.next:explain_command", "Say in words what a schedule means."),
+    "key": Place("betimes.cli.key:key", "Make the first administrator's key."),
     "next": Place("betimes.cli.next:next_command", "Show the next fire times of a schedule."),
     "server": Place("betimes.cli.server:server", "Run, migrate or check a node of the service."),
     "version": Place("betimes.cli.version:version", "Tell which release this is."),

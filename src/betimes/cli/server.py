@@ -19,6 +19,8 @@ DATABASE_OPTIONS = (
     "embedded.port",
 )
 NODE_OPTIONS = (
+    "api.listen",
+    "api.port",
     "server.roles",
     "server.node",
     "server.migrate",

@@ -1,9 +1,9 @@
 """Settings: file < environment < flags, and sentences for everything that is wrong with them."""
 
+from betimes.config.api import ApiSettings
 from betimes.config.load import Examined, examine, load
 from betimes.config.problems import BadSettings
 from betimes.config.settings import (
-    ApiSettings,
     CoordinatorSettings,
     DatabaseSettings,
     EmbeddedSettings,

@@ -8,7 +8,7 @@ from betimes.domain.errors import Bug
 from betimes.domain.ids import ShardId, TenantId, random_ids, to_ms
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.idempotency import IdempotencyKey, Once, once
-from betimes.store.audit import Act, append
+from betimes.store.audit import Act, append, is_noted
 from betimes.store.hints import LaterHints
 from betimes.store.idempotency import Answer
 from betimes.store.pool import Connection
@@ -85,14 +85,24 @@ class Deed:
         self._verb = verb
         self._tell = tell
         self._hints = LaterHints()
+        self._began_at = desk.clock.now()
+        self._tries = 0
+
+    async def _is_noted(self, connection: Connection) -> bool:
+        """Whether an earlier try was committed after all; the first one need not ask."""
+        if self._tries == 1:
+            return False
+        request = self._intent.request_id
+        return await is_noted(connection, self._intent.tenant, request, since=self._began_at)
 
     async def do(self, inner: Desk) -> tuple[Any, Told]:
         """The verb and its audit row, inside a transaction that is open."""
         if inner.connection is None:
             raise Bug("an act needs a desk inside a transaction")
+        self._tries += 1
         value = await self._verb(inner)
         told = self._tell(value)
-        if told.changed:
+        if told.changed and not await self._is_noted(inner.connection):
             await self._note(inner.connection, told)
         return value, told
 

@@ -17,7 +17,8 @@ from betimes.store import remote as rows
 from betimes.store.finish import Again, Attempted, DeadLetter, Ending, Follow, Held, write_endings
 from betimes.store.parcels import WantedRun
 from betimes.store.pool import Connection, Lane
-from betimes.store.remote import HeldLease, LogLine, Note
+from betimes.store.remote import HeldLease
+from betimes.store.run_notes import LogLine, Note, append_logs, note_run, read_logs
 from betimes.store.runs import read_run
 
 __all__ = [
@@ -237,7 +238,7 @@ async def note(desk: Desk, tenant: TenantId, lease: HeldLease, said: Note) -> No
     async def work(connection: Connection) -> None:
         if not await rows.holds(connection, lease):
             raise FencedOut(LOST)
-        await rows.note_run(connection, tenant, lease, said, now=desk.clock.now())
+        await note_run(connection, tenant, lease, said, now=desk.clock.now())
 
     await desk.database.transact(work, lane=Lane.COMPLETE, repeatable=True, tenant=tenant)
 
@@ -248,7 +249,7 @@ async def add_logs(desk: Desk, tenant: TenantId, lease: HeldLease, lines: Sequen
     async def work(connection: Connection) -> int:
         if not await rows.holds(connection, lease):
             raise FencedOut(LOST)
-        return await rows.append_logs(connection, tenant, lease, lines)
+        return await append_logs(connection, tenant, lease, lines)
 
     return await desk.database.transact(work, lane=Lane.COMPLETE, repeatable=False, tenant=tenant)
 
@@ -259,6 +260,6 @@ async def read_log(
     """A page of a run's log."""
 
     async def work(connection: Connection) -> list[LogLine]:
-        return await rows.read_logs(connection, run, after=after, attempt=attempt, most=most)
+        return await read_logs(connection, run, after=after, attempt=attempt, most=most)
 
     return await desk.transact(work, tenant=tenant)

@@ -26,7 +26,7 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 ITEMS_MAX = 200
-COMMITS_MAX = 3
+COMMITS_MAX = 2
 
 Make = Callable[[Desk, TenantId, Sequence[Any], ShardId], Awaitable[Sequence[Any]]]
 """Makes all the things of a group in one shard, in the order given."""

@@ -15,7 +15,8 @@ from betimes.store import remote as rows
 from betimes.store.finish import Ending, Held, write_endings
 from betimes.store.parcels import LeasedParcel, WantedRun
 from betimes.store.pool import Connection, Lane
-from betimes.store.remote import HeldLease, Note, RemoteWorker
+from betimes.store.remote import HeldLease, RemoteWorker
+from betimes.store.run_notes import Note, read_notes
 
 __all__ = [
     "Beat",
@@ -207,7 +208,7 @@ async def _unpack(
     shard = parcels[0].shard
     runs = await rows.wanted(connection, shard, [run for one in parcels for run in one.runs])
     specs = await rows.specs(connection, shard, list(runs.values()))
-    notes = await rows.read_notes(connection, shard, list(runs)) if runs else {}
+    notes = await read_notes(connection, shard, list(runs)) if runs else {}
     found: list[Leased] = []
     for parcel in parcels:
         mine = [runs[run] for run in parcel.runs if run in runs]

@@ -131,7 +131,7 @@ async def append_many(
         actions=[act.action for act in acts],
         resources=[act.resource for act in acts],
         requests=[act.request_id for act in acts],
-        befores=[to_optional_json(act.before or {}) for act in acts],
+        earlier=[to_optional_json(act.before or {}) for act in acts],
         afters=[to_optional_json(act.after or {}) for act in acts],
         digests=digests,
         event_ids=[telling.event_id for telling in tellings],
@@ -140,6 +140,14 @@ async def append_many(
         last=head["number"] + len(acts),
         head=digests[-1],
     )
+
+
+async def is_noted(
+    connection: Connection, tenant: TenantId, request: str, *, since: datetime
+) -> bool:
+    """Whether an act of a request is in the audit already."""
+    row = await maybe(connection, SQL["find_act"], tenant=tenant, request=request, since=since)
+    return row is not None
 
 
 async def list_acts(

@@ -11,8 +11,8 @@ import asyncpg
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId, shard_of
 from betimes.domain.parcel import SUSPECT_AFTER, Lane
 from betimes.domain.spec import RunSpec, spec_from_json
-from betimes.store.ask import execute, many, maybe, one
-from betimes.store.jobs import from_json, to_json, to_optional_json
+from betimes.store.ask import execute, many, maybe
+from betimes.store.jobs import from_json, to_json
 from betimes.store.parcels import LeasedParcel, WantedRun
 from betimes.store.pool import Connection
 from betimes.store.queries import load
@@ -55,26 +55,6 @@ class HeldLease(NamedTuple):
     attempt: int
     started_us: int
     plain: bool
-
-
-class Note(NamedTuple):
-    """What a worker has said about a run."""
-
-    percent: float | None
-    message: str | None
-    checkpoint: bytes | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLine:
-    """One line of a run's log."""
-
-    at: datetime
-    level: str
-    message: str
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    seq: int = 0
-    attempt: int = 0
 
 
 async def insert_worker(connection: Connection, worker: RemoteWorker) -> None:
@@ -339,77 +319,6 @@ async def finished_by(connection: Connection, lease: HeldLease) -> bool:
         high=lease.run,
     )
     return any(row["fence"] == lease.fence for row in rows)
-
-
-async def note_run(
-    connection: Connection, tenant: TenantId, lease: HeldLease, note: Note, *, now: datetime
-) -> None:
-    """Keep progress or a checkpoint."""
-    await execute(
-        connection,
-        SQL["note_run"],
-        shard=shard_of(lease.run),
-        run=lease.run,
-        tenant=tenant,
-        fence=lease.fence,
-        percent=note.percent,
-        message=note.message,
-        checkpoint=note.checkpoint,
-        now=now,
-    )
-
-
-async def read_notes(
-    connection: Connection, shard: ShardId, runs: Sequence[RunId]
-) -> dict[RunId, Note]:
-    """What was said about runs."""
-    rows = await many(connection, SQL["read_notes"], shard=shard, runs=list(runs))
-    return {row["run_id"]: Note(row["percent"], row["message"], row["checkpoint"]) for row in rows}
-
-
-async def append_logs(
-    connection: Connection, tenant: TenantId, lease: HeldLease, lines: Sequence[LogLine]
-) -> int:
-    """Add lines to the log of a run."""
-    row = await one(
-        connection,
-        SQL["append_logs"],
-        shard=shard_of(lease.run),
-        run=lease.run,
-        tenant=tenant,
-        attempt=lease.attempt,
-        times=[line.at for line in lines],
-        levels=[line.level for line in lines],
-        messages=[line.message for line in lines],
-        fields=[to_optional_json(line.fields) for line in lines],
-    )
-    return int(row["lines"])
-
-
-async def read_logs(
-    connection: Connection, run: RunId, *, after: int, attempt: int | None, most: int
-) -> list[LogLine]:
-    """A page of lines."""
-    rows = await many(
-        connection,
-        SQL["read_logs"],
-        shard=shard_of(run),
-        run=run,
-        after=after,
-        attempt=attempt,
-        most=most,
-    )
-    return [
-        LogLine(
-            seq=row["seq"],
-            attempt=row["attempt"],
-            at=row["at"],
-            level=row["level"],
-            message=row["message"],
-            fields=from_json(row["fields"]),
-        )
-        for row in rows
-    ]
 
 
 def worker_of(row: asyncpg.Record) -> RemoteWorker:

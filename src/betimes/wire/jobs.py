@@ -250,3 +250,24 @@ class Rollback(Asked):
     """Which definition to bring back."""
 
     revision: Annotated[int, msgspec.Meta(ge=1, le=2147483647)]
+
+
+class JobChoice(Asked):
+    """Which jobs a bulk action means."""
+
+    state: list[Literal["active", "paused", "auto_paused", "completed", "cancelled"]] = []
+    queue: Annotated[list[str], msgspec.Meta(max_length=100)] = []
+    handler: Annotated[list[str], msgspec.Meta(max_length=100)] = []
+    group: Name | None = None
+    name_prefix: Name | None = None
+    tags: Tags = {}
+
+
+class BulkJobs(Asked):
+    """An action over a filter; `confirm_count` must be what it would touch."""
+
+    action: Literal["pause", "resume", "cancel", "delete"]
+    filter: JobChoice
+    reason: Reason = ""
+    dry_run: bool = False
+    confirm_count: Annotated[int, msgspec.Meta(ge=0, le=1000000)] | None = None

@@ -78,6 +78,8 @@ async def test_schedules_are_refused(served: Served, admin: Client) -> None:
     [
         ("/v1/jobs?nme=x", "unknown_parameter"),
         ("/v1/jobs?limit=0", "invalid_parameter"),
+        ("/v1/jobs?queue=", "invalid_parameter"),
+        ("/v1/jobs?queue=a,,b", "invalid_parameter"),
         ("/v1/jobs?limit=-1", "invalid_parameter"),
         ("/v1/jobs?limit=x", "invalid_parameter"),
         ("/v1/jobs?limit=1&limit=2", "invalid_parameter"),

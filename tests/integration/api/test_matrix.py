@@ -19,8 +19,9 @@ MISSING = {
     "worker": "wrk_01JD00000000000000000000ZZ",
     "key": "AAAAAAAAAAAA",
     "act": "aud_0-999999",
+    "blob": "blob_01JD00000000000000000000ZZ",
 }
-OUTSIDE = {"tenant", "code", "lease", "blob", "queue", "operation", "revision"}
+OUTSIDE = {"tenant", "code", "lease", "queue", "operation", "revision"}
 WITH_IDS = [
     route
     for route in ROUTES
@@ -47,6 +48,7 @@ async def things_of(served: Served) -> dict[str, str]:
     (leased,) = (await other("POST", f"/v1/workers/{worker}/lease", {"wait": 0})).json["runs"]
     await other("POST", f"/v1/leases/{leased['lease_id']}/fail", {"retry": "never"})
     key = (await other("POST", "/v1/api-keys", {"name": "k"})).json["id"]
+    blob = (await other("POST", "/v1/blobs", raw=b"x")).json["id"]
     act = (await other("GET", "/v1/audit")).json["items"][0]["id"]
     return {
         "job": job,
@@ -55,6 +57,7 @@ async def things_of(served: Served) -> dict[str, str]:
         "worker": worker,
         "key": key,
         "act": act,
+        "blob": blob,
     }
 
 

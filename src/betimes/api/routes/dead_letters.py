@@ -8,10 +8,9 @@ from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
-from betimes.api.routes.jobs import paged
 from betimes.api.routes.jobs_control import told_run
 from betimes.api.run_shapes import shown_attempt, shown_failure
-from betimes.api.shaping import coerced, missing, page, read_id, read_instant
+from betimes.api.shaping import coerced, missing, page, paged, read_id, read_instant
 from betimes.domain.errors import NotFound
 from betimes.domain.ids import JobId, RunId, from_text, shard_of, to_text
 from betimes.domain.scopes import Scope

@@ -13,7 +13,7 @@ from betimes.api.finding import find_job, split_name
 from betimes.api.problem import Trouble
 from betimes.api.reading import convert
 from betimes.api.route import Keyed, Load, Policy, Route
-from betimes.api.shaping import coerced, maybe_instant, page, selected
+from betimes.api.shaping import coerced, maybe_instant, page, paged, selected
 from betimes.domain.errors import Forbidden, NotFound
 from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
@@ -125,14 +125,6 @@ async def list_all(call: Call[wire.ListJobs, None]) -> Reply:
         cursor = call.service.cursors.write(scope, [str(jobs[-1].id)])
     items = [shown_job(job, view=query.view) for job in jobs]
     return paged(call, page(items, cursor=cursor, fields=query.fields))
-
-
-def paged(call: Call[Any, Any], shown: Page[Any]) -> Reply:
-    """A page with its Link header."""
-    headers = {}
-    if shown.next_cursor is not None:
-        headers["Link"] = f'<{call.request.path}?cursor={shown.next_cursor}>; rel="next"'
-    return Reply(value=shown, headers=headers)
 
 
 def job_filter(query: wire.ListJobs) -> JobFilter:

@@ -7,8 +7,7 @@ from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Route
-from betimes.api.routes.jobs import paged
-from betimes.api.shaping import coerced, maybe_instant, page, read_instant, read_span
+from betimes.api.shaping import coerced, maybe_instant, page, paged, read_instant, read_span
 from betimes.domain.scopes import OF_ROLE, Scope
 from betimes.ops import keys as ops
 from betimes.ops.acting import Told

@@ -11,10 +11,10 @@ from betimes.api.call import Call, Reply
 from betimes.api.finding import find_run, run_in_path
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
-from betimes.api.routes.jobs import WRITE_PROBLEMS, check_view, paged, read_tags
+from betimes.api.routes.jobs import WRITE_PROBLEMS, check_view, read_tags
 from betimes.api.routes.jobs_control import told_run
 from betimes.api.run_shapes import last_attempt, new_run, shown_attempt, shown_run
-from betimes.api.shaping import coerced, maybe_instant, missing, page, read_id, selected
+from betimes.api.shaping import coerced, maybe_instant, missing, page, paged, read_id, selected
 from betimes.domain.errors import NotFound
 from betimes.domain.ids import JobId, RunId, WorkerId, shard_of, to_text
 from betimes.domain.scopes import Scope

@@ -8,8 +8,15 @@ from betimes.api.definitions import Context, read_schedule, timetable_of
 from betimes.api.finding import find_job
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
-from betimes.api.routes.jobs import paged
-from betimes.api.shaping import coerced, maybe_instant, page, read_id, read_instant, read_span
+from betimes.api.shaping import (
+    coerced,
+    maybe_instant,
+    page,
+    paged,
+    read_id,
+    read_instant,
+    read_span,
+)
 from betimes.domain.ids import JobId, RunId, from_text, to_text
 from betimes.domain.job import Job
 from betimes.domain.scopes import Scope

@@ -7,8 +7,7 @@ from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
 from betimes.api.etag import expected_revision, tag_of
 from betimes.api.route import Keyed, Load, NoQuery, Route
-from betimes.api.routes.jobs import paged
-from betimes.api.shaping import coerced, page
+from betimes.api.shaping import coerced, page, paged
 from betimes.domain.ids import to_text
 from betimes.domain.scopes import Scope
 from betimes.ops import tenants as ops

@@ -10,8 +10,7 @@ import msgspec
 from betimes.api.call import Call, Reply, encode
 from betimes.api.problem import Trouble
 from betimes.api.route import Load, NoQuery, Policy, Route
-from betimes.api.routes.jobs import paged
-from betimes.api.shaping import coerced, maybe_instant, missing, page, read_instant
+from betimes.api.shaping import coerced, maybe_instant, missing, page, paged, read_instant
 from betimes.domain.errors import Invalid, NotFound
 from betimes.domain.ids import floor_of, from_text, time_ms_of, to_ms, to_text
 from betimes.domain.scopes import Scope

@@ -13,8 +13,7 @@ from betimes.api.definitions import shown_payload
 from betimes.api.leasing import read_token, write_token
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
-from betimes.api.routes.jobs import paged
-from betimes.api.shaping import coerced, missing, page, read_id
+from betimes.api.shaping import coerced, missing, page, paged, read_id
 from betimes.domain.errors import Forbidden, NotFound
 from betimes.domain.ids import WorkerId, to_text
 from betimes.domain.scopes import Scope

@@ -88,7 +88,7 @@ WITH written AS (
     SELECT :shard::smallint, :tenant::uuid, act.number, :now::timestamptz, act.actor::jsonb, act.action, act.resource,
            act.request, act.before::jsonb, act.after::jsonb, act.digest
       FROM unnest(:numbers::bigint[], :actors::text[], :actions::text[], :resources::text[], :requests::text[],
-                  :befores::text[], :afters::text[], :digests::bytea[])
+                  :earlier::text[], :afters::text[], :digests::bytea[])
            AS act (number, actor, action, resource, request, before, after, digest)
 ), told AS (
     INSERT INTO betimes.outbox (shard, id, tenant_id, type, subject, body, created_at)
@@ -99,3 +99,11 @@ WITH written AS (
 )
 UPDATE betimes.audit_heads SET number = :last::bigint, digest = :head::bytea
  WHERE shard = :shard::smallint AND tenant_id = :tenant::uuid;
+
+-- name: find_act :maybe
+-- Whether an act of this request is in the audit already: our own commit, whose reply was lost.
+-- Scatter: the shard is not known before the verb is done
+-- Index: audit_tenant_idx
+-- Returns: number int8
+SELECT number FROM betimes.audit
+ WHERE tenant_id = :tenant::uuid AND at >= :since::timestamptz AND request_id = :request::text LIMIT 1;

@@ -43,7 +43,8 @@ SELECT walk.shard, walk.queue, walk.tenant_id, best.rank
  LIMIT :most::integer;
 
 -- name: lease_parcels :many
--- Lease what fits into the free slots, best rank first; a parcel that is larger is split.
+-- Lease what fits into the free slots, best rank first; a parcel that is larger is split. A paused queue
+-- gives nothing.
 -- Index: parcels_ready_idx
 -- Guard: SKIP LOCKED keeps workers apart; the fence that rises here guards every later write
 -- Returns: id uuid, tenant_id uuid, queue text, priority int2, lane int2, visible_at timestamptz, fence int4, deliveries int4, run_ids _uuid, lease_until timestamptz
@@ -53,6 +54,10 @@ WITH picked AS MATERIALIZED (
      WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid AND worker_id IS NULL
        AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
        AND (deliveries >= :suspect_after::integer) = :suspects::boolean
+       AND NOT EXISTS (
+        SELECT FROM betimes.queues
+         WHERE queues.tenant_id = :tenant::uuid AND queues.name = :queue::text AND queues.paused_at IS NOT NULL
+           AND (queues.paused_until IS NULL OR queues.paused_until > coalesce(:now::timestamptz, statement_timestamp())))
      ORDER BY rank
      LIMIT :parcels_max::integer
        FOR UPDATE SKIP LOCKED

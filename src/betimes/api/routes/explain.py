@@ -1,0 +1,144 @@
+"""Why did this not run? And the metrics of this node."""
+
+from itertools import accumulate
+from typing import Any
+
+from betimes.api.call import Call, Reply
+from betimes.api.finding import find_job, run_in_path
+from betimes.api.route import Load, NoQuery, Route
+from betimes.api.shaping import maybe_instant, missing
+from betimes.domain.errors import NotFound
+from betimes.domain.ids import to_text
+from betimes.domain.scopes import Scope
+from betimes.ops import explain as ops
+from betimes.telemetry import Reading
+from betimes.wire import explain as wire
+from betimes.wire.base import Members, shown_instant, shown_maybe
+
+VERDICTS = {
+    "ran": "It ran.",
+    "running": "It is running.",
+    "will_run": "It will run.",
+    "waiting": "It waits.",
+    "will_not_run": "It will not run.",
+    "unknown_purged": "Nothing is known any more.",
+}
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def _shown(subject: Members, told: ops.Explanation) -> Reply:
+    blocking = [reason for reason in told.reasons if reason.blocking]
+    first = told.reasons[0].code if told.reasons else ""
+    return Reply(
+        value=wire.Explanation(
+            subject=subject,
+            verdict=told.verdict,
+            eligible=not blocking,
+            summary=f"{VERDICTS[told.verdict]} {first}".strip(),
+            reasons=[
+                wire.Reason(
+                    code=reason.code,
+                    blocking=reason.blocking,
+                    fix=reason.fix,
+                    evidence=dict(reason.evidence),
+                )
+                for reason in told.reasons
+            ],
+            history=[
+                wire.Decision(
+                    at=shown_instant(row.fire_at),
+                    until=shown_maybe(row.until_at),
+                    fires=row.fires,
+                    code=row.code,
+                    decided_at=shown_instant(row.decided_at),
+                )
+                for row in told.history
+            ],
+        )
+    )
+
+
+async def explain_job(call: Call[wire.ExplainJob, None]) -> Reply:
+    """Why a job fires or does not."""
+    job = await find_job(call)
+    at = maybe_instant(call.query.at, pointer="/at")
+    told = await ops.explain_job(call.service.desk, call.tenant, job.id, at=at)
+    return _shown({"job": to_text("job", job.id), "fire_time": shown_maybe(at)}, told)
+
+
+async def explain_run(call: Call[NoQuery, None]) -> Reply:
+    """Why a run waits, or what ended it."""
+    try:
+        told = await ops.explain_run(call.service.desk, call.tenant, run_in_path(call))
+    except NotFound:
+        raise missing("run", call.path["run"]) from None
+    return _shown({"run": call.path["run"]}, told)
+
+
+async def metrics(call: Call[NoQuery, None]) -> Reply:
+    """The metrics of this node as Prometheus reads them."""
+    lines: list[str] = []
+    named = ""
+    for reading in call.service.telemetry.snapshot():
+        metric = reading.metric
+        if metric.name != named:
+            named = metric.name
+            lines += [f"# HELP {named} {metric.says}", f"# TYPE {named} {metric.kind}"]
+        lines += _lines(reading)
+    return Reply(content=("\n".join(lines) + "\n").encode(), media=TEXT)
+
+
+def _lines(reading: Reading) -> list[str]:
+    name = reading.metric.name
+    if not reading.buckets:
+        return [f"{name}{_labels(reading)} {reading.value:g}"]
+    found = []
+    bounds = [*(f"{bound:g}" for bound in reading.metric.bounds), "+Inf"]
+    for bound, total in zip(bounds, accumulate(reading.buckets), strict=True):
+        found.append(f"{name}_bucket{_labels(reading, le=bound)} {total}")
+    found.append(f"{name}_sum{_labels(reading)} {reading.value}")
+    return [*found, f"{name}_count{_labels(reading)} {sum(reading.buckets)}"]
+
+
+def _labels(reading: Reading, **more: str) -> str:
+    pairs = [*reading.labels, *more.items()]
+    told = ",".join(f'{name}="{_escaped(value)}"' for name, value in pairs)
+    return f"{{{told}}}" if told else ""
+
+
+def _escaped(value: Any) -> str:
+    return str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/jobs/{job}/explain",
+        name="jobs.explain",
+        says="Why a job fires or does not.",
+        handler=explain_job,
+        scope=Scope.JOBS_READ,
+        query=wire.ExplainJob,
+        answers={200: wire.Explanation},
+    ),
+    Route(
+        method="GET",
+        path="/v1/runs/{run}/explain",
+        name="runs.explain",
+        says="Why a run waits, or what ended it.",
+        handler=explain_run,
+        scope=Scope.RUNS_READ,
+        answers={200: wire.Explanation},
+    ),
+    Route(
+        method="GET",
+        path="/metrics",
+        name="meta.metrics",
+        says="The metrics of this node as Prometheus reads them.",
+        handler=metrics,
+        scope=Scope.METRICS_READ,
+        answers={200: str},
+        answer_media="text/plain",
+        load=Load.FREE,
+    ),
+)

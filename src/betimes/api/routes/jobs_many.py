@@ -1,0 +1,335 @@
+"""Many jobs at once: batches, revisions, search, export and import of our own format."""
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from betimes.api.acting import answer, perform
+from betimes.api.call import Call, Reply
+from betimes.api.definitions import asked_again, definition_shown, new_job
+from betimes.api.finding import find_job
+from betimes.api.problem import Trouble, body_of, trouble_of
+from betimes.api.reading import convert
+from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, NoQuery, Policy, Route
+from betimes.api.routes.jobs import WRITE_PROBLEMS, context_of, told_of
+from betimes.api.shaping import coerced, missing
+from betimes.domain.errors import AlreadyExists, NotFound, Refused
+from betimes.domain.ids import JobId, RunId, from_text, shard_of, to_text
+from betimes.domain.job import Job
+from betimes.domain.scopes import Scope
+from betimes.ops.acting import Told
+from betimes.ops.create import NewJob, create_job, create_jobs
+from betimes.ops.desk import Desk
+from betimes.ops.idempotency import shard_of_idempotency
+from betimes.ops.listing import JobFilter, find_jobs
+from betimes.ops.quotas import check_jobs
+from betimes.ops.read import get_job, get_revisions
+from betimes.ops.runs import get_run
+from betimes.ops.update import update_job
+from betimes.wire import jobs as wire
+from betimes.wire import queues as more
+from betimes.wire.base import shown_instant
+from betimes.wire.more import RevisionList
+
+FORMAT = "betimes/1"
+ENOUGH = 20
+
+
+async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
+    """Create many jobs, all or none, or each for itself."""
+    body = call.body
+    await check_jobs(call.service.desk, call.tenant, call.caller.quotas, more=len(body.items))
+    if body.mode == "independent":
+        return await _each_alone(call)
+    new = [_read(call, place, asked) for place, asked in enumerate(body.items)]
+
+    async def verb(desk: Desk) -> list[Job]:
+        shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
+        return await create_jobs(desk, call.tenant, new, shard=shard)
+
+    only_try = call.query.validate_only
+    return await perform(
+        call, verb, lambda jobs: _told_many(jobs, validated=only_try), only_try=only_try
+    )
+
+
+def _read(call: Call[Any, Any], place: int, asked: wire.NewJob) -> NewJob:
+    try:
+        return new_job(asked, context_of(call))
+    except Refused as refused:
+        refused.pointer = f"/items/{place}{refused.pointer}"
+        raise
+    except Trouble as trouble:
+        for error in trouble.errors:
+            error.pointer = f"/items/{place}{error.pointer}"
+        raise
+
+
+def _told_many(jobs: list[Job], *, validated: bool) -> Told:
+    items = [wire.BatchItem(status=201, id=to_text("job", job.id)) for job in jobs]
+    return Told(
+        answer=answer(201, wire.MadeJobs(items=items, validated=validated)),
+        resource=f"jobs:{len(jobs)}",
+        shard=jobs[0].shard,
+        after={"count": len(jobs), "first": items[0].id},
+        event="job.created",
+        details={"count": len(jobs), "first": items[0].id},
+    )
+
+
+async def _each_alone(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
+    """Item by item inside one guarded act: what is refused leaves the others alone."""
+
+    async def verb(desk: Desk) -> list[wire.BatchItem]:
+        return [await _one(call, desk, place) for place in range(len(call.body.items))]
+
+    return await perform(
+        call,
+        verb,
+        lambda items: Told(
+            answer=answer(207, wire.MadeJobs(items=items)),
+            resource=f"jobs:{len(items)}",
+            after={"created": sum(item.id is not None for item in items)},
+            event="job.created",
+            details={"count": len(items)},
+        ),
+        only_try=call.query.validate_only,
+    )
+
+
+async def _one(call: Call[Any, wire.NewJobs], desk: Desk, place: int) -> wire.BatchItem:
+    try:
+        job = await create_job(desk, call.tenant, _read(call, place, call.body.items[place]))
+    except (Refused, Trouble) as error:
+        trouble = trouble_of(error)
+        told = msgspec.json.decode(body_of(trouble, call.request.id))
+        return wire.BatchItem(status=trouble.status, error=told)
+    return wire.BatchItem(status=201, id=to_text("job", job.id))
+
+
+async def revisions(call: Call[NoQuery, None]) -> Reply:
+    """What a job was and is, newest first."""
+    job = await find_job(call)
+    old = await get_revisions(call.service.desk, call.tenant, job.id)
+    items = [
+        wire.Revision(
+            revision=job.revision,
+            current=True,
+            replaced_at=None,
+            replaced_by=None,
+            definition=definition_shown(job.definition),
+        ),
+        *(
+            wire.Revision(
+                revision=one.revision,
+                current=False,
+                replaced_at=shown_instant(one.replaced_at),
+                replaced_by=one.replaced_by,
+                definition=definition_shown(one.definition),
+            )
+            for one in old
+        ),
+    ]
+    return Reply(value=RevisionList(items=items))
+
+
+async def rollback(call: Call[NoQuery, wire.Rollback]) -> Reply:
+    """Bring an old definition back, as a new revision."""
+    job = await find_job(call)
+    old = await get_revisions(call.service.desk, call.tenant, job.id)
+    wanted = next((one for one in old if one.revision == call.body.revision), None)
+    if wanted is None:
+        raise missing("revision", str(call.body.revision))
+
+    async def verb(desk: Desk) -> Job:
+        return await update_job(
+            desk,
+            call.tenant,
+            job.id,
+            wanted.definition,
+            expected_revision=job.revision,
+            actor=call.caller.key,
+        )
+
+    return await perform(
+        call,
+        verb,
+        lambda done: told_of(call, done, status=200, event="job.updated", before=job.revision),
+    )
+
+
+async def search(call: Call[more.Search, None]) -> Reply:
+    """A job or a run by its id, or jobs by the beginning of their names."""
+    text, desk = call.query.q.strip(), call.service.desk
+    found = await _by_id(call, text)
+    if found is None:
+        jobs = await find_jobs(
+            desk,
+            call.tenant,
+            JobFilter(prefix=text),
+            after=None,
+            newest_first=True,
+            limit=min(coerced(call.query.limit), ENOUGH),
+        )
+        found = [_found(job) for job in jobs]
+    return Reply(value=more.FoundList(items=found))
+
+
+async def _by_id(call: Call[Any, Any], text: str) -> list[more.Found] | None:
+    desk = call.service.desk
+    try:
+        if text.startswith("job_"):
+            identity = from_text("job", text)
+            if shard_of(identity) < desk.shards:
+                return [_found(await get_job(desk, call.tenant, JobId(identity)))]
+        if text.startswith("run_"):
+            identity = from_text("run", text)
+            if shard_of(identity) < desk.shards:
+                view = await get_run(desk, call.tenant, RunId(identity))
+                return [more.Found(kind="run", id=text, name=None, state=view.state.value)]
+    except NotFound:
+        return []
+    except Refused:
+        return None
+    return None
+
+
+def _found(job: Job) -> more.Found:
+    return more.Found(
+        kind="job", id=to_text("job", job.id), name=job.name, state=job.state.name.lower()
+    )
+
+
+async def export(call: Call[more.Export, None]) -> Reply:
+    """Definitions of jobs in our own format, as import takes them."""
+    scope = ("export", call.tenant)
+    after = None
+    if call.query.cursor is not None:
+        after = msgspec.convert(call.service.cursors.read(scope, call.query.cursor)[0], type=UUID)
+    limit = coerced(call.query.limit)
+    jobs = await find_jobs(
+        call.service.desk, call.tenant, JobFilter(), after=after, newest_first=False, limit=limit
+    )
+    cursor = None
+    if len(jobs) == limit:
+        cursor = call.service.cursors.write(scope, [str(jobs[-1].id)])
+    return Reply(
+        value=more.Exported(
+            format=FORMAT,
+            exported_at=shown_instant(call.service.now()),
+            jobs=[asked_again(job) for job in jobs],
+            next_cursor=cursor,
+        )
+    )
+
+
+async def import_jobs(call: Call[more.ImportOptions, more.Import]) -> Reply:
+    """Create the jobs of an export; what exists or cannot be read is skipped and told."""
+    if call.body.format != FORMAT:
+        raise Trouble("invalid_parameter", f"expected the format {FORMAT}")
+
+    async def verb(desk: Desk) -> more.Imported:
+        created: list[str] = []
+        skipped: list[dict[str, Any]] = []
+        for place, source in enumerate(call.body.jobs):
+            try:
+                asked: wire.NewJob = convert(source, wire.NewJob)
+                job = await create_job(desk, call.tenant, new_job(asked, context_of(call)))
+                created.append(to_text("job", job.id))
+            except AlreadyExists as refused:
+                skipped.append({"place": place, "reason": refused.sentence})
+            except (Refused, Trouble) as error:
+                skipped.append({"place": place, "reason": trouble_of(error).detail})
+        return more.Imported(created=created, skipped=skipped, dry_run=call.query.dry_run)
+
+    return await perform(
+        call,
+        verb,
+        lambda done: Told(
+            answer=answer(200 if done.dry_run else 201, done),
+            resource=f"jobs:{len(done.created)}",
+            after={"created": len(done.created)},
+        ),
+        only_try=call.query.dry_run,
+    )
+
+
+ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/jobs/batch",
+        name="jobs.create_many",
+        says="Create up to 1000 jobs, all or none, or each for itself.",
+        handler=create_many,
+        scope=Scope.JOBS_WRITE,
+        query=wire.CreateOptions,
+        body=wire.NewJobs,
+        body_max=BATCH_BYTES_MAX,
+        answers={201: wire.MadeJobs, 207: wire.MadeJobs},
+        keyed=Keyed.REQUIRED,
+        load=Load.CREATE,
+        policy=Policy.BULK,
+        problems=(*WRITE_PROBLEMS, "already_exists"),
+    ),
+    Route(
+        method="GET",
+        path="/v1/jobs/{job}/revisions",
+        name="jobs.revisions",
+        says="What a job was and is, newest first.",
+        handler=revisions,
+        scope=Scope.JOBS_READ,
+        answers={200: RevisionList},
+    ),
+    Route(
+        method="POST",
+        path="/v1/jobs/{job}/rollback",
+        name="jobs.rollback",
+        says="Bring an old definition back, as a new revision.",
+        handler=rollback,
+        scope=Scope.JOBS_WRITE,
+        body=wire.Rollback,
+        answers={200: wire.Job},
+        keyed=Keyed.OPTIONAL,
+        load=Load.WRITE,
+        headers=("ETag",),
+        problems=("invalid_state", "precondition_failed", "invalid_schedule"),
+    ),
+    Route(
+        method="GET",
+        path="/v1/search",
+        name="search.find",
+        says="A job or a run by its id, or jobs by the beginning of their names.",
+        handler=search,
+        scope=Scope.JOBS_READ,
+        query=more.Search,
+        answers={200: more.FoundList},
+    ),
+    Route(
+        method="GET",
+        path="/v1/export",
+        name="export.read",
+        says="Definitions of jobs in our own format.",
+        handler=export,
+        scope=Scope.PAYLOADS_READ,
+        query=more.Export,
+        answers={200: more.Exported},
+        policy=Policy.BULK,
+        problems=("cursor_invalid",),
+    ),
+    Route(
+        method="POST",
+        path="/v1/import/betimes",
+        name="import.betimes",
+        says="Create the jobs of an export.",
+        handler=import_jobs,
+        scope=Scope.JOBS_WRITE,
+        query=more.ImportOptions,
+        body=more.Import,
+        body_max=BATCH_BYTES_MAX,
+        answers={201: more.Imported, 200: more.Imported},
+        keyed=Keyed.OPTIONAL,
+        load=Load.CREATE,
+        policy=Policy.BULK,
+    ),
+)

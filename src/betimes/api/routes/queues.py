@@ -1,0 +1,201 @@
+"""Queues."""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from betimes.api.acting import answer, perform
+from betimes.api.call import Call, Reply
+from betimes.api.route import Keyed, Load, NoQuery, Route
+from betimes.api.shaping import coerced, maybe_instant, page, paged
+from betimes.domain.scopes import Scope
+from betimes.ops import queues as ops
+from betimes.ops.acting import Told
+from betimes.ops.desk import Desk
+from betimes.wire import queues as wire
+from betimes.wire.base import Page, shown_maybe
+from betimes.wire.keys import PageOnly
+
+
+def is_paused(queue: ops.Queue, now: datetime) -> bool:
+    """Whether nothing of it is leased now."""
+    if queue.paused_at is None:
+        return False
+    return queue.paused_until is None or queue.paused_until > now
+
+
+def shown_queue(call: Call[Any, Any], queue: ops.Queue) -> wire.Queue:
+    """A queue as it is shown."""
+    return wire.Queue(
+        name=queue.name,
+        paused=is_paused(queue, call.service.now()),
+        paused_at=shown_maybe(queue.paused_at),
+        paused_until=shown_maybe(queue.paused_until),
+        reason=queue.paused_reason,
+        settings=dict(queue.settings),
+        updated_at=shown_maybe(queue.updated_at),
+    )
+
+
+def _told(call: Call[Any, Any], queue: ops.Queue, event: str | None = None) -> Told:
+    return Told(
+        answer=answer(200, shown_queue(call, queue)),
+        resource=f"queue:{queue.name}",
+        after={"paused": queue.paused_at is not None},
+        event=event,
+        details={"queue": queue.name},
+    )
+
+
+async def list_all(call: Call[PageOnly, None]) -> Reply:
+    """A page of queues by name."""
+    scope = ("queues", call.tenant)
+    after = ""
+    if call.query.cursor is not None:
+        (after,) = call.service.cursors.read(scope, call.query.cursor)
+    limit = coerced(call.query.limit)
+    found = await ops.list_queues(call.service.desk, call.tenant, after=after, most=limit)
+    cursor = None
+    if len(found) == limit:
+        cursor = call.service.cursors.write(scope, [found[-1].name])
+    return paged(call, page([shown_queue(call, one) for one in found], cursor=cursor))
+
+
+async def read(call: Call[NoQuery, None]) -> Reply:
+    """One queue; any name is one, with the defaults."""
+    found = await ops.get_queue(call.service.desk, call.tenant, call.path["queue"])
+    return Reply(value=shown_queue(call, found))
+
+
+async def put(call: Call[NoQuery, wire.QueueSettings]) -> Reply:
+    """Store the settings of a queue."""
+    settings = msgspec.to_builtins(call.body)
+
+    async def verb(desk: Desk) -> ops.Queue:
+        return await ops.put_queue(desk, call.tenant, call.path["queue"], settings)
+
+    return await perform(call, verb, lambda queue: _told(call, queue))
+
+
+async def pause(call: Call[NoQuery, wire.PauseQueue]) -> Reply:
+    """Nothing of the queue is leased until it is resumed."""
+    until = maybe_instant(call.body.until, pointer="/until")
+
+    async def verb(desk: Desk) -> ops.Queue:
+        return await ops.pause_queue(
+            desk, call.tenant, call.path["queue"], reason=call.body.reason, until=until
+        )
+
+    return await perform(call, verb, lambda queue: _told(call, queue, "queue.paused"))
+
+
+async def resume(call: Call[NoQuery, None]) -> Reply:
+    """Go on with a paused queue."""
+
+    async def verb(desk: Desk) -> ops.Queue:
+        return await ops.resume_queue(desk, call.tenant, call.path["queue"])
+
+    reply = await perform(call, verb, lambda queue: _told(call, queue, "queue.resumed"))
+    call.service.waiters.wake(call.path["queue"], call.tenant)
+    return reply
+
+
+async def delete(call: Call[NoQuery, None]) -> Reply:
+    """Forget the settings of a queue in which nothing is left."""
+    name = call.path["queue"]
+
+    async def verb(desk: Desk) -> str:
+        await ops.delete_queue(desk, call.tenant, name)
+        return name
+
+    return await perform(
+        call, verb, lambda gone: Told(answer=answer(204), resource=f"queue:{gone}")
+    )
+
+
+async def stats(call: Call[NoQuery, None]) -> Reply:
+    """What waits in a queue and is under way."""
+    name = call.path["queue"]
+    depth = await ops.measure(call.service.desk, call.tenant, name)
+    queue = await ops.get_queue(call.service.desk, call.tenant, name)
+    age = None if depth.oldest is None else (depth.now - depth.oldest).total_seconds()
+    return Reply(
+        value=wire.QueueStats(
+            waiting=depth.waiting,
+            running=depth.running,
+            scheduled=depth.later,
+            oldest_age_seconds=age,
+            paused=is_paused(queue, depth.now),
+        )
+    )
+
+
+def _route(method: str, path: str, name: str, says: str, handler: Any, **more: Any) -> Route:
+    given: dict[str, Any] = {
+        "scope": Scope.QUEUES_READ if method == "GET" else Scope.QUEUES_WRITE,
+        "answers": {200: wire.Queue},
+        "load": Load.READ if method == "GET" else Load.VITAL,
+        **more,
+    }
+    return Route(
+        method=method,
+        path=f"/v1/queues{path}",
+        name=f"queues.{name}",
+        says=says,
+        handler=handler,
+        **given,
+    )
+
+
+ROUTES = (
+    _route(
+        "GET",
+        "",
+        "list",
+        "List queues that have settings or work.",
+        list_all,
+        query=PageOnly,
+        answers={200: Page[wire.Queue]},
+        problems=("cursor_invalid",),
+    ),
+    _route("GET", "/{queue}", "get", "Read one queue.", read),
+    _route(
+        "PUT",
+        "/{queue}",
+        "put",
+        "Store the settings of a queue.",
+        put,
+        body=wire.QueueSettings,
+        load=Load.WRITE,
+    ),
+    _route(
+        "DELETE",
+        "/{queue}",
+        "delete",
+        "Forget the settings of an empty queue.",
+        delete,
+        answers={204: None},
+        load=Load.WRITE,
+        problems=("queue_not_empty",),
+    ),
+    _route(
+        "POST",
+        "/{queue}/pause",
+        "pause",
+        "Lease nothing of a queue until it is resumed.",
+        pause,
+        body=wire.PauseQueue,
+        body_optional=True,
+        keyed=Keyed.OPTIONAL,
+    ),
+    _route("POST", "/{queue}/resume", "resume", "Go on with a paused queue.", resume),
+    _route(
+        "GET",
+        "/{queue}/stats",
+        "stats",
+        "What waits in a queue and is under way.",
+        stats,
+        answers={200: wire.QueueStats},
+    ),
+)

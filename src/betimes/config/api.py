@@ -1,0 +1,78 @@
+"""Settings of the public API."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+from betimes.config.rule import Rule
+from betimes.config.units import HOUR, MILLISECOND, MINUTE, PORT_MAX, SECOND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiSettings:
+    """The public API: where it listens, and what it lets in."""
+
+    listen: Annotated[str, Rule("Address to listen on.")] = "127.0.0.1"
+    port: Annotated[
+        int, Rule("TCP port to listen on; 0 takes a free one.", least=0, most=PORT_MAX)
+    ] = 8090
+    pepper: Annotated[
+        str | None,
+        Rule(
+            "Secret under which API keys are digested, at least 32 characters, the same on every "
+            "node. Without one, a secret is made and kept in `pepper_file`.",
+            secret=True,
+        ),
+    ] = None
+    pepper_file: Annotated[
+        Path | None,
+        Rule("Where the secret is kept when `pepper` is not given. By default beside the data."),
+    ] = None
+    requests_per_minute: Annotated[
+        int, Rule("Requests of one tenant per minute and node.", least=1, most=1_000_000_000)
+    ] = 600_000
+    creates_per_minute: Annotated[
+        int, Rule("Creations of one tenant per minute and node.", least=1, most=1_000_000_000)
+    ] = 600_000
+    bulk_per_minute: Annotated[
+        int, Rule("Batches and bulk actions of one tenant per minute.", least=1, most=1_000_000)
+    ] = 6_000
+    leases_per_minute: Annotated[
+        int, Rule("Calls of the worker protocol per tenant and minute.", least=1, most=10**9)
+    ] = 600_000
+    failures_per_minute: Annotated[
+        int,
+        Rule("Wrong keys from one address per minute, before even that is refused.", least=1),
+    ] = 20
+    streams_max: Annotated[
+        int, Rule("Event streams that one key may have open.", least=1, most=10_000)
+    ] = 20
+    busy_max: Annotated[
+        int,
+        Rule(
+            "Requests under way at which new ones are turned away. Creating is refused at 80 % of "
+            "it, changing at 90 %; cancelling, pausing and reporting never are.",
+            least=4,
+            most=100_000,
+        ),
+    ] = 500
+    connections_max: Annotated[
+        int, Rule("Connections from one address.", least=1, most=100_000)
+    ] = 1_000
+    header_timeout: Annotated[
+        timedelta,
+        Rule("How long the head of a request may take.", least=100 * MILLISECOND, most=MINUTE),
+    ] = 10 * SECOND
+    body_timeout: Annotated[
+        timedelta,
+        Rule("How long the body of a request may take.", least=100 * MILLISECOND, most=HOUR),
+    ] = 30 * SECOND
+    long_poll_max: Annotated[
+        timedelta,
+        Rule("Longest wait for work or for the end of a run.", least=0 * SECOND, most=MINUTE),
+    ] = 30 * SECOND
+    lease_ttl: Annotated[
+        timedelta,
+        Rule("How long a run stays with a remote worker.", least=SECOND, most=HOUR),
+    ] = 30 * SECOND

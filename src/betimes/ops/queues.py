@@ -1,0 +1,134 @@
+"""Queues: settings, pausing, and what waits in them."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from betimes.domain.errors import Conflict, NotFound
+from betimes.domain.ids import TenantId
+from betimes.ops.checks import check_instant, check_queue, check_reason
+from betimes.ops.desk import Desk
+from betimes.store import queues as rows
+from betimes.store.pool import Connection
+from betimes.store.queues import Depth, Queue
+
+__all__ = [
+    "Depth",
+    "Queue",
+    "delete_queue",
+    "get_queue",
+    "list_queues",
+    "measure",
+    "pause_queue",
+    "put_queue",
+    "resume_queue",
+]
+
+
+async def list_queues(desk: Desk, tenant: TenantId, *, after: str, most: int) -> list[Queue]:
+    """Queues that have settings, and those in which something waits, by name."""
+
+    async def work(connection: Connection) -> list[Queue]:
+        kept = await rows.list_queues(connection, tenant, after=after, most=most)
+        known = {queue.name for queue in kept}
+        used = await rows.names_in_use(connection, tenant)
+        fresh = [Queue(name=name) for name in used if name > after and name not in known]
+        return sorted([*kept, *fresh], key=lambda queue: queue.name)[:most]
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def get_queue(desk: Desk, tenant: TenantId, name: str) -> Queue:
+    """One queue; any name is one, with the defaults."""
+    check_queue(name)
+
+    async def work(connection: Connection) -> Queue:
+        return await rows.read_queue(connection, tenant, name) or Queue(name=name)
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def measure(desk: Desk, tenant: TenantId, name: str) -> Depth:
+    """What waits in a queue and is under way."""
+    check_queue(name)
+
+    async def work(connection: Connection) -> Depth:
+        return await rows.measure(connection, tenant, name)
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def put_queue(desk: Desk, tenant: TenantId, name: str, settings: Mapping[str, Any]) -> Queue:
+    """Store the settings of a queue."""
+    check_queue(name)
+
+    async def work(connection: Connection) -> Queue:
+        now = desk.clock.now()
+        await rows.put_queue(connection, tenant, name, settings, now=now)
+        return await _required(connection, tenant, name)
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def pause_queue(
+    desk: Desk, tenant: TenantId, name: str, *, reason: str, until: datetime | None
+) -> Queue:
+    """Nothing of the queue is leased until it is resumed; what is under way goes on."""
+    check_queue(name)
+    check_reason(reason)
+    if until is not None:
+        check_instant(until, pointer="/until")
+    return await _pause(desk, tenant, name, paused=True, reason=reason, until=until)
+
+
+async def resume_queue(desk: Desk, tenant: TenantId, name: str) -> Queue:
+    """Go on."""
+    check_queue(name)
+    return await _pause(desk, tenant, name, paused=False, reason=None, until=None)
+
+
+async def _pause(
+    desk: Desk,
+    tenant: TenantId,
+    name: str,
+    *,
+    paused: bool,
+    reason: str | None,
+    until: datetime | None,
+) -> Queue:
+    async def work(connection: Connection) -> Queue:
+        now = await desk.now(connection)
+        await rows.pause_queue(
+            connection,
+            tenant,
+            name,
+            paused_at=now if paused else None,
+            until=until,
+            reason=reason,
+            now=now,
+        )
+        return await _required(connection, tenant, name)
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def delete_queue(desk: Desk, tenant: TenantId, name: str) -> None:
+    """Forget the settings of a queue in which nothing is left."""
+    check_queue(name)
+
+    async def work(connection: Connection) -> None:
+        depth = await rows.measure(connection, tenant, name)
+        left = depth.waiting + depth.running + depth.later
+        if left:
+            raise Conflict(f"the queue {name!r} holds {left} runs", code="queue_not_empty")
+        if not await rows.delete_queue(connection, tenant, name):
+            raise NotFound(f"there is no queue {name!r}")
+
+    await desk.transact(work, tenant=tenant)
+
+
+async def _required(connection: Connection, tenant: TenantId, name: str) -> Queue:
+    found = await rows.read_queue(connection, tenant, name)
+    if found is None:
+        raise NotFound(f"there is no queue {name!r}")
+    return found

@@ -1,0 +1,106 @@
+"""What remote workers say about runs beside their outcomes: progress, checkpoints, logs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from betimes.domain.ids import RunId, ShardId, TenantId, shard_of
+from betimes.store.ask import execute, many, one
+from betimes.store.jobs import from_json, to_optional_json
+from betimes.store.pool import Connection
+from betimes.store.queries import load
+from betimes.store.remote import HeldLease
+
+SQL = load("remote")
+
+
+class Note(NamedTuple):
+    """What a worker has said about a run."""
+
+    percent: float | None
+    message: str | None
+    checkpoint: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """One line of a run's log."""
+
+    at: datetime
+    level: str
+    message: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    seq: int = 0
+    attempt: int = 0
+
+
+async def note_run(
+    connection: Connection, tenant: TenantId, lease: HeldLease, note: Note, *, now: datetime
+) -> None:
+    """Keep progress or a checkpoint."""
+    await execute(
+        connection,
+        SQL["note_run"],
+        shard=shard_of(lease.run),
+        run=lease.run,
+        tenant=tenant,
+        fence=lease.fence,
+        percent=note.percent,
+        message=note.message,
+        checkpoint=note.checkpoint,
+        now=now,
+    )
+
+
+async def read_notes(
+    connection: Connection, shard: ShardId, runs: Sequence[RunId]
+) -> dict[RunId, Note]:
+    """What was said about runs."""
+    rows = await many(connection, SQL["read_notes"], shard=shard, runs=list(runs))
+    return {row["run_id"]: Note(row["percent"], row["message"], row["checkpoint"]) for row in rows}
+
+
+async def append_logs(
+    connection: Connection, tenant: TenantId, lease: HeldLease, lines: Sequence[LogLine]
+) -> int:
+    """Add lines to the log of a run."""
+    row = await one(
+        connection,
+        SQL["append_logs"],
+        shard=shard_of(lease.run),
+        run=lease.run,
+        tenant=tenant,
+        attempt=lease.attempt,
+        times=[line.at for line in lines],
+        levels=[line.level for line in lines],
+        messages=[line.message for line in lines],
+        fields=[to_optional_json(line.fields) for line in lines],
+    )
+    return int(row["lines"])
+
+
+async def read_logs(
+    connection: Connection, run: RunId, *, after: int, attempt: int | None, most: int
+) -> list[LogLine]:
+    """A page of lines."""
+    rows = await many(
+        connection,
+        SQL["read_logs"],
+        shard=shard_of(run),
+        run=run,
+        after=after,
+        attempt=attempt,
+        most=most,
+    )
+    return [
+        LogLine(
+            seq=row["seq"],
+            attempt=row["attempt"],
+            at=row["at"],
+            level=row["level"],
+            message=row["message"],
+            fields=from_json(row["fields"]),
+        )
+        for row in rows
+    ]

@@ -1,0 +1,58 @@
+-- Queues: settings of a tenant's queues, and what waits in them. A queue without a row has the defaults.
+
+-- name: list_queues :many
+-- Queues of a tenant that have settings, by name.
+-- Returns: name text, weight float4, max_concurrency int4, settings text, paused_at timestamptz, paused_until timestamptz, paused_reason text, draining bool, revision int4, updated_at timestamptz
+SELECT name, weight, max_concurrency, settings::text AS settings, paused_at, paused_until, paused_reason, draining, revision,
+       updated_at
+  FROM betimes.queues WHERE tenant_id = :tenant::uuid AND name > :after::text ORDER BY name LIMIT :most::integer;
+
+-- name: read_queue :maybe
+-- One queue that has settings.
+-- Returns: name text, weight float4, max_concurrency int4, settings text, paused_at timestamptz, paused_until timestamptz, paused_reason text, draining bool, revision int4, updated_at timestamptz
+SELECT name, weight, max_concurrency, settings::text AS settings, paused_at, paused_until, paused_reason, draining, revision,
+       updated_at
+  FROM betimes.queues WHERE tenant_id = :tenant::uuid AND name = :name::text;
+
+-- name: put_queue :one
+-- Store the settings of a queue; its pause stays as it is.
+-- Guard: the primary key
+-- Returns: revision int4
+INSERT INTO betimes.queues AS queues (tenant_id, name, settings, updated_at)
+VALUES (:tenant::uuid, :name::text, :settings::text::jsonb, :now::timestamptz)
+ON CONFLICT (tenant_id, name) DO UPDATE
+   SET settings = excluded.settings, revision = queues.revision + 1, updated_at = excluded.updated_at
+RETURNING revision;
+
+-- name: pause_queue :one
+-- Pause a queue, or resume it; its settings stay as they are.
+-- Guard: the primary key
+-- Returns: revision int4
+INSERT INTO betimes.queues AS queues (tenant_id, name, paused_at, paused_until, paused_reason, updated_at)
+VALUES (:tenant::uuid, :name::text, :paused_at::timestamptz, :until::timestamptz, :reason::text, :now::timestamptz)
+ON CONFLICT (tenant_id, name) DO UPDATE
+   SET paused_at = excluded.paused_at, paused_until = excluded.paused_until, paused_reason = excluded.paused_reason,
+       updated_at = excluded.updated_at
+RETURNING revision;
+
+-- name: delete_queue :maybe
+-- Forget the settings of a queue.
+-- Returns: name text
+DELETE FROM betimes.queues WHERE tenant_id = :tenant::uuid AND name = :name::text RETURNING name;
+
+-- name: measure_queue :one
+-- What waits in a queue, is under way, and since when the oldest waits.
+-- Scatter: a tenant's parcels lie in every shard
+-- Returns: waiting int8, running int8, later int8, oldest timestamptz, now timestamptz
+SELECT coalesce(sum(cardinality(run_ids)) FILTER (WHERE worker_id IS NULL AND visible_at <= clock_timestamp()), 0)::bigint AS waiting,
+       coalesce(sum(cardinality(run_ids)) FILTER (WHERE worker_id IS NOT NULL), 0)::bigint AS running,
+       coalesce(sum(cardinality(run_ids)) FILTER (WHERE worker_id IS NULL AND visible_at > clock_timestamp()), 0)::bigint AS later,
+       min(visible_at) FILTER (WHERE worker_id IS NULL AND visible_at <= clock_timestamp()) AS oldest,
+       clock_timestamp() AS now
+  FROM betimes.parcels WHERE tenant_id = :tenant::uuid AND queue = :name::text;
+
+-- name: names_in_use :many
+-- Names of queues in which something waits or runs.
+-- Scatter: a tenant's parcels lie in every shard
+-- Returns: name text
+SELECT DISTINCT queue AS name FROM betimes.parcels WHERE tenant_id = :tenant::uuid ORDER BY 1 LIMIT :most::integer;

@@ -1,0 +1,39 @@
+"""Explanations as they are asked for and shown."""
+
+from betimes.wire.base import Asked, Instant, Members, Shown
+
+
+class ExplainJob(Asked):
+    """About which fire time; without one, about now."""
+
+    at: Instant | None = None
+
+
+class Reason(Shown):
+    """One thing that stands in the way, or explains what happened."""
+
+    code: str
+    blocking: bool
+    fix: str
+    evidence: Members
+
+
+class Decision(Shown):
+    """A fire, or a range of them, that did not become a run."""
+
+    at: Instant
+    until: Instant | None
+    fires: int
+    code: str
+    decided_at: Instant
+
+
+class Explanation(Shown):
+    """What will become of it, or has, and why."""
+
+    subject: Members
+    verdict: str
+    eligible: bool
+    summary: str
+    reasons: list[Reason]
+    history: list[Decision]

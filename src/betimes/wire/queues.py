@@ -1,0 +1,121 @@
+"""Queues and blobs as they are asked for and shown."""
+
+from typing import Annotated
+
+import msgspec
+
+from betimes.wire.base import Asked, Duration, Instant, Members, Shown
+from betimes.wire.jobs import Reason
+
+
+class QueueSettings(Asked):
+    """What a queue is for, in words and labels of its owner."""
+
+    description: Annotated[str, msgspec.Meta(max_length=2000)] = ""
+    labels: Annotated[dict[str, str], msgspec.Meta(max_length=32)] = {}
+
+
+class PauseQueue(Asked):
+    """Why and for how long."""
+
+    reason: Reason = ""
+    until: Instant | None = None
+
+
+class Queue(Shown):
+    """A queue."""
+
+    name: str
+    paused: bool
+    paused_at: Instant | None
+    paused_until: Instant | None
+    reason: str | None
+    settings: Members
+    updated_at: Instant | None
+
+
+class QueueStats(Shown):
+    """What is in a queue."""
+
+    waiting: int
+    running: int
+    scheduled: int
+    oldest_age_seconds: float | None
+    paused: bool
+
+
+class NewBlob(Asked):
+    """How long to keep it."""
+
+    ttl: Duration = "P7D"
+
+
+class Blob(Shown):
+    """Something large, by reference."""
+
+    id: str
+    size: int
+    media_type: str
+    created_at: Instant
+    expires_at: Instant | None
+
+
+class Found(Shown):
+    """Something a search has found."""
+
+    kind: str
+    id: str
+    name: str | None
+    state: str | None
+
+
+class Search(Asked):
+    """What to look for: an id, or the beginning of a name."""
+
+    q: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    limit: Annotated[int, msgspec.Meta(ge=1)] = 20
+
+
+class FoundList(Shown):
+    """What was found, best first."""
+
+    items: list[Found]
+
+
+class Exported(Shown):
+    """Definitions of jobs in our own format."""
+
+    format: str
+    exported_at: Instant
+    jobs: list[Members]
+    next_cursor: str | None = None
+
+
+class Export(Asked):
+    """Which part of the jobs."""
+
+    cursor: str | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1)] = 1000
+
+
+class Import(Asked):
+    """Definitions of jobs in our own format."""
+
+    format: str
+    jobs: Annotated[list[Members], msgspec.Meta(max_length=1000)]
+    exported_at: Instant | None = None
+    next_cursor: str | None = None
+
+
+class ImportOptions(Asked):
+    """Whether only to look."""
+
+    dry_run: bool = False
+
+
+class Imported(Shown):
+    """What became of an import."""
+
+    created: list[str]
+    skipped: list[Members]
+    dry_run: bool

@@ -1,0 +1,35 @@
+"""Why did this not run?"""
+
+from api_kit import Client
+
+JOB = {"schedule": {"type": "cron", "expr": "0 9 * * *"}, "handler": "h", "name": "n"}
+
+
+async def test_a_job_and_a_run_explain_themselves(admin: Client) -> None:
+    await admin("POST", "/v1/jobs", JOB)
+    assert (await admin("GET", "/v1/jobs/n/explain")).json["verdict"] == "will_run"
+    at = "2199-06-01T09:00:00Z"
+    assert (await admin("GET", f"/v1/jobs/n/explain?at={at}")).json["verdict"] == "will_run"
+    off = (await admin("GET", "/v1/jobs/n/explain?at=2199-06-01T09:01:00Z")).json
+    assert (off["verdict"], off["reasons"][0]["code"]) == ("will_not_run", "NOT_DUE")
+    before = (await admin("GET", "/v1/jobs/n/explain?at=2001-06-01T09:00:00Z")).json
+    assert before["reasons"][0]["code"] == "CREATED_AFTER_FIRE"
+    await admin("POST", "/v1/jobs/n/pause", {"reason": "release"})
+    paused = (await admin("GET", f"/v1/jobs/n/explain?at={at}")).json
+    assert (paused["verdict"], paused["eligible"]) == ("will_not_run", False)
+    assert paused["reasons"][0]["evidence"]["reason"] == "release"
+    run = (await admin("POST", "/v1/runs", {"handler": "h", "queue": "q"})).json["id"]
+    await admin("POST", "/v1/queues/q/pause")
+    told = (await admin("GET", f"/v1/runs/{run}/explain")).json
+    codes = [reason["code"] for reason in told["reasons"]]
+    assert (told["verdict"], codes) == ("waiting", ["QUEUE_PAUSED", "NO_WORKER_FOR_QUEUE"])
+    await admin("POST", f"/v1/runs/{run}/cancel")
+    ended = (await admin("GET", f"/v1/runs/{run}/explain")).json
+    assert (ended["verdict"], ended["reasons"][0]["code"]) == ("will_not_run", "RUN_CANCELLED")
+
+
+async def test_metrics_are_for_those_who_may(admin: Client) -> None:
+    await admin("GET", "/v1/whoami")
+    told = await admin("GET", "/metrics")
+    assert told.headers["content-type"].startswith("text/plain")
+    assert b'betimes_requests_total{operation="meta.whoami",status="2xx"} 1' in told.body

@@ -1,0 +1,93 @@
+"""Batches, revisions, queues, search, export and import over HTTP."""
+
+from api_kit import Client, Served
+
+JOB = {"schedule": "every 1h", "handler": "h"}
+
+
+async def test_batches_are_atomic_or_independent(admin: Client) -> None:
+    good = [{**JOB, "name": f"n{n}"} for n in range(5)]
+    made = await admin("POST", "/v1/jobs/batch", {"items": good})
+    assert made.status == 201, made.body
+    bad = [{**JOB, "name": "x"}, {"schedule": "61 * * * *"}]
+    refused = await admin("POST", "/v1/jobs/batch", {"items": bad})
+    assert refused.status == 422
+    assert refused.json["errors"][0]["pointer"].startswith("/items/1/schedule")
+    assert (await admin("GET", "/v1/jobs/x")).status == 404
+    mixed = await admin("POST", "/v1/jobs/batch", {"items": bad, "mode": "independent"})
+    assert (mixed.status, [item["status"] for item in mixed.json["items"]]) == (207, [201, 422])
+    tried = await admin("POST", "/v1/jobs/batch?validate_only=true", {"items": [JOB]})
+    assert tried.json["validated"] is True
+    assert len((await admin("GET", "/v1/jobs")).json["items"]) == 6
+
+
+async def test_an_old_definition_comes_back(admin: Client) -> None:
+    await admin("POST", "/v1/jobs", {**JOB, "name": "n", "priority": 3})
+    await admin("PATCH", "/v1/jobs/n", {"priority": 8})
+    found = (await admin("GET", "/v1/jobs/n/revisions")).json["items"]
+    assert [(one["revision"], one["definition"]["priority"]) for one in found] == [(2, 8), (1, 3)]
+    back = await admin("POST", "/v1/jobs/n/rollback", {"revision": 1})
+    assert (back.json["revision"], back.json["priority"]) == (3, 3)
+    assert (await admin("POST", "/v1/jobs/n/rollback", {"revision": 9})).status == 404
+
+
+async def test_a_paused_queue_gives_nothing(served: Served, admin: Client) -> None:
+    client = served.client(await served.key(kind="wk"))
+    body = {"name": "w", "queues": ["mail"]}
+    worker = (await client("POST", "/v1/workers", body)).json["worker_id"]
+    await admin("POST", "/v1/runs", {"handler": "h", "queue": "mail"})
+    paused = await admin("POST", "/v1/queues/mail/pause", {"reason": "outage"})
+    assert paused.json["paused"] is True, paused.body
+    lease = f"/v1/workers/{worker}/lease"
+    assert (await client("POST", lease, {"wait": 0})).json["runs"] == []
+    stats = (await admin("GET", "/v1/queues/mail/stats")).json
+    assert (stats["waiting"], stats["paused"]) == (1, True)
+    assert (await admin("DELETE", "/v1/queues/mail")).code == "queue_not_empty"
+    assert (await admin("POST", "/v1/queues/mail/resume")).json["paused"] is False
+    assert len((await client("POST", lease, {"wait": 5})).json["runs"]) == 1
+    names = [queue["name"] for queue in (await admin("GET", "/v1/queues")).json["items"]]
+    assert names == ["mail"]
+
+
+async def test_an_action_over_a_filter_is_confirmed_by_its_number(admin: Client) -> None:
+    for number in range(4):
+        await admin(
+            "POST", "/v1/jobs", {**JOB, "name": f"n{number}", "tags": {"t": str(number % 2)}}
+        )
+    chosen = {"action": "pause", "filter": {"tags": {"t": "1"}}}
+    dry = await admin("POST", "/v1/jobs/bulk", {**chosen, "dry_run": True})
+    assert dry.json == {"matched": 2, "done": 0, "dry_run": True}
+    wrong = await admin("POST", "/v1/jobs/bulk", {**chosen, "confirm_count": 3})
+    assert (wrong.status, wrong.code) == (422, "confirm_count_mismatch")
+    done = await admin("POST", "/v1/jobs/bulk", {**chosen, "confirm_count": 2})
+    assert done.json["done"] == 2
+    states = [job["status"]["state"] for job in (await admin("GET", "/v1/jobs")).json["items"]]
+    assert states == ["active", "paused", "active", "paused"]
+
+
+async def test_a_blob_is_kept_for_its_tenant(served: Served, admin: Client) -> None:
+    made = await admin("POST", "/v1/blobs", raw=b"\x00\xff", headers={"content-type": "image/x"})
+    assert (made.status, made.json["size"]) == (201, 2), made.body
+    assert (await admin("POST", "/v1/blobs", raw=b"")).code == "invalid_parameter"
+    got = await admin("GET", made.headers["location"])
+    assert (got.body, got.headers["content-type"]) == (b"\x00\xff", "image/x")
+    other = served.client(await served.key(await served.tenant("other")))
+    assert (await other("GET", made.headers["location"])).status == 404
+
+
+async def test_jobs_are_found_exported_and_imported(served: Served, admin: Client) -> None:
+    job = (await admin("POST", "/v1/jobs", {**JOB, "name": "report", "payload": [1]})).json["id"]
+    assert (await admin("GET", f"/v1/search?q={job}")).json["items"][0]["name"] == "report"
+    assert (await admin("GET", "/v1/search?q=rep")).json["items"][0]["id"] == job
+    told = (await admin("GET", "/v1/export")).json
+    assert told["jobs"][0]["payload"] == [1]
+    tenant = await served.tenant("copy")
+    other = served.client(await served.key(tenant))
+    tried = await other("POST", "/v1/import/betimes?dry_run=true", told)
+    assert (tried.status, len(tried.json["created"])) == (200, 1)
+    made = await other("POST", "/v1/import/betimes", told)
+    assert (made.status, len(made.json["created"])) == (201, 1), made.body
+    again = await other("POST", "/v1/import/betimes", told)
+    assert "exists already" in again.json["skipped"][0]["reason"]
+    copied = (await other("GET", "/v1/jobs/report?view=full")).json
+    assert (copied["payload"], copied["schedule"]) == ([1], told["jobs"][0]["schedule"])
