@@ -11,7 +11,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FEW = ["--quick", "--shards", "4"]
 PARTS = {
-    "api": [*FEW, "--seconds", "1", "--stored", "100"],
     "api": ["--quick"],
     "burst": FEW,
     "coordinate": [*FEW, "--phases", "10"],
