@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from betimes.fairness.bucket import Bucket, Rate
@@ -199,6 +199,7 @@ def test_business_keys(
     )
 
 
+@example(count=200, rate=81.998046875)
 @given(count=st.integers(0, 200), rate=st.floats(0.1, 1000))
 def test_a_pace_is_even_and_ends_when_it_says(count: int, rate: float) -> None:
     times = list(paced(count, start=NOW, per_second=rate))

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from math import ceil
 
 
 def paced(count: int, *, start: datetime, per_second: float) -> Iterator[datetime]:
     """When each of `count` late runs may become visible, evenly, beginning at `start`."""
     if per_second <= 0:
         raise ValueError(f"a pace is positive, got {per_second} per second")
-    gap = timedelta(seconds=1 / per_second)
     for number in range(count):
-        yield start + number * gap
+        # Each place from the start and rounded up: a rounded gap, added up, would run ahead.
+        yield start + timedelta(microseconds=ceil(number * 1_000_000 / per_second))
 
 
 def drained_at(count: int, *, start: datetime, per_second: float) -> datetime:
