@@ -27,7 +27,11 @@ ROLE = "coordinator"
 
 
 class Coordinator:
-    """Owns shards, plans their fires and publishes their runs."""
+    """Owns shards, plans their fires and publishes their runs.
+
+    The constructor is long because it is the wiring of five duties over the same holdings and holds
+    no logic: each duty names what it is given.
+    """
 
     def __init__(
         self,

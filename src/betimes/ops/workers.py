@@ -172,34 +172,42 @@ async def lease_runs(
         if found.draining:
             raise Conflict("the worker was told to finish", code="worker_draining")
         wanted = [queue for queue in (queues or found.queues) if queue in found.queues]
-        taken: list[Leased] = []
         for suspects in (False, True):
-            places = await rows.find_ready(
-                connection, tenant, wanted, suspects=suspects, now=desk.clock.stated()
-            )
-            for place in places:
-                free = (1 if suspects else most) - len(taken)
-                if free <= 0:
-                    return taken
-                parcels = await rows.lease(
-                    connection,
-                    tenant,
-                    worker,
-                    place,
-                    slots=free,
-                    suspects=suspects,
-                    ttl=ttl,
-                    now=desk.clock.stated(),
-                )
-                if parcels:
-                    taken += await _unpack(
-                        connection, worker, parcels, now=parcels[0].lease_until - ttl
-                    )
+            free = 1 if suspects else most
+            holder = (tenant, worker)
+            taken = await _take(desk, connection, holder, wanted, free, suspects=suspects, ttl=ttl)
             if taken:
-                break
-        return taken
+                return taken
+        return []
 
     return await desk.database.transact(work, lane=Lane.API, repeatable=True, tenant=tenant)
+
+
+async def _take(
+    desk: Desk,
+    connection: Connection,
+    holder: tuple[TenantId, WorkerId],
+    queues: Sequence[str],
+    most: int,
+    *,
+    suspects: bool,
+    ttl: timedelta,
+) -> list[Leased]:
+    """Lease from one place after the other until the worker has what it can carry."""
+    tenant, worker = holder
+    now = desk.clock.stated()
+    taken: list[Leased] = []
+    for place in await rows.find_ready(connection, tenant, queues, suspects=suspects, now=now):
+        free = most - len(taken)
+        if free <= 0:
+            break
+        parcels = await rows.lease(
+            connection, tenant, worker, place, slots=free, suspects=suspects, ttl=ttl, now=now
+        )
+        if parcels:
+            told = parcels[0].lease_until - ttl
+            taken += await _unpack(connection, worker, parcels, now=told)
+    return taken
 
 
 async def _unpack(

@@ -55,7 +55,10 @@ class Chance:
 
 
 class Parts:
-    """Everything a worker consists of, wired; tests crank the parts by hand."""
+    """Everything a worker consists of, wired; tests crank the parts by hand.
+
+    The constructor is long because it is only wiring: each part names what it is given.
+    """
 
     def __init__(
         self,
