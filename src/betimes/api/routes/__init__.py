@@ -7,6 +7,7 @@ from betimes.api.routes import (
     dead_letters,
     documents,
     explain,
+    forecast,
     jobs,
     jobs_bulk,
     jobs_control,
@@ -41,6 +42,7 @@ ROUTES: tuple[Route, ...] = (
     *workers.ROUTES,
     *leases.ROUTES,
     *explain.ROUTES,
+    *forecast.ROUTES,
     *trail.ROUTES,
     *cluster.ROUTES,
 )
