@@ -29,6 +29,8 @@ from betimes.store.forecast import (
 from betimes.store.jobs import from_json, to_json
 from betimes.store.pool import Connection
 
+__all__ = ["Added", "Advice", "Asked", "By", "Changes", "Forecast", "Group", "forecast", "what_if"]
+
 SPAN_DEFAULT, SPAN_MAX = timedelta(hours=24), timedelta(days=31)
 STEP_MIN = timedelta(seconds=1)
 STEPS_MAX = 10_080
@@ -100,7 +102,7 @@ class Top:
     jobs: float
     fires: float
     example: JobId
-    schedule: str
+    schedule: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,7 +341,12 @@ def _top(specs: Sequence[SharedSpec], step: Steps, schedules: ScheduleCache) -> 
         (fires,) = tally(_alike(spec), step, schedules, fires_max=FIRES_PER_SPEC_MIN).fires
         if fires:
             found.append(
-                Top(jobs=spec.jobs, fires=fires, example=spec.ids[0], schedule=spec.schedule)
+                Top(
+                    jobs=spec.jobs,
+                    fires=fires,
+                    example=spec.ids[0],
+                    schedule=from_json(spec.schedule),
+                )
             )
     found.sort(key=lambda top: -top.fires)
     return found[:TOP_SPECS]
@@ -351,10 +358,11 @@ def _advice(hot: Sequence[HotSpot], step: timedelta) -> list[Advice]:
     parts = max(1, span_ms(SPREAD_OVER) // max(1, span_ms(step)))
     for spot in hot:
         for top in spot.top:
-            spread = any(f'"{name}"' in top.schedule for name in ("jitter", "window"))
-            if spread or top.schedule in found or top.fires < HOT_FIRES_MIN or parts == 1:
+            spread = top.schedule.keys() & {"jitter", "window"}
+            named = to_json(top.schedule)
+            if spread or named in found or top.fires < HOT_FIRES_MIN or parts == 1:
                 continue
-            found[top.schedule] = Advice(
+            found[named] = Advice(
                 job=top.example,
                 jobs=top.jobs,
                 jitter=SPREAD_OVER,

@@ -11,8 +11,6 @@ from betimes.api.shaping import maybe_instant, read_id, read_span
 from betimes.domain.ids import JobId, to_text
 from betimes.domain.scopes import Scope
 from betimes.ops import forecast as ops
-from betimes.store.forecast import By
-from betimes.store.jobs import from_json
 from betimes.wire import forecast as wire
 from betimes.wire.base import shown_duration, shown_instant
 
@@ -73,7 +71,7 @@ def _label(by: str, queue: str, handler: str | None) -> str:
     return {"queue": queue, "handler": handler or ""}.get(by, "")
 
 
-def _asked(call: Call[Any, Any], query: Any, *, by: By) -> ops.Asked:
+def _asked(call: Call[Any, Any], query: Any, *, by: ops.By) -> ops.Asked:
     start: datetime = maybe_instant(query.from_, pointer="/from") or call.service.now()
     end = maybe_instant(query.to, pointer="/to") or start + ops.SPAN_DEFAULT
     return ops.Asked(start=start, end=end, step=read_span(query.step, pointer="/step"), by=by)
@@ -99,7 +97,7 @@ def _shown(found: ops.Forecast) -> wire.Forecast:
                         job_id=_job(top.example),
                         jobs=round(top.jobs, 3),
                         fires=round(top.fires, 3),
-                        schedule=dict(from_json(top.schedule)),
+                        schedule=dict(top.schedule),
                     )
                     for top in spot.top
                 ],
