@@ -461,6 +461,7 @@ CREATE TABLE betimes.operations (
     finished_at timestamp with time zone,
     expires_at timestamp with time zone NOT NULL,
     created_by text,
+    due_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT operations_state_check CHECK (((state >= 0) AND (state <= 4)))
 );
 
@@ -889,6 +890,8 @@ CREATE INDEX jobs_spent_idx ON betimes.jobs USING btree (shard, id) WHERE ((stat
 CREATE INDEX jobs_tenant_idx ON betimes.jobs USING btree (tenant_id, id);
 
 CREATE UNIQUE INDEX members_email_idx ON betimes.members USING btree (tenant_id, email);
+
+CREATE INDEX operations_due_idx ON betimes.operations USING btree (due_at) WHERE (state < 2);
 
 CREATE INDEX operations_expires_idx ON betimes.operations USING btree (shard, expires_at);
 

@@ -20,8 +20,9 @@ MISSING = {
     "key": "AAAAAAAAAAAA",
     "act": "aud_0-999999",
     "blob": "blob_01JD00000000000000000000ZZ",
+    "operation": "op_01JD00000000000000000000ZZ",
 }
-OUTSIDE = {"tenant", "code", "lease", "queue", "operation", "revision"}
+OUTSIDE = {"tenant", "code", "lease", "queue", "revision"}
 WITH_IDS = [
     route
     for route in ROUTES
@@ -35,6 +36,7 @@ BODIES: dict[str, Any] = {
     "keys.update": {"name": "x"},
     "dead_letters.update": {"note": "x"},
     "workers.lease": {"wait": 0},
+    "runs.update": {"priority": 1},
 }
 
 
@@ -50,6 +52,8 @@ async def things_of(served: Served) -> dict[str, str]:
     key = (await other("POST", "/v1/api-keys", {"name": "k"})).json["id"]
     blob = (await other("POST", "/v1/blobs", raw=b"x")).json["id"]
     act = (await other("GET", "/v1/audit")).json["items"][0]["id"]
+    bulk = {"action": "replay", "ids": [run["id"]]}
+    operation = (await other("POST", "/v1/runs/bulk", bulk)).json["id"]
     return {
         "job": job,
         "run": run["id"],
@@ -58,6 +62,7 @@ async def things_of(served: Served) -> dict[str, str]:
         "key": key,
         "act": act,
         "blob": blob,
+        "operation": operation,
     }
 
 
