@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from betimes.ops.bulk_runs import BULK, PURGE, step_runs
+from betimes.ops.calendars import APPLY, step_apply
 from betimes.ops.operating import Kind
 
-KINDS: Mapping[str, Kind] = MappingProxyType({BULK: step_runs, PURGE: step_runs})
+KINDS: Mapping[str, Kind] = MappingProxyType({BULK: step_runs, PURGE: step_runs, APPLY: step_apply})

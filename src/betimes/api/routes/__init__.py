@@ -3,6 +3,7 @@
 from betimes.api.route import Route
 from betimes.api.routes import (
     blobs,
+    calendars,
     cluster,
     dead_letters,
     documents,
@@ -35,6 +36,7 @@ ROUTES: tuple[Route, ...] = (
     *jobs_many.ROUTES,
     *jobs_bulk.ROUTES,
     *schedules.ROUTES,
+    *calendars.ROUTES,
     *runs.ROUTES,
     *runs_control.ROUTES,
     *runs_bulk.ROUTES,

@@ -12,7 +12,6 @@ RETURNING id;
 
 -- name: read_operation :maybe
 -- One operation of a tenant.
--- Index: operations_pkey
 -- Returns: id uuid, tenant_id uuid, kind text, state int2, done int8, total int8, request text, result text, error text, cursor text, worked_by uuid, due_at timestamptz, created_at timestamptz, finished_at timestamptz, expires_at timestamptz, created_by text
 SELECT id, tenant_id, kind, state, done, total, request::text AS request, result::text AS result, error::text AS error, cursor,
        worked_by, due_at, created_at, finished_at, expires_at, created_by
