@@ -22,6 +22,7 @@ from betimes.config.api import ApiSettings
 from betimes.config.settings import DatabaseSettings
 from betimes.domain.clock import Clock
 from betimes.domain.ids import TenantId
+from betimes.janitor.operate import Operator
 from betimes.ops.credentials import Credentials
 from betimes.ops.desk import Desk
 from betimes.ops.keys import KeyMaker, NewKey
@@ -141,6 +142,12 @@ class Served:
 
     async def admin(self) -> Client:
         return self.client(await self.key())
+
+    async def operate(self) -> int:
+        """What the janitor's operator does in one pass."""
+        service = self.service
+        operator = Operator(desk=self.desk, clock=service.clock, telemetry=service.telemetry)
+        return await operator.tick()
 
 
 def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes: Any) -> Service:

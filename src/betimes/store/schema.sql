@@ -199,6 +199,19 @@ CREATE TABLE betimes.breakers (
 
 ALTER TABLE ONLY betimes.breakers FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE betimes.calendars (
+    tenant_id uuid NOT NULL,
+    name text NOT NULL,
+    dates text[] DEFAULT '{}'::text[] NOT NULL,
+    weekdays text[] DEFAULT '{}'::text[] NOT NULL,
+    description text DEFAULT ''::text NOT NULL,
+    revision integer DEFAULT 1 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY betimes.calendars FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE betimes.cluster (
     one boolean DEFAULT true NOT NULL,
     id uuid DEFAULT gen_random_uuid() NOT NULL,
@@ -461,6 +474,7 @@ CREATE TABLE betimes.operations (
     finished_at timestamp with time zone,
     expires_at timestamp with time zone NOT NULL,
     created_by text,
+    due_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT operations_state_check CHECK (((state >= 0) AND (state <= 4)))
 );
 
@@ -817,6 +831,9 @@ ALTER TABLE ONLY betimes.blobs
 ALTER TABLE ONLY betimes.breakers
     ADD CONSTRAINT breakers_pkey PRIMARY KEY (tenant_id, origin);
 
+ALTER TABLE ONLY betimes.calendars
+    ADD CONSTRAINT calendars_pkey PRIMARY KEY (tenant_id, name);
+
 ALTER TABLE ONLY betimes.cluster
     ADD CONSTRAINT cluster_pkey PRIMARY KEY (one);
 
@@ -924,6 +941,8 @@ CREATE INDEX dedupe_expires_idx ON betimes.dedupe USING btree (shard, expires_at
 
 CREATE INDEX deliveries_due_idx ON betimes.deliveries USING btree (shard, due_at) WHERE (due_at IS NOT NULL);
 
+CREATE INDEX jobs_calendars_idx ON betimes.jobs USING btree (tenant_id, id) WHERE (options ? 'calendars'::text);
+
 CREATE UNIQUE INDEX jobs_name_idx ON betimes.jobs USING btree (shard, tenant_id, job_group, name) WHERE (name IS NOT NULL);
 
 CREATE INDEX jobs_next_fire_idx ON betimes.jobs USING btree (shard, next_fire_at, id) WHERE (next_fire_at IS NOT NULL);
@@ -935,6 +954,8 @@ CREATE INDEX jobs_spent_idx ON betimes.jobs USING btree (shard, id) WHERE ((stat
 CREATE INDEX jobs_tenant_idx ON betimes.jobs USING btree (tenant_id, id);
 
 CREATE UNIQUE INDEX members_email_idx ON betimes.members USING btree (tenant_id, email);
+
+CREATE INDEX operations_due_idx ON betimes.operations USING btree (due_at) WHERE (state < 2);
 
 CREATE INDEX operations_expires_idx ON betimes.operations USING btree (shard, expires_at);
 
@@ -998,6 +1019,9 @@ ALTER TABLE ONLY betimes.api_keys
 ALTER TABLE ONLY betimes.breakers
     ADD CONSTRAINT breakers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY betimes.calendars
+    ADD CONSTRAINT calendars_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY betimes.endpoints
     ADD CONSTRAINT endpoints_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
@@ -1024,6 +1048,8 @@ ALTER TABLE betimes.audit_heads ENABLE ROW LEVEL SECURITY;
 ALTER TABLE betimes.blobs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.breakers ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.calendars ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.dead_letters ENABLE ROW LEVEL SECURITY;
 
@@ -1060,6 +1086,8 @@ CREATE POLICY own_tenant ON betimes.audit_heads TO betimes_api USING ((tenant_id
 CREATE POLICY own_tenant ON betimes.blobs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.breakers TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.calendars TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.dead_letters TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -1128,6 +1156,8 @@ CREATE POLICY whole_system ON betimes.audit_heads TO betimes_system USING (true)
 CREATE POLICY whole_system ON betimes.blobs TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.breakers TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.calendars TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.dead_letters TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1209,6 +1239,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.blobs TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.breakers TO betimes_system;
 GRANT SELECT,INSERT,UPDATE ON TABLE betimes.breakers TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.calendars TO betimes_system;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.calendars TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.cluster TO betimes_system;
 GRANT SELECT ON TABLE betimes.cluster TO betimes_api;

@@ -3,6 +3,7 @@
 from betimes.api.route import Route
 from betimes.api.routes import (
     blobs,
+    calendars,
     cluster,
     dead_letters,
     documents,
@@ -15,8 +16,10 @@ from betimes.api.routes import (
     keys,
     leases,
     meta,
+    operations,
     queues,
     runs,
+    runs_bulk,
     runs_control,
     schedules,
     tenants,
@@ -34,8 +37,10 @@ ROUTES: tuple[Route, ...] = (
     *jobs_many.ROUTES,
     *jobs_bulk.ROUTES,
     *schedules.ROUTES,
+    *calendars.ROUTES,
     *runs.ROUTES,
     *runs_control.ROUTES,
+    *runs_bulk.ROUTES,
     *dead_letters.ROUTES,
     *queues.ROUTES,
     *blobs.ROUTES,
@@ -44,5 +49,6 @@ ROUTES: tuple[Route, ...] = (
     *explain.ROUTES,
     *forecast.ROUTES,
     *trail.ROUTES,
+    *operations.ROUTES,
     *cluster.ROUTES,
 )
