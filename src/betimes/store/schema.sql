@@ -541,12 +541,32 @@ CREATE TABLE betimes.parcels (
     lane smallint DEFAULT 0 NOT NULL,
     queue text NOT NULL,
     run_ids uuid[] NOT NULL,
+    fair smallint DEFAULT 0 NOT NULL,
+    when_full smallint DEFAULT 0 NOT NULL,
+    held smallint DEFAULT 0 NOT NULL,
+    slot boolean DEFAULT false NOT NULL,
+    held_at timestamp with time zone,
+    line uuid,
+    gate text,
+    CONSTRAINT parcels_gated_alone CHECK ((((gate IS NULL) AND (line IS NULL)) OR (cardinality(run_ids) = 1))),
+    CONSTRAINT parcels_held_by_nobody CHECK (((held = 0) OR (worker_id IS NULL))),
+    CONSTRAINT parcels_held_check CHECK (((held >= 0) AND (held <= 3))),
+    CONSTRAINT parcels_held_since CHECK (((held > 0) = (held_at IS NOT NULL))),
     CONSTRAINT parcels_leased_by_somebody CHECK (((worker_id IS NULL) = (lease_until IS NULL))),
-    CONSTRAINT parcels_run_ids_check CHECK ((cardinality(run_ids) > 0))
+    CONSTRAINT parcels_run_ids_check CHECK ((cardinality(run_ids) > 0)),
+    CONSTRAINT parcels_slot_is_leased CHECK (((NOT slot) OR (worker_id IS NOT NULL)))
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='2000', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_scale_factor='0', autovacuum_analyze_threshold='5000');
 
 ALTER TABLE ONLY betimes.parcels FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.parcels.held IS 'Why it is not offered to workers: 0 it is, 1 its gate or line is full, 2 overlap is decided when it is due, 3 it waits for approval.';
+
+COMMENT ON COLUMN betimes.parcels.slot IS 'Leased and admitted through its gate and line: this is what in flight means for them.';
+
+COMMENT ON COLUMN betimes.parcels.line IS 'The job whose runs go one after the other (overlap: buffer_one, buffer_all, cancel_running, replace).';
+
+COMMENT ON COLUMN betimes.parcels.gate IS 'The concurrency key of its one run.';
 
 CREATE TABLE betimes.queues (
     tenant_id uuid NOT NULL,
@@ -630,12 +650,30 @@ CREATE TABLE betimes.runs (
     options jsonb,
     result bytea,
     error jsonb,
+    overlap smallint DEFAULT 0 NOT NULL,
+    fair smallint DEFAULT 0 NOT NULL,
+    when_full smallint DEFAULT 0 NOT NULL,
+    gate text,
+    blocked_by uuid,
+    CONSTRAINT runs_fair_check CHECK ((fair >= 0)),
     CONSTRAINT runs_finished_means_final CHECK (((finished_at IS NOT NULL) = (state >= 4))),
-    CONSTRAINT runs_state_check CHECK ((((state >= 0) AND (state <= 9)) AND (state <> 2)))
+    CONSTRAINT runs_overlap_check CHECK (((overlap >= 0) AND (overlap <= 5))),
+    CONSTRAINT runs_state_check CHECK ((((state >= 0) AND (state <= 9)) AND (state <> 2))),
+    CONSTRAINT runs_when_full_check CHECK (((when_full >= 0) AND (when_full <= 1)))
 )
 PARTITION BY RANGE (id);
 
 ALTER TABLE ONLY betimes.runs FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.runs.overlap IS 'What becomes of it while an earlier run of its job has not ended: 0 allow, 1 skip, 2 buffer_one, 3 buffer_all, 4 cancel_running, 5 replace.';
+
+COMMENT ON COLUMN betimes.runs.fair IS 'The bucket of its fairness key; 0 without one.';
+
+COMMENT ON COLUMN betimes.runs.when_full IS 'What becomes of it while its gate is full: 0 wait, 1 skip.';
+
+COMMENT ON COLUMN betimes.runs.gate IS 'Its concurrency key.';
+
+COMMENT ON COLUMN betimes.runs.blocked_by IS 'The run that stood in the way when this one was skipped for overlap.';
 
 CREATE TABLE betimes.runs_default (
     id uuid CONSTRAINT runs_id_not_null NOT NULL,
@@ -665,8 +703,16 @@ CREATE TABLE betimes.runs_default (
     options jsonb,
     result bytea,
     error jsonb,
+    overlap smallint DEFAULT 0 CONSTRAINT runs_overlap_not_null NOT NULL,
+    fair smallint DEFAULT 0 CONSTRAINT runs_fair_not_null NOT NULL,
+    when_full smallint DEFAULT 0 CONSTRAINT runs_when_full_not_null NOT NULL,
+    gate text,
+    blocked_by uuid,
+    CONSTRAINT runs_fair_check CHECK ((fair >= 0)),
     CONSTRAINT runs_finished_means_final CHECK (((finished_at IS NOT NULL) = (state >= 4))),
-    CONSTRAINT runs_state_check CHECK ((((state >= 0) AND (state <= 9)) AND (state <> 2)))
+    CONSTRAINT runs_overlap_check CHECK (((overlap >= 0) AND (overlap <= 5))),
+    CONSTRAINT runs_state_check CHECK ((((state >= 0) AND (state <= 9)) AND (state <> 2))),
+    CONSTRAINT runs_when_full_check CHECK (((when_full >= 0) AND (when_full <= 1)))
 );
 
 CREATE TABLE betimes.sessions (
@@ -974,9 +1020,17 @@ CREATE INDEX outbox_tenant_idx ON ONLY betimes.outbox USING btree (tenant_id, id
 
 CREATE INDEX outbox_default_tenant_id_id_idx ON betimes.outbox_default USING btree (tenant_id, id);
 
+CREATE INDEX parcels_gate_idx ON betimes.parcels USING btree (tenant_id, gate, rank) WHERE (gate IS NOT NULL);
+
+CREATE INDEX parcels_held_idx ON betimes.parcels USING btree (shard, held, visible_at) WHERE (held > 0);
+
+CREATE INDEX parcels_in_flight_idx ON betimes.parcels USING btree (tenant_id, queue) WHERE (worker_id IS NOT NULL);
+
 CREATE INDEX parcels_leased_idx ON betimes.parcels USING btree (shard, lease_until) WHERE (worker_id IS NOT NULL);
 
-CREATE INDEX parcels_ready_idx ON betimes.parcels USING btree (shard, queue, tenant_id, rank) INCLUDE (visible_at, deliveries) WHERE (worker_id IS NULL);
+CREATE INDEX parcels_line_idx ON betimes.parcels USING btree (shard, line, rank) WHERE (line IS NOT NULL);
+
+CREATE INDEX parcels_ready_idx ON betimes.parcels USING btree (shard, queue, tenant_id, fair, rank) INCLUDE (visible_at, deliveries) WHERE ((worker_id IS NULL) AND (held = 0));
 
 CREATE INDEX parcels_worker_idx ON betimes.parcels USING btree (worker_id) WHERE (worker_id IS NOT NULL);
 
