@@ -308,6 +308,22 @@ CREATE TABLE betimes.deliveries (
 
 ALTER TABLE ONLY betimes.deliveries FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE betimes.device_grants (
+    digest bytea NOT NULL,
+    user_code text NOT NULL,
+    name text NOT NULL,
+    tenant_id uuid,
+    scopes text[] DEFAULT '{}'::text[] NOT NULL,
+    answered_by text,
+    state smallint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    polled_at timestamp with time zone,
+    CONSTRAINT device_grants_state_check CHECK (((state >= 0) AND (state <= 3)))
+);
+
+ALTER TABLE ONLY betimes.device_grants FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE betimes.endpoints (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -429,10 +445,18 @@ CREATE TABLE betimes.members (
     revision integer DEFAULT 1 NOT NULL,
     created_at timestamp with time zone NOT NULL,
     updated_at timestamp with time zone NOT NULL,
+    password bytea,
+    salt bytea,
+    code bytea,
+    code_until timestamp with time zone,
+    created_by text,
+    signed_in_at timestamp with time zone,
     CONSTRAINT members_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'editor'::text, 'admin'::text])))
 );
 
 ALTER TABLE ONLY betimes.members FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.members.code IS 'Digest of the one-time code of an invitation.';
 
 CREATE TABLE betimes.migrations (
     number integer NOT NULL,
@@ -691,6 +715,22 @@ CREATE TABLE betimes.runs_default (
     CONSTRAINT runs_when_full_check CHECK (((when_full >= 0) AND (when_full <= 1)))
 );
 
+CREATE TABLE betimes.sessions (
+    digest bytea NOT NULL,
+    tenant_id uuid NOT NULL,
+    member_id uuid,
+    key_id text,
+    created_at timestamp with time zone NOT NULL,
+    seen_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT sessions_of_somebody CHECK (((member_id IS NULL) <> (key_id IS NULL)))
+)
+WITH (fillfactor='70');
+
+ALTER TABLE ONLY betimes.sessions FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.sessions IS 'Browsers that signed in; only a digest of the cookie is kept.';
+
 CREATE TABLE betimes.shards (
     shard smallint NOT NULL,
     owner uuid,
@@ -852,6 +892,12 @@ ALTER TABLE ONLY betimes.dedupe
 ALTER TABLE ONLY betimes.deliveries
     ADD CONSTRAINT deliveries_pkey PRIMARY KEY (shard, event_id, endpoint_id);
 
+ALTER TABLE ONLY betimes.device_grants
+    ADD CONSTRAINT device_grants_pkey PRIMARY KEY (digest);
+
+ALTER TABLE ONLY betimes.device_grants
+    ADD CONSTRAINT device_grants_user_code_key UNIQUE (user_code);
+
 ALTER TABLE ONLY betimes.endpoints
     ADD CONSTRAINT endpoints_pkey PRIMARY KEY (tenant_id, id);
 
@@ -906,6 +952,9 @@ ALTER TABLE ONLY betimes.runs
 ALTER TABLE ONLY betimes.runs_default
     ADD CONSTRAINT runs_default_pkey PRIMARY KEY (shard, id);
 
+ALTER TABLE ONLY betimes.sessions
+    ADD CONSTRAINT sessions_pkey PRIMARY KEY (digest);
+
 ALTER TABLE ONLY betimes.shards
     ADD CONSTRAINT shards_pkey PRIMARY KEY (shard);
 
@@ -941,6 +990,8 @@ CREATE INDEX dedupe_expires_idx ON betimes.dedupe USING btree (shard, expires_at
 
 CREATE INDEX deliveries_due_idx ON betimes.deliveries USING btree (shard, due_at) WHERE (due_at IS NOT NULL);
 
+CREATE INDEX device_grants_expires_idx ON betimes.device_grants USING btree (expires_at);
+
 CREATE INDEX jobs_calendars_idx ON betimes.jobs USING btree (tenant_id, id) WHERE (options ? 'calendars'::text);
 
 CREATE UNIQUE INDEX jobs_name_idx ON betimes.jobs USING btree (shard, tenant_id, job_group, name) WHERE (name IS NOT NULL);
@@ -952,6 +1003,8 @@ CREATE INDEX jobs_paused_until_idx ON betimes.jobs USING btree (shard, paused_un
 CREATE INDEX jobs_spent_idx ON betimes.jobs USING btree (shard, id) WHERE ((state = 3) AND (after_completion = 1));
 
 CREATE INDEX jobs_tenant_idx ON betimes.jobs USING btree (tenant_id, id);
+
+CREATE INDEX members_code_idx ON betimes.members USING btree (code) WHERE (code IS NOT NULL);
 
 CREATE UNIQUE INDEX members_email_idx ON betimes.members USING btree (tenant_id, email);
 
@@ -993,6 +1046,10 @@ CREATE INDEX runs_tenant_idx ON ONLY betimes.runs USING btree (tenant_id, id);
 
 CREATE INDEX runs_default_tenant_id_id_idx ON betimes.runs_default USING btree (tenant_id, id);
 
+CREATE INDEX sessions_expires_idx ON betimes.sessions USING btree (expires_at);
+
+CREATE INDEX sessions_member_idx ON betimes.sessions USING btree (tenant_id, member_id) WHERE (member_id IS NOT NULL);
+
 CREATE INDEX workers_tenant_idx ON betimes.workers USING btree (tenant_id, id);
 
 CREATE INDEX workflow_runs_tenant_idx ON betimes.workflow_runs USING btree (tenant_id, id);
@@ -1022,6 +1079,9 @@ ALTER TABLE ONLY betimes.breakers
 ALTER TABLE ONLY betimes.calendars
     ADD CONSTRAINT calendars_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY betimes.device_grants
+    ADD CONSTRAINT device_grants_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY betimes.endpoints
     ADD CONSTRAINT endpoints_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
@@ -1033,6 +1093,12 @@ ALTER TABLE ONLY betimes.members
 
 ALTER TABLE ONLY betimes.queues
     ADD CONSTRAINT queues_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.sessions
+    ADD CONSTRAINT sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.sessions
+    ADD CONSTRAINT sessions_tenant_id_member_id_fkey FOREIGN KEY (tenant_id, member_id) REFERENCES betimes.members(tenant_id, id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.workers
     ADD CONSTRAINT workers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
@@ -1058,6 +1124,8 @@ ALTER TABLE betimes.decisions ENABLE ROW LEVEL SECURITY;
 ALTER TABLE betimes.dedupe ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.deliveries ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.device_grants ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.endpoints ENABLE ROW LEVEL SECURITY;
 
@@ -1097,6 +1165,8 @@ CREATE POLICY own_tenant ON betimes.dedupe TO betimes_api USING ((tenant_id = be
 
 CREATE POLICY own_tenant ON betimes.deliveries TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.device_grants TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.endpoints TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.idempotency TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -1123,6 +1193,8 @@ CREATE POLICY own_tenant ON betimes.run_notes TO betimes_api USING ((tenant_id =
 
 CREATE POLICY own_tenant ON betimes.runs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.sessions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.tenants TO betimes_api USING ((id = betimes.current_tenant())) WITH CHECK ((id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.workers TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -1142,6 +1214,8 @@ ALTER TABLE betimes.run_logs ENABLE ROW LEVEL SECURITY;
 ALTER TABLE betimes.run_notes ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.runs ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.sessions ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.tenants ENABLE ROW LEVEL SECURITY;
 
@@ -1166,6 +1240,8 @@ CREATE POLICY whole_system ON betimes.decisions TO betimes_system USING (true) W
 CREATE POLICY whole_system ON betimes.dedupe TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.deliveries TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.device_grants TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.endpoints TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1192,6 +1268,8 @@ CREATE POLICY whole_system ON betimes.run_logs TO betimes_system USING (true) WI
 CREATE POLICY whole_system ON betimes.run_notes TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.runs TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.sessions TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.tenants TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1260,6 +1338,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dedupe TO betimes_api;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.deliveries TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.deliveries TO betimes_api;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.device_grants TO betimes_system;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.endpoints TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.endpoints TO betimes_api;
 
@@ -1309,6 +1389,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs_default TO betimes_system;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.sessions TO betimes_system;
+GRANT SELECT,DELETE ON TABLE betimes.sessions TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.shards TO betimes_system;
 GRANT SELECT ON TABLE betimes.shards TO betimes_api;

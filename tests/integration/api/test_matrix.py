@@ -22,6 +22,7 @@ MISSING = {
     "blob": "blob_01JD00000000000000000000ZZ",
     "operation": "op_01JD00000000000000000000ZZ",
     "calendar": "nowhere",
+    "member": "mem_01JD00000000000000000000ZZ",
 }
 OUTSIDE = {"tenant", "code", "lease", "queue", "revision"}
 WITH_IDS = [
@@ -39,6 +40,7 @@ BODIES: dict[str, Any] = {
     "workers.lease": {"wait": 0},
     "runs.update": {"priority": 1},
     "calendars.put": {"dates": ["2026-12-25"]},
+    "members.update": {"role": "viewer"},
 }
 TAKES_NAMES = {"jobs.replace", "calendars.put"}
 
@@ -59,7 +61,10 @@ async def things_of(served: Served) -> dict[str, str]:
     operation = (await other("POST", "/v1/runs/bulk", bulk)).json["id"]
     theirs = {"dates": ["2026-12-25"]}
     assert (await other("PUT", "/v1/calendars/theirs?force=true", theirs)).status == 201
+    person = {"email": "ada@example.org", "name": "Ada"}
+    member = (await other("POST", "/v1/members", person)).json["id"]
     return {
+        "member": member,
         "calendar": "theirs",
         "job": job,
         "run": run["id"],
