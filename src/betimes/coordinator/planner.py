@@ -4,8 +4,8 @@ What is authoritative: `next_fire_at` of a job. It moves in the transaction that
 to it, under the shard's epoch and the job's revision, so every fire becomes exactly one run or one
 recorded decision, whoever dies in between.
 
-A job is planned when its next fire is nearer than half the horizon, and then through the whole of
-it: frequent jobs advance their row once per half horizon, not once per fire.
+A job is planned when its next fire is nearer than half the horizon, and then half a horizon further
+(`plan_until`): frequent jobs advance their row once per half horizon, not once per fire.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from uuid import UUID
 
 from betimes.config.settings import CoordinatorSettings
 from betimes.coordinator.holdings import Held, Holdings
-from betimes.coordinator.plan import Pass
+from betimes.coordinator.plan import Pass, plan_until
 from betimes.coordinator.publisher import Hint
 from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut, Refused
@@ -78,7 +78,6 @@ class Planner:
         with self._telemetry.span("planner.tick") as span:
             span.expect_errors()
             now = self._time.now()
-            current = Pass(self._schedules, now=now, until=now + self._settings.horizon)
             before = now + self._settings.horizon / 2
             held = self._holdings.trusted(self._clock.monotonic())
             due = set(
@@ -88,13 +87,11 @@ class Planner:
             )
             self._passed(held)
             wanted = sorted((one for one in held if one.claim.shard in due), key=self._last_turn)
-            runs = await self._plan_shards(wanted, held, current, before)
+            runs = await self._plan_shards(wanted, held, now)
             span.add(runs=runs)
         return runs
 
-    async def _plan_shards(
-        self, wanted: list[Held], held: list[Held], current: Pass, before: datetime
-    ) -> int:
+    async def _plan_shards(self, wanted: list[Held], held: list[Held], now: datetime) -> int:
         """A few shards at a time: one is computed while another one is written."""
         turns = iter(wanted)
         runs = 0
@@ -103,7 +100,7 @@ class Planner:
             nonlocal runs
             for one in turns:
                 self._turns[one.claim.shard] = self._clock.monotonic()
-                runs += await self._plan_shard(one, current, before)
+                runs += await self._plan_shard(one, now)
                 self._passed(held)
 
         try:
@@ -127,8 +124,12 @@ class Planner:
         for one in held:
             one.planned_at = now
 
-    async def _plan_shard(self, held: Held, current: Pass, before: datetime) -> int:
+    async def _plan_shard(self, held: Held, now: datetime) -> int:
         """Page through the due jobs; a bound on pages lets the other shards have their turn."""
+        horizon = self._settings.horizon
+        before = now + horizon / 2
+        until = plan_until(held.claim.shard, now, horizon)
+        current = Pass(self._schedules, now=now, until=until)
         after, runs = BEGINNING, 0
         for _ in range(PAGES_PER_SHARD_MAX):
             if not held.term.is_trusted(self._clock.monotonic()):
