@@ -13,6 +13,7 @@ from betimes.ops.read import get_job
 from betimes.ops.runs import RunView, get_run
 from betimes.ops.timetable import read_timetable
 from betimes.store.control import find_fires
+from betimes.store.episodes import awaits_approval
 from betimes.store.explain import DecisionRow, count_workers, list_decisions, read_decision
 from betimes.store.pool import Connection
 from betimes.store.queues import read_queue
@@ -134,6 +135,9 @@ async def _waiting(
     connection: Connection, tenant: TenantId, view: RunView, now: datetime
 ) -> Explanation:
     run, reasons = view.run, list[Reason]()
+    if view.holding is not None and await awaits_approval(connection, run.id):
+        fix = "Approve the catch-up, or drop it."
+        reasons.append(Reason(code="CATCHUP_NOT_APPROVED", blocking=True, fix=fix))
     queue = await read_queue(connection, tenant, run.queue)
     paused = queue is not None and queue.paused_at is not None
     if paused and (queue.paused_until is None or queue.paused_until > now):  # type: ignore[union-attr]
@@ -148,7 +152,11 @@ async def _waiting(
                 code="NO_WORKER_FOR_QUEUE", blocking=True, fix=fix, evidence={"queue": run.queue}
             )
         )
-    if run.due_at > now:
+    turn = None if view.holding is None else view.holding.visible_at
+    if run.due_at <= now and turn is not None and turn > now and view.state is not Shown.RETRY_WAIT:
+        told = {"visible_at": turn.isoformat()}
+        reasons.append(Reason(code="CATCHUP_PACED", blocking=False, fix="", evidence=told))
+    elif run.due_at > now:
         reasons.append(Reason(code="NOT_DUE", blocking=False, fix=""))
     elif not reasons:
         reasons.append(Reason(code="WORKERS_BUSY", blocking=False, fix="Add slots or workers."))

@@ -3,6 +3,7 @@
 from betimes.api.route import Route
 from betimes.api.routes import (
     blobs,
+    catchups,
     cluster,
     dead_letters,
     documents,
@@ -36,6 +37,7 @@ ROUTES: tuple[Route, ...] = (
     *schedules.ROUTES,
     *runs.ROUTES,
     *runs_control.ROUTES,
+    *catchups.ROUTES,
     *dead_letters.ROUTES,
     *queues.ROUTES,
     *blobs.ROUTES,
