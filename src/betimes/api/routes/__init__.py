@@ -4,6 +4,7 @@ from betimes.api.route import Route
 from betimes.api.routes import (
     blobs,
     calendars,
+    catchups,
     cluster,
     dead_letters,
     documents,
@@ -45,6 +46,7 @@ ROUTES: tuple[Route, ...] = (
     *runs.ROUTES,
     *runs_control.ROUTES,
     *runs_bulk.ROUTES,
+    *catchups.ROUTES,
     *dead_letters.ROUTES,
     *queues.ROUTES,
     *blobs.ROUTES,
