@@ -16,7 +16,7 @@ from chaos.scene import assert_kept, play
 from chaos.stage import SHARDS, Stage, a_stage
 from embedded_kit import Place
 
-AWAY_SECONDS = float(os.environ.get("BETIMES_CHAOS_AWAY", "10"))  # noqa: TID251 -- our own switch
+AWAY_SECONDS = float(os.environ.get("BETIMES_CHAOS_AWAY", "10"))
 """How long the database stays away; `BETIMES_CHAOS_AWAY=600 make chaos` for ten minutes."""
 pytestmark = [pytest.mark.db, pytest.mark.chaos, pytest.mark.timeout(600 + AWAY_SECONDS)]
 RECOVERED_SECONDS = 3.0
