@@ -263,6 +263,12 @@ class StreamEvents(Asked):
     types: list[str] = []
 
 
+class PauseCluster(Asked):
+    """Why."""
+
+    reason: Reason = ""
+
+
 class ClusterShown(Shown):
     """The cell."""
 
@@ -270,6 +276,7 @@ class ClusterShown(Shown):
     shards: int
     created_at: Instant
     paused_at: Instant | None
+    paused_reason: str | None
     now: Instant
     version: str
 

@@ -23,8 +23,9 @@ MISSING = {
     "operation": "op_01JD00000000000000000000ZZ",
     "calendar": "nowhere",
     "member": "mem_01JD00000000000000000000ZZ",
+    "node": "nod_01JD00000000000000000000ZZ",
 }
-OUTSIDE = {"tenant", "code", "lease", "queue", "revision"}
+OUTSIDE = {"tenant", "code", "lease", "queue", "revision", "node"}
 WITH_IDS = [
     route
     for route in ROUTES
