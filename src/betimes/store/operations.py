@@ -16,6 +16,7 @@ from betimes.store.pool import Connection
 from betimes.store.queries import load
 
 SQL = load("operations")
+CLAIM_TRIES = 5
 CLAIM_TTL = timedelta(seconds=30)
 
 
@@ -123,8 +124,21 @@ async def claim_operation(
     connection: Connection, claim: UUID, *, now: datetime | None
 ) -> Operation | None:
     """Take what has been due for longest."""
-    row = await maybe(connection, SQL["claim_operation"], claim=claim, ttl=CLAIM_TTL, now=now)
-    return None if row is None else operation_of(row)
+    # A few, in case others take the first ones at the same moment.
+    for due in await many(connection, SQL["find_due_operations"], now=now, most=CLAIM_TRIES):
+        row = await maybe(
+            connection,
+            SQL["claim_operation"],
+            shard=due["shard"],
+            tenant=due["tenant_id"],
+            id=due["id"],
+            claim=claim,
+            ttl=CLAIM_TTL,
+            now=now,
+        )
+        if row is not None:
+            return operation_of(row)
+    return None
 
 
 async def advance_operation(

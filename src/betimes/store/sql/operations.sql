@@ -30,23 +30,25 @@ SELECT id, tenant_id, kind, state, done, total, NULL::text AS request, result::t
    AND (:kinds::text[] IS NULL OR operations.kind = ANY (:kinds::text[]))
  ORDER BY id DESC LIMIT :most::integer;
 
--- name: claim_operation :maybe
--- Take the operation that has been due for longest and that nobody works on.
+-- name: find_due_operations :many
+-- The operations that have been due for longest and that nobody works on.
 -- Scatter: any shard may have work
 -- Index: operations_due_idx
--- Guard: SKIP LOCKED keeps janitors apart; `worked_by` is new with every claim and guards every later write
+-- Returns: shard int2, tenant_id uuid, id uuid
+SELECT shard, tenant_id, id FROM betimes.operations
+ WHERE state < 2 AND due_at <= coalesce(:now::timestamptz, statement_timestamp())
+   AND (worked_until IS NULL OR worked_until <= coalesce(:now::timestamptz, statement_timestamp()))
+ ORDER BY due_at LIMIT :most::integer;
+
+-- name: claim_operation :maybe
+-- Take an operation unless somebody else has meanwhile.
+-- Guard: only while nobody works on it; `worked_by` is new with every claim and guards every later write
 -- Returns: id uuid, tenant_id uuid, kind text, state int2, done int8, total int8, request text, result text, error text, cursor text, worked_by uuid, due_at timestamptz, created_at timestamptz, finished_at timestamptz, expires_at timestamptz, created_by text
-WITH picked AS MATERIALIZED (
-    SELECT shard, tenant_id, id FROM betimes.operations
-     WHERE state < 2 AND due_at <= coalesce(:now::timestamptz, statement_timestamp())
-       AND (worked_until IS NULL OR worked_until <= coalesce(:now::timestamptz, statement_timestamp()))
-     ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED
-)
 UPDATE betimes.operations
    SET state = 1, worked_by = :claim::uuid,
        worked_until = coalesce(:now::timestamptz, statement_timestamp()) + :ttl::interval
-  FROM picked
- WHERE operations.shard = picked.shard AND operations.tenant_id = picked.tenant_id AND operations.id = picked.id
+ WHERE shard = :shard::smallint AND tenant_id = :tenant::uuid AND id = :id::uuid AND state < 2
+   AND (worked_until IS NULL OR worked_until <= coalesce(:now::timestamptz, statement_timestamp()))
 RETURNING operations.id, operations.tenant_id, operations.kind, operations.state, operations.done, operations.total,
           operations.request::text AS request, operations.result::text AS result, operations.error::text AS error,
           operations.cursor, operations.worked_by, operations.due_at, operations.created_at, operations.finished_at,
