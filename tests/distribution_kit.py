@@ -19,7 +19,7 @@ from betimes.store.queries import Query
 REFERENCE_TABLES = frozenset(
     {
         *("cluster", "migrations", "tenants", "api_keys", "queues", "members", "calendars"),
-        *("limits", "breakers", "endpoints", "nodes", "workers"),
+        *("limits", "breakers", "endpoints", "nodes", "workers", "sessions", "device_grants"),
     }
 )
 ADVISORY_LOCKS_ALLOWED_IN = frozenset({"migrations"})

@@ -3,6 +3,7 @@
 -- name: erase_parcels :one
 -- Forget parcels, so that nothing is leased any more.
 -- Scatter: a tenant's parcels lie in every shard
+-- Guard: only rows of a tenant that is suspended; a repetition finds fewer
 -- Returns: rows int8
 WITH doomed AS MATERIALIZED (
     SELECT shard, id FROM betimes.parcels WHERE tenant_id = :tenant::uuid LIMIT :most::integer
@@ -15,6 +16,7 @@ SELECT count(*) AS rows FROM gone;
 -- Forget runs with everything that was written about them.
 -- Scatter: a tenant's runs lie in every shard
 -- Index: runs_tenant_idx
+-- Guard: only rows of a tenant that is suspended; a repetition finds fewer
 -- Returns: rows int8
 WITH doomed AS MATERIALIZED (
     SELECT shard, id FROM betimes.runs WHERE tenant_id = :tenant::uuid ORDER BY id LIMIT :most::integer
@@ -33,6 +35,7 @@ SELECT count(*) AS rows FROM gone;
 -- Forget jobs with their old definitions and the reasons for what did not run.
 -- Scatter: a tenant's jobs lie in every shard
 -- Index: jobs_tenant_idx
+-- Guard: only rows of a tenant that is suspended; a repetition finds fewer
 -- Returns: rows int8
 WITH doomed AS MATERIALIZED (
     SELECT shard, id FROM betimes.jobs WHERE tenant_id = :tenant::uuid ORDER BY id LIMIT :most::integer
@@ -49,6 +52,7 @@ SELECT count(*) AS rows FROM gone;
 -- Forget dead letters.
 -- Scatter: a tenant's letters lie in every shard
 -- Index: dead_letters_tenant_idx
+-- Guard: only rows of a tenant that is suspended; a repetition finds fewer
 -- Returns: rows int8
 WITH doomed AS MATERIALIZED (
     SELECT shard, run_id FROM betimes.dead_letters WHERE tenant_id = :tenant::uuid
@@ -63,6 +67,7 @@ SELECT count(*) AS rows FROM gone;
 -- Forget events and their deliveries.
 -- Scatter: a tenant's events lie in every shard
 -- Index: outbox_tenant_idx
+-- Guard: only rows of a tenant that is suspended; a repetition finds fewer
 -- Returns: rows int8
 WITH doomed AS MATERIALIZED (
     SELECT shard, id FROM betimes.outbox WHERE tenant_id = :tenant::uuid ORDER BY id LIMIT :most::integer
@@ -76,6 +81,7 @@ SELECT count(*) AS rows FROM gone;
 -- name: erase_keys :one
 -- Forget idempotency keys and business keys.
 -- Scatter: one probe of an index per shard
+-- Guard: only rows of a tenant that is suspended; a repetition finds fewer
 -- Returns: rows int8
 WITH requests AS (
     DELETE FROM betimes.idempotency USING (
@@ -94,6 +100,7 @@ SELECT (SELECT count(*) FROM requests) + (SELECT count(*) FROM business) AS rows
 -- name: erase_blobs :one
 -- Forget large payloads and results.
 -- Scatter: one probe of an index per shard
+-- Guard: only rows of a tenant that is suspended; a repetition finds fewer
 -- Returns: rows int8
 WITH gone AS (
     DELETE FROM betimes.blobs USING (
@@ -108,6 +115,7 @@ SELECT count(*) AS rows FROM gone;
 -- name: erase_workflows :one
 -- Forget graphs and their runs.
 -- Scatter: a tenant's graphs lie in every shard
+-- Guard: only rows of a tenant that is suspended; a repetition finds fewer
 -- Returns: rows int8
 WITH nodes AS (
     DELETE FROM betimes.workflow_nodes USING betimes.workflow_runs
