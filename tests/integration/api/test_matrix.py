@@ -25,7 +25,7 @@ MISSING = {
     "member": "mem_01JD00000000000000000000ZZ",
     "node": "nod_01JD00000000000000000000ZZ",
 }
-OUTSIDE = {"tenant", "code", "lease", "queue", "revision", "node"}
+OUTSIDE = {"tenant", "code", "lease", "queue", "revision", "node", "handler"}
 WITH_IDS = [
     route
     for route in ROUTES
