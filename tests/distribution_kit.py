@@ -19,7 +19,8 @@ from betimes.store.queries import Query
 REFERENCE_TABLES = frozenset(
     {
         *("cluster", "migrations", "tenants", "api_keys", "queues", "members", "calendars"),
-        *("limits", "breakers", "endpoints", "nodes", "workers", "sessions", "device_grants"),
+        *("sessions", "device_grants"),
+        *("limits", "breakers", "endpoints", "nodes", "workers"),
     }
 )
 ADVISORY_LOCKS_ALLOWED_IN = frozenset({"migrations"})

@@ -117,6 +117,7 @@ class Line:
                 shard=place["shard"],
                 queue=place["queue"],
                 tenant=place["tenant_id"],
+                fair=place["fair"],
                 now=self.clock.now(),
                 suspect_after=SUSPECT_AFTER,
                 suspects=False,

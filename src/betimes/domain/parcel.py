@@ -25,6 +25,13 @@ BOOST_PER_PRIORITY = timedelta(seconds=10)
 """How much earlier one step of priority makes a run act; low priority ages past it."""
 
 
+CATCH_UP_PENALTY = timedelta(minutes=5)
+"""How much later what was missed acts: work that is on time goes first, but cannot starve it."""
+
+PACE_QUANTUM_MS = 250
+"""Late runs whose turns come within a quarter of a second share a parcel, visible at the last."""
+
+
 NEVER_LEASED = Fence(0)
 
 
@@ -65,15 +72,26 @@ class Parcel:
     @property
     def rank(self) -> datetime:
         """The order among visible parcels of a tenant."""
-        return rank_of(self.visible_at, self.priority)
+        return rank_of(self.visible_at, self.priority, self.lane)
 
 
-def rank_of(visible_at: datetime, priority: int) -> datetime:
-    """A high priority acts as if visible earlier, so low priority ages and cannot starve."""
-    return visible_at - priority * BOOST_PER_PRIORITY
+def rank_of(visible_at: datetime, priority: int, lane: Lane = Lane.ON_TIME) -> datetime:
+    """A high priority acts as if visible earlier, so low priority ages and cannot starve.
+
+    What is being caught up acts as if visible later, by a bounded time: it ages as well.
+    """
+    rank = visible_at - priority * BOOST_PER_PRIORITY
+    return rank + CATCH_UP_PENALTY if lane is Lane.CATCH_UP else rank
 
 
-def pack(shard: ShardId, waiting: Iterable[Waiting], *, lane: Lane = Lane.ON_TIME) -> list[Parcel]:
+def pack(
+    shard: ShardId,
+    waiting: Iterable[Waiting],
+    *,
+    lane: Lane = Lane.ON_TIME,
+    quantum_ms: int = QUANTUM_MS,
+    most: int = RUNS_MAX,
+) -> list[Parcel]:
     """Put runs into as few parcels as may be.
 
     Runs share a parcel when tenant, queue, priority and nearly the due time are the same; none
@@ -82,12 +100,12 @@ def pack(shard: ShardId, waiting: Iterable[Waiting], *, lane: Lane = Lane.ON_TIM
     """
     groups: dict[tuple[TenantId, str, int, int], list[Waiting]] = {}
     for run in waiting:
-        key = (run.tenant, run.queue, run.priority, to_ms(run.due_at) // QUANTUM_MS)
+        key = (run.tenant, run.queue, run.priority, to_ms(run.due_at) // quantum_ms)
         groups.setdefault(key, []).append(run)
     return [
-        _parcel(shard, runs[start : start + RUNS_MAX], lane)
+        _parcel(shard, runs[start : start + most], lane)
         for runs in groups.values()
-        for start in range(0, len(runs), RUNS_MAX)
+        for start in range(0, len(runs), most)
     ]
 
 

@@ -61,6 +61,7 @@ class Pruner:
         for _ in range(PASSES_MAX):
             rows = await self._pruning.dead_letters(shard, before=letters)
             rows += await self._pruning.default_runs(shard, before=runs)
+            rows += await self._pruning.catchups(shard, before=runs)
             rows += await self._pruning.expired(shard, now=self._clock.stated())
             total += rows
             if rows < self._pruning.most:

@@ -29,6 +29,10 @@ class Pruning:
             "prune_default_runs", shard=shard, before=before, before_id=floor_of(to_ms(before))
         )
 
+    async def catchups(self, shard: ShardId, *, before: datetime) -> int:
+        """Episodes of catching up that were over before an instant."""
+        return await self._count("prune_catchups", shard=shard, before=before)
+
     async def expired(self, shard: ShardId, *, now: datetime | None) -> int:
         """Business keys and blobs whose time is up."""
         keys = await self._count("prune_dedupe", shard=shard, now=now)

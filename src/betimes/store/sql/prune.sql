@@ -29,16 +29,28 @@ RETURNING runs.id;
 
 -- name: prune_dedupe :many
 -- Forget business keys whose window has passed, a bounded number.
--- Index: dedupe_expires_idx
+-- Index: dedupe_prune_idx
 -- Returns: key text
 WITH aged AS MATERIALIZED (
     SELECT tenant_id, key FROM betimes.dedupe
-     WHERE shard = :shard::smallint AND expires_at < coalesce(:now::timestamptz, statement_timestamp())
+     WHERE shard = :shard::smallint AND prune_at < coalesce(:now::timestamptz, statement_timestamp())
      LIMIT :most::integer FOR UPDATE SKIP LOCKED
 )
 DELETE FROM betimes.dedupe USING aged
  WHERE dedupe.shard = :shard::smallint AND dedupe.tenant_id = aged.tenant_id AND dedupe.key = aged.key
 RETURNING dedupe.key;
+
+-- name: prune_catchups :many
+-- Forget episodes of catching up that are long over, a bounded number.
+-- Returns: id uuid
+WITH aged AS MATERIALIZED (
+    SELECT id FROM betimes.catchups
+     WHERE shard = :shard::smallint AND held = 0 AND state <> 1 AND paced_through < :before::timestamptz
+     LIMIT :most::integer FOR UPDATE SKIP LOCKED
+)
+DELETE FROM betimes.catchups USING aged
+ WHERE catchups.shard = :shard::smallint AND catchups.id = aged.id
+RETURNING catchups.id;
 
 -- name: prune_blobs :many
 -- Forget payloads and results whose time is up, a bounded number.
