@@ -19,6 +19,7 @@ from betimes.ops.credentials import Credentials
 from betimes.ops.desk import Desk
 from betimes.ops.devices import Devices
 from betimes.ops.keys import KeyMaker
+from betimes.ops.queues import Gates
 from betimes.ops.sessions import Sessions
 from betimes.ops.together import Together
 from betimes.telemetry import Telemetry
@@ -52,6 +53,7 @@ class Service:
     roll: Callable[[], float]
     jobs: Together[NewJob, Job]
     runs: Together[NewRun, RunId]
+    gates: Gates = field(default_factory=Gates)
     draining: Draining = field(default_factory=Draining)
 
     async def run(self) -> None:
