@@ -11,13 +11,14 @@ from betimes.api.route import Route
 from betimes.api.waiters import Waiters
 from betimes.config.api import ApiSettings
 from betimes.domain.clock import Clock
-from betimes.domain.ids import RunId
+from betimes.domain.ids import JobId, RunId
 from betimes.domain.job import Job
 from betimes.domain.run import NewRun
 from betimes.ops.create import NewJob
 from betimes.ops.credentials import Credentials
 from betimes.ops.desk import Desk
 from betimes.ops.keys import KeyMaker
+from betimes.ops.shared_reads import SharedReads
 from betimes.ops.together import Together
 from betimes.telemetry import Telemetry
 
@@ -48,6 +49,7 @@ class Service:
     roll: Callable[[], float]
     jobs: Together[NewJob, Job]
     runs: Together[NewRun, RunId]
+    job_reads: SharedReads[JobId, Job]
     draining: Draining = field(default_factory=Draining)
 
     async def run(self) -> None:

@@ -21,6 +21,8 @@ from betimes.ops.credentials import Credentials
 from betimes.ops.desk import Desk
 from betimes.ops.keys import KeyMaker
 from betimes.ops.making import make_jobs, make_runs
+from betimes.ops.read import read_many
+from betimes.ops.shared_reads import SharedReads
 from betimes.ops.together import Together
 from betimes.rhythm import Stopping, first_of
 from betimes.store.hints import READY, Hints
@@ -109,6 +111,7 @@ async def make_service(node: Node, hints: Hints) -> Service:
         desk=desk,
         jobs=Together(desk=desk, make=make_jobs),
         runs=Together(desk=desk, make=make_runs),
+        job_reads=SharedReads(desk=desk, read=read_many),
         clock=node.clock,
         telemetry=node.telemetry,
         settings=node.settings.api,
