@@ -21,11 +21,12 @@ SERVER = load("server")
 
 
 class Source(NamedTuple):
-    """Where parcels wait: one queue of one tenant in one shard."""
+    """Where parcels wait: one queue of one tenant in one shard, and one bucket of fairness keys."""
 
     shard: ShardId
     queue: str
     tenant: TenantId
+    fair: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -99,7 +100,7 @@ class Parcels:
             suspect_after=SUSPECT_AFTER,
             most=most,
         )
-        return [Source(row["shard"], row["queue"], row["tenant_id"]) for row in rows]
+        return [Source(row["shard"], row["queue"], row["tenant_id"], row["fair"]) for row in rows]
 
     async def lease(
         self,
@@ -160,6 +161,7 @@ class Parcels:
             "shard": source.shard,
             "queue": source.queue,
             "tenant": source.tenant,
+            "fair": source.fair,
             "worker": self.worker,
             "slots": slots,
             "parcels_max": parcels_max,

@@ -160,6 +160,7 @@ async def lease(
         shard=place[0],
         queue=place[1],
         tenant=tenant,
+        fair=0,
         worker=worker,
         slots=slots,
         parcels_max=1 if suspects else PARCELS_MAX,

@@ -199,6 +199,19 @@ CREATE TABLE betimes.breakers (
 
 ALTER TABLE ONLY betimes.breakers FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE betimes.calendars (
+    tenant_id uuid NOT NULL,
+    name text NOT NULL,
+    dates text[] DEFAULT '{}'::text[] NOT NULL,
+    weekdays text[] DEFAULT '{}'::text[] NOT NULL,
+    description text DEFAULT ''::text NOT NULL,
+    revision integer DEFAULT 1 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY betimes.calendars FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE betimes.cluster (
     one boolean DEFAULT true NOT NULL,
     id uuid DEFAULT gen_random_uuid() NOT NULL,
@@ -294,6 +307,22 @@ CREATE TABLE betimes.deliveries (
 );
 
 ALTER TABLE ONLY betimes.deliveries FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE betimes.device_grants (
+    digest bytea NOT NULL,
+    user_code text NOT NULL,
+    name text NOT NULL,
+    tenant_id uuid,
+    scopes text[] DEFAULT '{}'::text[] NOT NULL,
+    answered_by text,
+    state smallint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    polled_at timestamp with time zone,
+    CONSTRAINT device_grants_state_check CHECK (((state >= 0) AND (state <= 3)))
+);
+
+ALTER TABLE ONLY betimes.device_grants FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE betimes.endpoints (
     tenant_id uuid NOT NULL,
@@ -416,10 +445,18 @@ CREATE TABLE betimes.members (
     revision integer DEFAULT 1 NOT NULL,
     created_at timestamp with time zone NOT NULL,
     updated_at timestamp with time zone NOT NULL,
+    password bytea,
+    salt bytea,
+    code bytea,
+    code_until timestamp with time zone,
+    created_by text,
+    signed_in_at timestamp with time zone,
     CONSTRAINT members_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'editor'::text, 'admin'::text])))
 );
 
 ALTER TABLE ONLY betimes.members FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.members.code IS 'Digest of the one-time code of an invitation.';
 
 CREATE TABLE betimes.migrations (
     number integer NOT NULL,
@@ -461,6 +498,7 @@ CREATE TABLE betimes.operations (
     finished_at timestamp with time zone,
     expires_at timestamp with time zone NOT NULL,
     created_by text,
+    due_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT operations_state_check CHECK (((state >= 0) AND (state <= 4)))
 );
 
@@ -503,12 +541,32 @@ CREATE TABLE betimes.parcels (
     lane smallint DEFAULT 0 NOT NULL,
     queue text NOT NULL,
     run_ids uuid[] NOT NULL,
+    fair smallint DEFAULT 0 NOT NULL,
+    when_full smallint DEFAULT 0 NOT NULL,
+    held smallint DEFAULT 0 NOT NULL,
+    slot boolean DEFAULT false NOT NULL,
+    held_at timestamp with time zone,
+    line uuid,
+    gate text,
+    CONSTRAINT parcels_gated_alone CHECK ((((gate IS NULL) AND (line IS NULL)) OR (cardinality(run_ids) = 1))),
+    CONSTRAINT parcels_held_by_nobody CHECK (((held = 0) OR (worker_id IS NULL))),
+    CONSTRAINT parcels_held_check CHECK (((held >= 0) AND (held <= 3))),
+    CONSTRAINT parcels_held_since CHECK (((held > 0) = (held_at IS NOT NULL))),
     CONSTRAINT parcels_leased_by_somebody CHECK (((worker_id IS NULL) = (lease_until IS NULL))),
-    CONSTRAINT parcels_run_ids_check CHECK ((cardinality(run_ids) > 0))
+    CONSTRAINT parcels_run_ids_check CHECK ((cardinality(run_ids) > 0)),
+    CONSTRAINT parcels_slot_is_leased CHECK (((NOT slot) OR (worker_id IS NOT NULL)))
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='2000', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_scale_factor='0', autovacuum_analyze_threshold='5000');
 
 ALTER TABLE ONLY betimes.parcels FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.parcels.held IS 'Why it is not offered to workers: 0 it is, 1 its gate or line is full, 2 overlap is decided when it is due, 3 it waits for approval.';
+
+COMMENT ON COLUMN betimes.parcels.slot IS 'Leased and admitted through its gate and line: this is what in flight means for them.';
+
+COMMENT ON COLUMN betimes.parcels.line IS 'The job whose runs go one after the other (overlap: buffer_one, buffer_all, cancel_running, replace).';
+
+COMMENT ON COLUMN betimes.parcels.gate IS 'The concurrency key of its one run.';
 
 CREATE TABLE betimes.queues (
     tenant_id uuid NOT NULL,
@@ -592,12 +650,30 @@ CREATE TABLE betimes.runs (
     options jsonb,
     result bytea,
     error jsonb,
+    overlap smallint DEFAULT 0 NOT NULL,
+    fair smallint DEFAULT 0 NOT NULL,
+    when_full smallint DEFAULT 0 NOT NULL,
+    gate text,
+    blocked_by uuid,
+    CONSTRAINT runs_fair_check CHECK ((fair >= 0)),
     CONSTRAINT runs_finished_means_final CHECK (((finished_at IS NOT NULL) = (state >= 4))),
-    CONSTRAINT runs_state_check CHECK ((((state >= 0) AND (state <= 9)) AND (state <> 2)))
+    CONSTRAINT runs_overlap_check CHECK (((overlap >= 0) AND (overlap <= 5))),
+    CONSTRAINT runs_state_check CHECK ((((state >= 0) AND (state <= 9)) AND (state <> 2))),
+    CONSTRAINT runs_when_full_check CHECK (((when_full >= 0) AND (when_full <= 1)))
 )
 PARTITION BY RANGE (id);
 
 ALTER TABLE ONLY betimes.runs FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.runs.overlap IS 'What becomes of it while an earlier run of its job has not ended: 0 allow, 1 skip, 2 buffer_one, 3 buffer_all, 4 cancel_running, 5 replace.';
+
+COMMENT ON COLUMN betimes.runs.fair IS 'The bucket of its fairness key; 0 without one.';
+
+COMMENT ON COLUMN betimes.runs.when_full IS 'What becomes of it while its gate is full: 0 wait, 1 skip.';
+
+COMMENT ON COLUMN betimes.runs.gate IS 'Its concurrency key.';
+
+COMMENT ON COLUMN betimes.runs.blocked_by IS 'The run that stood in the way when this one was skipped for overlap.';
 
 CREATE TABLE betimes.runs_default (
     id uuid CONSTRAINT runs_id_not_null NOT NULL,
@@ -627,9 +703,33 @@ CREATE TABLE betimes.runs_default (
     options jsonb,
     result bytea,
     error jsonb,
+    overlap smallint DEFAULT 0 CONSTRAINT runs_overlap_not_null NOT NULL,
+    fair smallint DEFAULT 0 CONSTRAINT runs_fair_not_null NOT NULL,
+    when_full smallint DEFAULT 0 CONSTRAINT runs_when_full_not_null NOT NULL,
+    gate text,
+    blocked_by uuid,
+    CONSTRAINT runs_fair_check CHECK ((fair >= 0)),
     CONSTRAINT runs_finished_means_final CHECK (((finished_at IS NOT NULL) = (state >= 4))),
-    CONSTRAINT runs_state_check CHECK ((((state >= 0) AND (state <= 9)) AND (state <> 2)))
+    CONSTRAINT runs_overlap_check CHECK (((overlap >= 0) AND (overlap <= 5))),
+    CONSTRAINT runs_state_check CHECK ((((state >= 0) AND (state <= 9)) AND (state <> 2))),
+    CONSTRAINT runs_when_full_check CHECK (((when_full >= 0) AND (when_full <= 1)))
 );
+
+CREATE TABLE betimes.sessions (
+    digest bytea NOT NULL,
+    tenant_id uuid NOT NULL,
+    member_id uuid,
+    key_id text,
+    created_at timestamp with time zone NOT NULL,
+    seen_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT sessions_of_somebody CHECK (((member_id IS NULL) <> (key_id IS NULL)))
+)
+WITH (fillfactor='70');
+
+ALTER TABLE ONLY betimes.sessions FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.sessions IS 'Browsers that signed in; only a digest of the cookie is kept.';
 
 CREATE TABLE betimes.shards (
     shard smallint NOT NULL,
@@ -771,6 +871,9 @@ ALTER TABLE ONLY betimes.blobs
 ALTER TABLE ONLY betimes.breakers
     ADD CONSTRAINT breakers_pkey PRIMARY KEY (tenant_id, origin);
 
+ALTER TABLE ONLY betimes.calendars
+    ADD CONSTRAINT calendars_pkey PRIMARY KEY (tenant_id, name);
+
 ALTER TABLE ONLY betimes.cluster
     ADD CONSTRAINT cluster_pkey PRIMARY KEY (one);
 
@@ -788,6 +891,12 @@ ALTER TABLE ONLY betimes.dedupe
 
 ALTER TABLE ONLY betimes.deliveries
     ADD CONSTRAINT deliveries_pkey PRIMARY KEY (shard, event_id, endpoint_id);
+
+ALTER TABLE ONLY betimes.device_grants
+    ADD CONSTRAINT device_grants_pkey PRIMARY KEY (digest);
+
+ALTER TABLE ONLY betimes.device_grants
+    ADD CONSTRAINT device_grants_user_code_key UNIQUE (user_code);
 
 ALTER TABLE ONLY betimes.endpoints
     ADD CONSTRAINT endpoints_pkey PRIMARY KEY (tenant_id, id);
@@ -843,6 +952,9 @@ ALTER TABLE ONLY betimes.runs
 ALTER TABLE ONLY betimes.runs_default
     ADD CONSTRAINT runs_default_pkey PRIMARY KEY (shard, id);
 
+ALTER TABLE ONLY betimes.sessions
+    ADD CONSTRAINT sessions_pkey PRIMARY KEY (digest);
+
 ALTER TABLE ONLY betimes.shards
     ADD CONSTRAINT shards_pkey PRIMARY KEY (shard);
 
@@ -878,6 +990,10 @@ CREATE INDEX dedupe_expires_idx ON betimes.dedupe USING btree (shard, expires_at
 
 CREATE INDEX deliveries_due_idx ON betimes.deliveries USING btree (shard, due_at) WHERE (due_at IS NOT NULL);
 
+CREATE INDEX device_grants_expires_idx ON betimes.device_grants USING btree (expires_at);
+
+CREATE INDEX jobs_calendars_idx ON betimes.jobs USING btree (tenant_id, id) WHERE (options ? 'calendars'::text);
+
 CREATE UNIQUE INDEX jobs_name_idx ON betimes.jobs USING btree (shard, tenant_id, job_group, name) WHERE (name IS NOT NULL);
 
 CREATE INDEX jobs_next_fire_idx ON betimes.jobs USING btree (shard, next_fire_at, id) WHERE (next_fire_at IS NOT NULL);
@@ -888,7 +1004,11 @@ CREATE INDEX jobs_spent_idx ON betimes.jobs USING btree (shard, id) WHERE ((stat
 
 CREATE INDEX jobs_tenant_idx ON betimes.jobs USING btree (tenant_id, id);
 
+CREATE INDEX members_code_idx ON betimes.members USING btree (code) WHERE (code IS NOT NULL);
+
 CREATE UNIQUE INDEX members_email_idx ON betimes.members USING btree (tenant_id, email);
+
+CREATE INDEX operations_due_idx ON betimes.operations USING btree (due_at) WHERE (state < 2);
 
 CREATE INDEX operations_expires_idx ON betimes.operations USING btree (shard, expires_at);
 
@@ -900,9 +1020,17 @@ CREATE INDEX outbox_tenant_idx ON ONLY betimes.outbox USING btree (tenant_id, id
 
 CREATE INDEX outbox_default_tenant_id_id_idx ON betimes.outbox_default USING btree (tenant_id, id);
 
+CREATE INDEX parcels_gate_idx ON betimes.parcels USING btree (tenant_id, gate, rank) WHERE (gate IS NOT NULL);
+
+CREATE INDEX parcels_held_idx ON betimes.parcels USING btree (shard, held, visible_at) WHERE (held > 0);
+
+CREATE INDEX parcels_in_flight_idx ON betimes.parcels USING btree (tenant_id, queue) WHERE (worker_id IS NOT NULL);
+
 CREATE INDEX parcels_leased_idx ON betimes.parcels USING btree (shard, lease_until) WHERE (worker_id IS NOT NULL);
 
-CREATE INDEX parcels_ready_idx ON betimes.parcels USING btree (shard, queue, tenant_id, rank) INCLUDE (visible_at, deliveries) WHERE (worker_id IS NULL);
+CREATE INDEX parcels_line_idx ON betimes.parcels USING btree (shard, line, rank) WHERE (line IS NOT NULL);
+
+CREATE INDEX parcels_ready_idx ON betimes.parcels USING btree (shard, queue, tenant_id, fair, rank) INCLUDE (visible_at, deliveries) WHERE ((worker_id IS NULL) AND (held = 0));
 
 CREATE INDEX parcels_worker_idx ON betimes.parcels USING btree (worker_id) WHERE (worker_id IS NOT NULL);
 
@@ -917,6 +1045,10 @@ CREATE INDEX runs_default_shard_job_id_id_idx ON betimes.runs_default USING btre
 CREATE INDEX runs_tenant_idx ON ONLY betimes.runs USING btree (tenant_id, id);
 
 CREATE INDEX runs_default_tenant_id_id_idx ON betimes.runs_default USING btree (tenant_id, id);
+
+CREATE INDEX sessions_expires_idx ON betimes.sessions USING btree (expires_at);
+
+CREATE INDEX sessions_member_idx ON betimes.sessions USING btree (tenant_id, member_id) WHERE (member_id IS NOT NULL);
 
 CREATE INDEX workers_tenant_idx ON betimes.workers USING btree (tenant_id, id);
 
@@ -944,6 +1076,12 @@ ALTER TABLE ONLY betimes.api_keys
 ALTER TABLE ONLY betimes.breakers
     ADD CONSTRAINT breakers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY betimes.calendars
+    ADD CONSTRAINT calendars_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.device_grants
+    ADD CONSTRAINT device_grants_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY betimes.endpoints
     ADD CONSTRAINT endpoints_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
@@ -955,6 +1093,12 @@ ALTER TABLE ONLY betimes.members
 
 ALTER TABLE ONLY betimes.queues
     ADD CONSTRAINT queues_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.sessions
+    ADD CONSTRAINT sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.sessions
+    ADD CONSTRAINT sessions_tenant_id_member_id_fkey FOREIGN KEY (tenant_id, member_id) REFERENCES betimes.members(tenant_id, id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.workers
     ADD CONSTRAINT workers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
@@ -971,6 +1115,8 @@ ALTER TABLE betimes.blobs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.breakers ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.calendars ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.dead_letters ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.decisions ENABLE ROW LEVEL SECURITY;
@@ -978,6 +1124,8 @@ ALTER TABLE betimes.decisions ENABLE ROW LEVEL SECURITY;
 ALTER TABLE betimes.dedupe ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.deliveries ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.device_grants ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.endpoints ENABLE ROW LEVEL SECURITY;
 
@@ -1007,6 +1155,8 @@ CREATE POLICY own_tenant ON betimes.blobs TO betimes_api USING ((tenant_id = bet
 
 CREATE POLICY own_tenant ON betimes.breakers TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.calendars TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.dead_letters TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.decisions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -1014,6 +1164,8 @@ CREATE POLICY own_tenant ON betimes.decisions TO betimes_api USING ((tenant_id =
 CREATE POLICY own_tenant ON betimes.dedupe TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.deliveries TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.device_grants TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.endpoints TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -1041,6 +1193,8 @@ CREATE POLICY own_tenant ON betimes.run_notes TO betimes_api USING ((tenant_id =
 
 CREATE POLICY own_tenant ON betimes.runs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.sessions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.tenants TO betimes_api USING ((id = betimes.current_tenant())) WITH CHECK ((id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.workers TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -1061,6 +1215,8 @@ ALTER TABLE betimes.run_notes ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.runs ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.sessions ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.tenants ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY whole_system ON betimes.api_keys TO betimes_system USING (true) WITH CHECK (true);
@@ -1075,6 +1231,8 @@ CREATE POLICY whole_system ON betimes.blobs TO betimes_system USING (true) WITH 
 
 CREATE POLICY whole_system ON betimes.breakers TO betimes_system USING (true) WITH CHECK (true);
 
+CREATE POLICY whole_system ON betimes.calendars TO betimes_system USING (true) WITH CHECK (true);
+
 CREATE POLICY whole_system ON betimes.dead_letters TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.decisions TO betimes_system USING (true) WITH CHECK (true);
@@ -1082,6 +1240,8 @@ CREATE POLICY whole_system ON betimes.decisions TO betimes_system USING (true) W
 CREATE POLICY whole_system ON betimes.dedupe TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.deliveries TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.device_grants TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.endpoints TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1108,6 +1268,8 @@ CREATE POLICY whole_system ON betimes.run_logs TO betimes_system USING (true) WI
 CREATE POLICY whole_system ON betimes.run_notes TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.runs TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.sessions TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.tenants TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1156,6 +1318,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.blobs TO betimes_api;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.breakers TO betimes_system;
 GRANT SELECT,INSERT,UPDATE ON TABLE betimes.breakers TO betimes_api;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.calendars TO betimes_system;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.calendars TO betimes_api;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.cluster TO betimes_system;
 GRANT SELECT ON TABLE betimes.cluster TO betimes_api;
 
@@ -1172,6 +1337,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dedupe TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.deliveries TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.deliveries TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.device_grants TO betimes_system;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.endpoints TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.endpoints TO betimes_api;
@@ -1222,6 +1389,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs_default TO betimes_system;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.sessions TO betimes_system;
+GRANT SELECT,DELETE ON TABLE betimes.sessions TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.shards TO betimes_system;
 GRANT SELECT ON TABLE betimes.shards TO betimes_api;

@@ -19,24 +19,25 @@ SELECT :shard::smallint, one.id, one.tenant_id, one.queue, one.priority, one.lan
 
 -- name: find_waiting :many
 -- Which queues of which tenants have something visible, with the best rank of each, shard by shard.
--- Scatter: skips along an index, one probe per (shard, queue, tenant)
+-- Scatter: skips along an index, one probe per (shard, queue, tenant, fairness bucket)
 -- Index: parcels_ready_idx
--- Returns: shard int2, queue text, tenant_id uuid, rank timestamptz
+-- Returns: shard int2, queue text, tenant_id uuid, fair int2, rank timestamptz
 WITH RECURSIVE walk AS (
-    (SELECT shard, queue, tenant_id FROM betimes.parcels WHERE worker_id IS NULL
-      ORDER BY shard, queue, tenant_id LIMIT 1)
+    (SELECT shard, queue, tenant_id, fair FROM betimes.parcels WHERE worker_id IS NULL AND held = 0
+      ORDER BY shard, queue, tenant_id, fair LIMIT 1)
     UNION ALL
-    SELECT step.shard, step.queue, step.tenant_id
+    SELECT step.shard, step.queue, step.tenant_id, step.fair
       FROM walk CROSS JOIN LATERAL (
-        SELECT shard, queue, tenant_id FROM betimes.parcels
-         WHERE worker_id IS NULL AND (shard, queue, tenant_id) > (walk.shard, walk.queue, walk.tenant_id)
-         ORDER BY shard, queue, tenant_id LIMIT 1) AS step
+        SELECT shard, queue, tenant_id, fair FROM betimes.parcels
+         WHERE worker_id IS NULL AND held = 0
+           AND (shard, queue, tenant_id, fair) > (walk.shard, walk.queue, walk.tenant_id, walk.fair)
+         ORDER BY shard, queue, tenant_id, fair LIMIT 1) AS step
 )
-SELECT walk.shard, walk.queue, walk.tenant_id, best.rank
+SELECT walk.shard, walk.queue, walk.tenant_id, walk.fair, best.rank
   FROM walk CROSS JOIN LATERAL (
     SELECT rank FROM betimes.parcels
      WHERE parcels.shard = walk.shard AND parcels.queue = walk.queue AND parcels.tenant_id = walk.tenant_id
-       AND worker_id IS NULL AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
+       AND parcels.fair = walk.fair AND worker_id IS NULL AND held = 0 AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
        AND (deliveries >= :suspect_after::integer) = :suspects::boolean
      ORDER BY rank LIMIT 1) AS best
  WHERE :queues::text[] IS NULL OR walk.queue = ANY (:queues::text[])
@@ -49,10 +50,10 @@ SELECT walk.shard, walk.queue, walk.tenant_id, best.rank
 -- Guard: SKIP LOCKED keeps workers apart; the fence that rises here guards every later write
 -- Returns: id uuid, tenant_id uuid, queue text, priority int2, lane int2, visible_at timestamptz, fence int4, deliveries int4, run_ids _uuid, lease_until timestamptz
 WITH picked AS MATERIALIZED (
-    SELECT id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids
+    SELECT id, tenant_id, queue, priority, lane, fair, rank, visible_at, fence, deliveries, run_ids
       FROM betimes.parcels
-     WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid AND worker_id IS NULL
-       AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
+     WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid AND fair = :fair::smallint
+       AND worker_id IS NULL AND held = 0 AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
        AND (deliveries >= :suspect_after::integer) = :suspects::boolean
        AND NOT EXISTS (
         SELECT FROM betimes.queues
@@ -67,8 +68,8 @@ WITH picked AS MATERIALIZED (
     SELECT sized.*, least(cardinality(run_ids), :slots::integer - before)::integer AS keep
       FROM sized WHERE before < :slots::integer
 ), rest AS (
-    INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids)
-    SELECT :shard::smallint, gen_random_uuid(), tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries,
+    INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, fair, rank, visible_at, fence, deliveries, run_ids)
+    SELECT :shard::smallint, gen_random_uuid(), tenant_id, queue, priority, lane, fair, rank, visible_at, fence, deliveries,
            run_ids[keep + 1:]
       FROM taken WHERE keep < cardinality(run_ids)
 )

@@ -46,7 +46,7 @@ SELECT shards.shard, wanted.queue
   FROM betimes.shards CROSS JOIN unnest(:queues::text[]) AS wanted (queue) CROSS JOIN LATERAL (
     SELECT rank FROM betimes.parcels
      WHERE parcels.shard = shards.shard AND parcels.queue = wanted.queue AND parcels.tenant_id = :tenant::uuid
-       AND worker_id IS NULL AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
+       AND fair = 0 AND worker_id IS NULL AND held = 0 AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
        AND (deliveries >= :suspect_after::integer) = :suspects::boolean
      ORDER BY rank LIMIT 1) AS best
  WHERE NOT EXISTS (
