@@ -8,6 +8,8 @@ from datetime import date, timedelta
 
 import pytest
 
+from betimes.domain.errors import BadSchedule
+from betimes.schedule import fire_times
 from betimes.schedule.civil import date_of, day_of
 from betimes.schedule.rrule_days import week_number
 from betimes.schedule.series import Listed
@@ -134,3 +136,30 @@ def test_a_list_of_instants_has_open_beginnings_and_closed_ends() -> None:
     assert listed.between(9, 30, 2) == [10, 20]
     assert [listed.count(9, 30), listed.count(10, 30), listed.count(10, 29)] == [3, 2, 1]
     assert [listed.next(9), listed.next(10), listed.next(30)] == [10, 20, None]
+
+
+def test_a_start_that_is_taken_away_again() -> None:
+    """Friday the 13th, as the RFC writes it: DTSTART is no Friday, and EXDATE says so."""
+    rule = "RRULE:FREQ=MONTHLY;BYDAY=FR;BYMONTHDAY=13"
+    start = "DTSTART;TZID=America/New_York:19970902T090000"
+    gone = "EXDATE;TZID=America/New_York:19970902T090000"
+    found = fire_times(f"{start}\n{gone}\n{rule}", "UTC", utc("1997-01-01"), 4, kind="rrule")
+
+    assert [f"{moment:%Y-%m-%d %H}" for moment in found] == [
+        *("1998-02-13 14", "1998-03-13 14", "1998-11-13 14", "1999-08-13 13"),
+    ]
+    for text in (f"{start}\n{rule}", f"{start}\n{gone}\n{rule};COUNT=3"):
+        with pytest.raises(BadSchedule, match="DTSTART to be an occurrence of its rule"):
+            parse({"type": "rrule", "expr": text})
+
+
+def test_a_date_ends_what_a_date_began() -> None:
+    """UNTIL has the type of DTSTART; the date itself is included."""
+    text = "DTSTART;VALUE=DATE:20260105\nRRULE:FREQ=DAILY;UNTIL={}"
+    for until in ("20260107", "20260107T000000Z"):
+        found = fire_times(text.format(until), "UTC", utc("2026-01-01"), 9, kind="rrule")
+        assert [moment.day for moment in found] == [5, 6, 7]
+    kolkata = fire_times(
+        text.format("20260106"), "Asia/Kolkata", utc("2026-01-01"), 9, kind="rrule"
+    )
+    assert kolkata == [utc("2026-01-04T18:30"), utc("2026-01-05T18:30")]
