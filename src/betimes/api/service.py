@@ -11,7 +11,7 @@ from betimes.api.route import Route
 from betimes.api.waiters import Waiters
 from betimes.config.api import ApiSettings
 from betimes.domain.clock import Clock
-from betimes.domain.ids import RunId
+from betimes.domain.ids import JobId, RunId
 from betimes.domain.job import Job
 from betimes.domain.run import NewRun
 from betimes.ops.create import NewJob
@@ -21,6 +21,7 @@ from betimes.ops.devices import Devices
 from betimes.ops.keys import KeyMaker
 from betimes.ops.queues import Gates
 from betimes.ops.sessions import Sessions
+from betimes.ops.shared_reads import SharedReads
 from betimes.ops.together import Together
 from betimes.telemetry import Telemetry
 
@@ -53,6 +54,7 @@ class Service:
     roll: Callable[[], float]
     jobs: Together[NewJob, Job]
     runs: Together[NewRun, RunId]
+    job_reads: SharedReads[JobId, Job]
     gates: Gates = field(default_factory=Gates)
     draining: Draining = field(default_factory=Draining)
 

@@ -39,6 +39,8 @@ class Known:
 
     credential: Credential | None
     until: float
+    caller: Caller | None = None
+    """Who it is, once somebody has shown the secret."""
 
 
 class Credentials:
@@ -64,7 +66,8 @@ class Credentials:
         key = read_key(text)
         if key is None:
             raise Unknown("expected a whole key like btm_sk_…, got something else")
-        credential = await self._learn(key.id)
+        known = await self._learn(key.id)
+        credential = known.credential
         digest = digest_of(key.secret, self._pepper)
         kept = NOBODY if credential is None else credential.digest
         if not hmac.compare_digest(digest, kept) or credential is None:
@@ -72,13 +75,16 @@ class Credentials:
         if credential.key.kind != key.kind or credential.key.revoked_at is not None:
             raise Unknown("there is no such key, or it was revoked")
         self._check(credential, address)
-        if _is_news(credential.key.last_used_at, self._clock.now()):
-            self._used[key.id] = None
-        return caller_of(credential)
+        if known.caller is None:
+            known.caller = caller_of(credential)
+            # Once per belief, not per request: a busy key costs one row per hour and node.
+            if _is_news(credential.key.last_used_at, self._clock.now()):
+                self._used[key.id] = None
+        return known.caller
 
     async def by_id(self, key: str, address: str) -> Caller:
         """The caller of a key whose secret was checked before, as long as the key is good."""
-        credential = await self._learn(key)
+        credential = (await self._learn(key)).credential
         if credential is None or credential.key.revoked_at is not None:
             raise Unknown("there is no such key, or it was revoked")
         self._check(credential, address)
@@ -113,16 +119,16 @@ class Credentials:
             except Unavailable:
                 continue
 
-    async def _learn(self, key: str) -> Credential | None:
+    async def _learn(self, key: str) -> Known:
         now = self._clock.monotonic()
         known = self._known.get(key)
         if known is not None and known.until > now:
-            return known.credential
+            return known
         found = await read_credential(self._database, key)
         if len(self._known) >= KNOWN_MAX:
             self._known.clear()
-        self._known[key] = Known(found, now + BELIEVED_FOR.total_seconds())
-        return found
+        known = self._known[key] = Known(found, now + BELIEVED_FOR.total_seconds())
+        return known
 
 
 def caller_of(credential: Credential) -> Caller:

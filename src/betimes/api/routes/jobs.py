@@ -8,7 +8,7 @@ import msgspec
 from betimes.api.acting import answer, intent_of, perform, replied
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import asked_again, definition_of, new_job, shown_job
+from betimes.api.definitions import asked_again, definition_of, new_job, next_fires, shown_job
 from betimes.api.etag import expected_revision, stale, tag_of, unchanged, wants_none
 from betimes.api.finding import find_job, split_name
 from betimes.api.problem import Trouble
@@ -40,7 +40,10 @@ def told_of(
     call: Call[Any, Any], job: Job, *, status: int, event: str, before: int | None = None
 ) -> Told:
     """The answer and the traces of a job that was written."""
-    shown = shown_job(job, now=call.service.now(), fires=NEXT_FIRES)
+    shown = shown_job(job)
+    shown.next_fires = next_fires(
+        call.service.desk.schedules, job, now=call.service.now(), most=NEXT_FIRES
+    )
     shown.validated = bool(getattr(call.query, "validate_only", False))
     if uses_aliases(call.body):
         shown.job_id = shown.id
