@@ -59,10 +59,11 @@ class Service:
     draining: Draining = field(default_factory=Draining)
 
     async def run(self) -> None:
-        """Commit groups of creations until cancelled."""
+        """Commit groups of creations, and note which keys are used, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.jobs.run(), name="api.jobs")
             group.create_task(self.runs.run(), name="api.runs")
+            group.create_task(self.credentials.run(), name="api.keys")
 
     def now(self) -> datetime:
         """The clock of this node; the database's own decides what is due."""

@@ -5,10 +5,11 @@ carry our worker and fence already and changes nothing; `ours` tells them from a
 """
 
 import itertools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -23,6 +24,17 @@ from betimes.store.queries import Query, load
 SQL = load("finish")
 PARCELS = load("parcels")
 NOBODY = UUID(int=0)
+EVENTS: Mapping[RunState, str] = MappingProxyType(
+    {
+        RunState.RETRY_WAIT: "run.retrying",
+        RunState.SUCCEEDED: "run.succeeded",
+        RunState.DEAD: "run.dead",
+        RunState.CANCELLED: "run.cancelled",
+        RunState.SKIPPED: "run.skipped",
+        RunState.EXPIRED: "run.expired",
+        RunState.MISSED: "run.missed",
+    }
+)
 
 
 @dataclass(slots=True)
@@ -225,6 +237,7 @@ class _Slow:
         await self._note_attempts([one for one in done if one.attempted is not None])
         await self._lay_aside([one for one in done if one.dead is not None])
         await self._queue_again([one for one in done if one.again is not None])
+        await self._tell(done)
         await self._follow([one.follow for one in done if one.follow is not None])
         await self._tidy(contents, held.emptied, done)
         return written
@@ -306,6 +319,24 @@ class _Slow:
                 # Carried on, so that the fences of a run rise through all its parcels.
                 fences=[one.fence for one, _ in again],
                 runs=[one.run for one, _ in again],
+            )
+
+    async def _tell(self, endings: Sequence[Ending]) -> None:
+        """Events, in the transaction of what they tell; a snooze is nobody's news."""
+        news = [one for one in endings if one.again is None or one.attempted is not None]
+        if news:
+            await self._many(
+                SQL["tell_endings"],
+                runs=[one.run for one in news],
+                tenants=[one.tenant for one in news],
+                jobs=[one.job for one in news],
+                types=[EVENTS[one.state] for one in news],
+                states=[one.state.name.lower() for one in news],
+                queues=[one.queue for one in news],
+                handlers=[one.handler for one in news],
+                attempts=[one.attempt for one in news],
+                reasons=[one.reason for one in news],
+                retries=[None if one.again is None else one.again.visible_at for one in news],
             )
 
     async def _follow(self, follows: Sequence[Follow]) -> None:

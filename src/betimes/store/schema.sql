@@ -62,6 +62,25 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.id_text(prefix text, id uuid) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT prefix || '_' || string_agg(
+               substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', substring(bits FROM 5 * place + 1 FOR 5)::bit(5)::integer + 1, 1),
+               '' ORDER BY place)
+      FROM (SELECT '00' || ('x' || replace(id::text, '-', ''))::bit(128)::text AS bits) AS number,
+           generate_series(0, 25) AS place
+$$;
+
+CREATE FUNCTION betimes.new_id(shard smallint) RETURNS uuid
+    LANGUAGE sql PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT (lpad(to_hex((extract(epoch FROM statement_timestamp()) * 1000)::bigint), 12, '0') || '8' || lpad(to_hex(shard::integer), 3, '0')
+            || substr(replace(gen_random_uuid()::text, '-', ''), 17, 16))::uuid
+$$;
+
 CREATE FUNCTION betimes.partition_bound(parent text, day date) RETURNS text
     LANGUAGE sql IMMUTABLE
     AS $$
@@ -1130,6 +1149,8 @@ CREATE INDEX runs_default_tenant_id_id_idx ON betimes.runs_default USING btree (
 CREATE INDEX sessions_expires_idx ON betimes.sessions USING btree (expires_at);
 
 CREATE INDEX sessions_member_idx ON betimes.sessions USING btree (tenant_id, member_id) WHERE (member_id IS NOT NULL);
+
+CREATE INDEX tenants_told_all_idx ON betimes.tenants USING btree (id) WHERE ((settings ->> 'run_events'::text) = 'all'::text);
 
 CREATE INDEX workers_tenant_idx ON betimes.workers USING btree (tenant_id, id);
 
