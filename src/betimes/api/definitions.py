@@ -105,8 +105,22 @@ def _options(asked: wire.NewJob) -> dict[str, Any]:
         "metadata": asked.metadata,
         "description": asked.description,
         "payload_ref": asked.payload_ref or asked.payload_reference,
+        "concurrency": concurrency_of(asked.concurrency),
+        "fairness_key": asked.fairness_key,
     }
     return {name: value for name, value in options.items() if value}
+
+
+def concurrency_of(asked: wire.Concurrency | None) -> dict[str, Any] | None:
+    """A concurrency key as it is stored: only what was said."""
+    if asked is None:
+        return None
+    told: dict[str, Any] = {"key": asked.key}
+    if asked.limit is not None:
+        told["limit"] = asked.limit
+    if asked.on_limit != "wait":
+        told["on_limit"] = asked.on_limit
+    return told
 
 
 def policy_of(asked: wire.Retry) -> RetryPolicy:
@@ -181,6 +195,8 @@ def shown_job(
         payload_ref=options.get("payload_ref"),
         queue=definition.queue,
         priority=definition.priority,
+        concurrency=dict(options.get("concurrency") or {}) or None,
+        fairness_key=options.get("fairness_key"),
         retry=shown_policy(options["retry"]) if options.get("retry") else None,
         timeout=_shown_ms(options.get("timeout_ms")),
         start_deadline=_shown_ms(options.get("start_deadline_ms")),
@@ -262,6 +278,7 @@ def _trouble(code: str, sentence: str, pointer: str) -> Refused:
 __all__ = [
     "Context",
     "asked_again",
+    "concurrency_of",
     "definition_of",
     "definition_shown",
     "new_job",

@@ -144,6 +144,7 @@ def parcel_of(run: Run, *, lane: Lane = Lane.ON_TIME) -> Parcel:
         visible_at=run.due_at,
         runs=(run.id,),
         lane=lane,
+        terms=run.terms,
     )
 
 
@@ -193,4 +194,4 @@ async def _view(connection: Connection, run: RunId, state: Shown) -> RunView:
 
 def _hint(desk: Desk, parcels: list[Parcel]) -> None:
     for parcel in parcels:
-        desk.hints.hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+        desk.hints.hint(*parcel.hint)
