@@ -15,6 +15,7 @@ from betimes.api.problem import MEDIA_TYPE, Trouble, body_of, trouble_of
 from betimes.api.reading import check_media, convert, read_body, read_json, read_query, single
 from betimes.api.route import Found, Load, Route, Router
 from betimes.api.service import Service
+from betimes.api.visiting import session_cookie, visitor
 from betimes.domain.errors import Bug, Forbidden, Refused, SchedulerError
 from betimes.domain.ids import TAIL_BYTES, random_ids, to_ms, to_text
 from betimes.ops.credentials import Unknown
@@ -123,6 +124,8 @@ class Application:
     async def _caller(self, route: Route, request: Request) -> Caller:
         said = single(request.headers, request.doubled, b"authorization")
         challenge = {"WWW-Authenticate": 'Bearer realm="betimes"'}
+        if said is None and (cookie := session_cookie(request)) is not None:
+            return await self._allowed(route, request, await visitor(self.service, request, cookie))
         if said is None:
             raise Trouble(
                 "missing_credentials", "expected Authorization: Bearer <key>", headers=challenge
@@ -135,6 +138,9 @@ class Application:
         except Unknown as error:
             self.service.admission.note_failure(request.address)
             raise Trouble(error.code, error.sentence, headers=challenge) from None
+        return await self._allowed(route, request, caller)
+
+    async def _allowed(self, route: Route, request: Request, caller: Caller) -> Caller:
         if route.scope and route.scope not in caller.scopes:
             raise Forbidden(f"the key lacks the scope {route.scope}")
         if caller.rejecting and route.load is Load.CREATE:

@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -17,6 +17,7 @@ from betimes.domain.job import AfterCompletion, Definition, Job
 from betimes.domain.retry import Backoff, Jitter, RetryPolicy
 from betimes.domain.spec import from_ms, retry_from_json, retry_to_json, to_ms
 from betimes.domain.states import JobState
+from betimes.ops.calendars import CalendarRow, calendar_names, copy_of
 from betimes.ops.create import NewJob
 from betimes.schedule import Schedule, parse
 from betimes.wire import jobs as wire
@@ -34,6 +35,7 @@ class Context:
     timezone: str
     now: datetime
     by: str | None
+    calendars: Mapping[str, CalendarRow] = field(default_factory=dict)
 
 
 def new_job(asked: wire.NewJob, context: Context) -> NewJob:
@@ -61,7 +63,7 @@ def definition_of(asked: wire.NewJob, context: Context) -> Definition:
         payload=None if asked.payload is None else msgspec.json.encode(asked.payload),
         queue=asked.queue,
         priority=asked.priority,
-        options=_options(asked),
+        options=_options(asked, context),
         after_completion=AfterCompletion[asked.action_after_completion.upper()],
     )
 
@@ -88,13 +90,18 @@ def read_schedule(
 ) -> Schedule:
     """A schedule as somebody wrote it, complete."""
     try:
-        return parse(source, timezone=context.timezone, now=context.now)
+        return parse(
+            source,
+            timezone=context.timezone,
+            now=context.now,
+            calendars={name: copy_of(row) for name, row in context.calendars.items()},
+        )
     except Refused as refused:
         refused.pointer = f"{pointer}{refused.pointer}"
         raise
 
 
-def _options(asked: wire.NewJob) -> dict[str, Any]:
+def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
     timeout = maybe_span(asked.timeout, pointer="/timeout")
     deadline = maybe_span(asked.start_deadline, pointer="/start_deadline")
     options: dict[str, Any] = {
@@ -105,6 +112,9 @@ def _options(asked: wire.NewJob) -> dict[str, Any]:
         "metadata": asked.metadata,
         "description": asked.description,
         "payload_ref": asked.payload_ref or asked.payload_reference,
+        "calendars": {
+            name: context.calendars[name].revision for name in calendar_names(asked.schedule)
+        },
     }
     return {name: value for name, value in options.items() if value}
 
@@ -174,7 +184,7 @@ def shown_job(
         name=job.name,
         group=job.group,
         description=options.get("description"),
-        schedule=dict(definition.schedule),
+        schedule=named_calendars(definition),
         schedule_text=_canonical(msgspec.json.encode(definition.schedule, order="sorted")),
         handler=definition.handler,
         target=dict(definition.target) or None,
@@ -208,6 +218,31 @@ def asked_again(job: Job) -> dict[str, Any]:
     shown = msgspec.to_builtins(shown_job(job, view="full"))
     names = {one.encode_name for one in msgspec.structs.fields(wire.NewJob)}
     return {name: value for name, value in shown.items() if name in names and value is not None}
+
+
+def named_calendars(definition: Definition) -> dict[str, Any]:
+    """The schedule as it was written: with the names of calendars it carries copies of."""
+    carried = definition.options.get("calendars")
+    return _named(definition.schedule, carried) if carried else dict(definition.schedule)
+
+
+def _named(schedule: Mapping[str, Any], carried: Mapping[str, int]) -> dict[str, Any]:
+    found = dict(schedule)
+    if isinstance(calendars := found.get("calendars"), Mapping):
+        found["calendars"] = {
+            part: [_name_of(entry, carried) for entry in value]
+            if isinstance(value, list)
+            else value
+            for part, value in calendars.items()
+        }
+    if isinstance(found.get("of"), list):
+        found["of"] = [_named(member, carried) for member in found["of"]]
+    return found
+
+
+def _name_of(entry: Any, carried: Mapping[str, int]) -> Any:
+    is_copy = isinstance(entry, Mapping) and entry.get("name") in carried
+    return entry["name"] if is_copy else entry
 
 
 def definition_shown(definition: Definition) -> dict[str, Any]:

@@ -123,9 +123,12 @@ def _operation(route: Route, shapes: _Shapes) -> dict[str, Any]:
     else:
         operation["x-scope"] = str(route.scope)
     if route.body is not None:
+        content: dict[str, Any] = {"schema": shapes.of(route.body)}
+        if route.example is not None:
+            content["example"] = route.example
         operation["requestBody"] = {
             "required": not route.body_optional,
-            "content": {route.media: {"schema": shapes.of(route.body)}},
+            "content": {route.media: content},
         }
     return operation
 

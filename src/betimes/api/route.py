@@ -76,6 +76,8 @@ class Route:
     problems: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     seconds: float = 30.0
+    example: Any = None
+    """A body that would be accepted, for the document."""
     waits: bool = False
     """Whether it may wait for long, and therefore does not count as busy."""
 

@@ -17,7 +17,9 @@ from betimes.domain.run import NewRun
 from betimes.ops.create import NewJob
 from betimes.ops.credentials import Credentials
 from betimes.ops.desk import Desk
+from betimes.ops.devices import Devices
 from betimes.ops.keys import KeyMaker
+from betimes.ops.sessions import Sessions
 from betimes.ops.together import Together
 from betimes.telemetry import Telemetry
 
@@ -39,6 +41,8 @@ class Service:
     settings: ApiSettings
     credentials: Credentials
     keys: KeyMaker
+    sessions: Sessions
+    devices: Devices
     cursors: Cursors
     admission: Admission
     waiters: Waiters

@@ -1,10 +1,11 @@
-"""The janitor of a node: reaper, partition keeper, pruner and errands."""
+"""The janitor of a node: reaper, partition keeper, pruner, errands and operator."""
 
 import asyncio
 
 from betimes.config.settings import JanitorSettings
 from betimes.domain.clock import Clock
 from betimes.janitor.errands import Errands
+from betimes.janitor.operate import Operator
 from betimes.janitor.partitions import PartitionKeeper
 from betimes.janitor.prune import Pruner
 from betimes.janitor.reap import Reaper
@@ -44,11 +45,13 @@ class Janitor:
         )
 
         self.errands = Errands(desk=desk, clock=clock, telemetry=telemetry)
+        self.operator = Operator(desk=desk, clock=clock, telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
-        """Run the four loops."""
+        """Run the five loops."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.reaper.run(stopping), name="reaper")
             group.create_task(self.partitions.run(stopping), name="partitions")
             group.create_task(self.pruner.run(stopping), name="pruner")
             group.create_task(self.errands.run(stopping), name="errands")
+            group.create_task(self.operator.run(stopping), name="operator")

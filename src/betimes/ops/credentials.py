@@ -72,6 +72,14 @@ class Credentials:
         self._check(credential, address)
         return caller_of(credential)
 
+    async def by_id(self, key: str, address: str) -> Caller:
+        """The caller of a key whose secret was checked before, as long as the key is good."""
+        credential = await self._learn(key)
+        if credential is None or credential.key.revoked_at is not None:
+            raise Unknown("there is no such key, or it was revoked")
+        self._check(credential, address)
+        return caller_of(credential)
+
     def _check(self, credential: Credential, address: str) -> None:
         key = credential.key
         if key.expires_at is not None and key.expires_at <= self._clock.now():

@@ -20,7 +20,6 @@ from betimes.store.queries import load
 SQL = load("catchup")
 PARCELS = load("parcels")
 DROPPED = "CATCHUP_DROPPED"
-AWAITS_APPROVAL = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,12 +133,6 @@ async def decide(
         reason=reason or None,
     )
     return replace(catchup, state=state, decided_at=now, decided_by=actor, reason=reason or None)
-
-
-async def awaits_approval(connection: Connection, run: RunId) -> bool:
-    """Whether a run is held back until its catch-up is approved."""
-    row = await maybe(connection, SQL["read_hold"], shard=shard_of(run), run=run)
-    return row is not None and row["held"] == AWAITS_APPROVAL
 
 
 async def decided(connection: Connection, shard: ShardId, *, most: int) -> list[UUID]:

@@ -199,6 +199,19 @@ CREATE TABLE betimes.breakers (
 
 ALTER TABLE ONLY betimes.breakers FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE betimes.calendars (
+    tenant_id uuid NOT NULL,
+    name text NOT NULL,
+    dates text[] DEFAULT '{}'::text[] NOT NULL,
+    weekdays text[] DEFAULT '{}'::text[] NOT NULL,
+    description text DEFAULT ''::text NOT NULL,
+    revision integer DEFAULT 1 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY betimes.calendars FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE betimes.catchups (
     shard smallint NOT NULL,
     id uuid NOT NULL,
@@ -332,6 +345,22 @@ CREATE TABLE betimes.deliveries (
 );
 
 ALTER TABLE ONLY betimes.deliveries FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE betimes.device_grants (
+    digest bytea NOT NULL,
+    user_code text NOT NULL,
+    name text NOT NULL,
+    tenant_id uuid,
+    scopes text[] DEFAULT '{}'::text[] NOT NULL,
+    answered_by text,
+    state smallint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    polled_at timestamp with time zone,
+    CONSTRAINT device_grants_state_check CHECK (((state >= 0) AND (state <= 3)))
+);
+
+ALTER TABLE ONLY betimes.device_grants FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE betimes.endpoints (
     tenant_id uuid NOT NULL,
@@ -476,10 +505,18 @@ CREATE TABLE betimes.members (
     revision integer DEFAULT 1 NOT NULL,
     created_at timestamp with time zone NOT NULL,
     updated_at timestamp with time zone NOT NULL,
+    password bytea,
+    salt bytea,
+    code bytea,
+    code_until timestamp with time zone,
+    created_by text,
+    signed_in_at timestamp with time zone,
     CONSTRAINT members_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'editor'::text, 'admin'::text])))
 );
 
 ALTER TABLE ONLY betimes.members FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.members.code IS 'Digest of the one-time code of an invitation.';
 
 CREATE TABLE betimes.migrations (
     number integer NOT NULL,
@@ -521,6 +558,7 @@ CREATE TABLE betimes.operations (
     finished_at timestamp with time zone,
     expires_at timestamp with time zone NOT NULL,
     created_by text,
+    due_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT operations_state_check CHECK (((state >= 0) AND (state <= 4)))
 );
 
@@ -740,6 +778,22 @@ CREATE TABLE betimes.runs_default (
     CONSTRAINT runs_when_full_check CHECK (((when_full >= 0) AND (when_full <= 1)))
 );
 
+CREATE TABLE betimes.sessions (
+    digest bytea NOT NULL,
+    tenant_id uuid NOT NULL,
+    member_id uuid,
+    key_id text,
+    created_at timestamp with time zone NOT NULL,
+    seen_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT sessions_of_somebody CHECK (((member_id IS NULL) <> (key_id IS NULL)))
+)
+WITH (fillfactor='70');
+
+ALTER TABLE ONLY betimes.sessions FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.sessions IS 'Browsers that signed in; only a digest of the cookie is kept.';
+
 CREATE TABLE betimes.shards (
     shard smallint NOT NULL,
     owner uuid,
@@ -880,6 +934,9 @@ ALTER TABLE ONLY betimes.blobs
 ALTER TABLE ONLY betimes.breakers
     ADD CONSTRAINT breakers_pkey PRIMARY KEY (tenant_id, origin);
 
+ALTER TABLE ONLY betimes.calendars
+    ADD CONSTRAINT calendars_pkey PRIMARY KEY (tenant_id, name);
+
 ALTER TABLE ONLY betimes.catchups
     ADD CONSTRAINT catchups_pkey PRIMARY KEY (shard, id);
 
@@ -900,6 +957,12 @@ ALTER TABLE ONLY betimes.dedupe
 
 ALTER TABLE ONLY betimes.deliveries
     ADD CONSTRAINT deliveries_pkey PRIMARY KEY (shard, event_id, endpoint_id);
+
+ALTER TABLE ONLY betimes.device_grants
+    ADD CONSTRAINT device_grants_pkey PRIMARY KEY (digest);
+
+ALTER TABLE ONLY betimes.device_grants
+    ADD CONSTRAINT device_grants_user_code_key UNIQUE (user_code);
 
 ALTER TABLE ONLY betimes.endpoints
     ADD CONSTRAINT endpoints_pkey PRIMARY KEY (tenant_id, id);
@@ -958,6 +1021,9 @@ ALTER TABLE ONLY betimes.runs
 ALTER TABLE ONLY betimes.runs_default
     ADD CONSTRAINT runs_default_pkey PRIMARY KEY (shard, id);
 
+ALTER TABLE ONLY betimes.sessions
+    ADD CONSTRAINT sessions_pkey PRIMARY KEY (digest);
+
 ALTER TABLE ONLY betimes.shards
     ADD CONSTRAINT shards_pkey PRIMARY KEY (shard);
 
@@ -999,6 +1065,10 @@ CREATE INDEX dedupe_prune_idx ON betimes.dedupe USING btree (shard, prune_at);
 
 CREATE INDEX deliveries_due_idx ON betimes.deliveries USING btree (shard, due_at) WHERE (due_at IS NOT NULL);
 
+CREATE INDEX device_grants_expires_idx ON betimes.device_grants USING btree (expires_at);
+
+CREATE INDEX jobs_calendars_idx ON betimes.jobs USING btree (tenant_id, id) WHERE (options ? 'calendars'::text);
+
 CREATE UNIQUE INDEX jobs_name_idx ON betimes.jobs USING btree (shard, tenant_id, job_group, name) WHERE (name IS NOT NULL);
 
 CREATE INDEX jobs_next_fire_idx ON betimes.jobs USING btree (shard, next_fire_at, id) WHERE (next_fire_at IS NOT NULL);
@@ -1009,7 +1079,11 @@ CREATE INDEX jobs_spent_idx ON betimes.jobs USING btree (shard, id) WHERE ((stat
 
 CREATE INDEX jobs_tenant_idx ON betimes.jobs USING btree (tenant_id, id);
 
+CREATE INDEX members_code_idx ON betimes.members USING btree (code) WHERE (code IS NOT NULL);
+
 CREATE UNIQUE INDEX members_email_idx ON betimes.members USING btree (tenant_id, email);
+
+CREATE INDEX operations_due_idx ON betimes.operations USING btree (due_at) WHERE (state < 2);
 
 CREATE INDEX operations_expires_idx ON betimes.operations USING btree (shard, expires_at);
 
@@ -1049,6 +1123,10 @@ CREATE INDEX runs_tenant_idx ON ONLY betimes.runs USING btree (tenant_id, id);
 
 CREATE INDEX runs_default_tenant_id_id_idx ON betimes.runs_default USING btree (tenant_id, id);
 
+CREATE INDEX sessions_expires_idx ON betimes.sessions USING btree (expires_at);
+
+CREATE INDEX sessions_member_idx ON betimes.sessions USING btree (tenant_id, member_id) WHERE (member_id IS NOT NULL);
+
 CREATE INDEX workers_tenant_idx ON betimes.workers USING btree (tenant_id, id);
 
 CREATE INDEX workflow_runs_tenant_idx ON betimes.workflow_runs USING btree (tenant_id, id);
@@ -1075,6 +1153,12 @@ ALTER TABLE ONLY betimes.api_keys
 ALTER TABLE ONLY betimes.breakers
     ADD CONSTRAINT breakers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY betimes.calendars
+    ADD CONSTRAINT calendars_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.device_grants
+    ADD CONSTRAINT device_grants_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY betimes.endpoints
     ADD CONSTRAINT endpoints_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
@@ -1086,6 +1170,12 @@ ALTER TABLE ONLY betimes.members
 
 ALTER TABLE ONLY betimes.queues
     ADD CONSTRAINT queues_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.sessions
+    ADD CONSTRAINT sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.sessions
+    ADD CONSTRAINT sessions_tenant_id_member_id_fkey FOREIGN KEY (tenant_id, member_id) REFERENCES betimes.members(tenant_id, id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.workers
     ADD CONSTRAINT workers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
@@ -1102,6 +1192,8 @@ ALTER TABLE betimes.blobs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.breakers ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.calendars ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.catchups ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.dead_letters ENABLE ROW LEVEL SECURITY;
@@ -1111,6 +1203,8 @@ ALTER TABLE betimes.decisions ENABLE ROW LEVEL SECURITY;
 ALTER TABLE betimes.dedupe ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.deliveries ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.device_grants ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.endpoints ENABLE ROW LEVEL SECURITY;
 
@@ -1142,6 +1236,8 @@ CREATE POLICY own_tenant ON betimes.blobs TO betimes_api USING ((tenant_id = bet
 
 CREATE POLICY own_tenant ON betimes.breakers TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.calendars TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.catchups TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.dead_letters TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -1151,6 +1247,8 @@ CREATE POLICY own_tenant ON betimes.decisions TO betimes_api USING ((tenant_id =
 CREATE POLICY own_tenant ON betimes.dedupe TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.deliveries TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.device_grants TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.endpoints TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -1180,6 +1278,8 @@ CREATE POLICY own_tenant ON betimes.run_notes TO betimes_api USING ((tenant_id =
 
 CREATE POLICY own_tenant ON betimes.runs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.sessions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.tenants TO betimes_api USING ((id = betimes.current_tenant())) WITH CHECK ((id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.workers TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -1200,6 +1300,8 @@ ALTER TABLE betimes.run_notes ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.runs ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.sessions ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.tenants ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY whole_system ON betimes.api_keys TO betimes_system USING (true) WITH CHECK (true);
@@ -1214,6 +1316,8 @@ CREATE POLICY whole_system ON betimes.blobs TO betimes_system USING (true) WITH 
 
 CREATE POLICY whole_system ON betimes.breakers TO betimes_system USING (true) WITH CHECK (true);
 
+CREATE POLICY whole_system ON betimes.calendars TO betimes_system USING (true) WITH CHECK (true);
+
 CREATE POLICY whole_system ON betimes.catchups TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.dead_letters TO betimes_system USING (true) WITH CHECK (true);
@@ -1223,6 +1327,8 @@ CREATE POLICY whole_system ON betimes.decisions TO betimes_system USING (true) W
 CREATE POLICY whole_system ON betimes.dedupe TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.deliveries TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.device_grants TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.endpoints TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1251,6 +1357,8 @@ CREATE POLICY whole_system ON betimes.run_logs TO betimes_system USING (true) WI
 CREATE POLICY whole_system ON betimes.run_notes TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.runs TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.sessions TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.tenants TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1299,6 +1407,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.blobs TO betimes_api;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.breakers TO betimes_system;
 GRANT SELECT,INSERT,UPDATE ON TABLE betimes.breakers TO betimes_api;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.calendars TO betimes_system;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.calendars TO betimes_api;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.catchups TO betimes_system;
 GRANT SELECT,UPDATE ON TABLE betimes.catchups TO betimes_api;
 
@@ -1318,6 +1429,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dedupe TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.deliveries TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.deliveries TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.device_grants TO betimes_system;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.endpoints TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.endpoints TO betimes_api;
@@ -1371,6 +1484,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs_default TO betimes_system;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.sessions TO betimes_system;
+GRANT SELECT,DELETE ON TABLE betimes.sessions TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.shards TO betimes_system;
 GRANT SELECT ON TABLE betimes.shards TO betimes_api;

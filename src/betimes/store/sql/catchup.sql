@@ -181,11 +181,6 @@ SELECT runs.job_id, count(*)::bigint AS runs, min(runs.fire_at) AS first_fire_at
  WHERE parcels.episode = :episode::uuid AND parcels.held = 3
  GROUP BY runs.job_id ORDER BY 2 DESC, 1 LIMIT :most::integer;
 
--- name: read_hold :maybe
--- Whether and why the parcel that holds a run is not offered.
--- Returns: held int2
-SELECT held FROM betimes.parcels WHERE shard = :shard::smallint AND run_ids @> ARRAY[:run::uuid] LIMIT 1;
-
 -- name: decide_catchup :maybe
 -- Approve or drop what waits; carried out afterwards, a bounded number at a time.
 -- Index: catchups_pkey
