@@ -11,14 +11,14 @@ from betimes.api.route import Route
 from betimes.api.waiters import Waiters
 from betimes.config.api import ApiSettings
 from betimes.domain.clock import Clock
-from betimes.domain.ids import RunId
-from betimes.domain.job import Job
 from betimes.domain.run import NewRun
 from betimes.ops.create import NewJob
 from betimes.ops.credentials import Credentials
+from betimes.ops.dedupe import MadeJob
 from betimes.ops.desk import Desk
 from betimes.ops.devices import Devices
 from betimes.ops.keys import KeyMaker
+from betimes.ops.making import Enqueued
 from betimes.ops.sessions import Sessions
 from betimes.ops.together import Together
 from betimes.telemetry import Telemetry
@@ -50,8 +50,8 @@ class Service:
     version: str
     routes: Sequence[Route]
     roll: Callable[[], float]
-    jobs: Together[NewJob, Job]
-    runs: Together[NewRun, RunId]
+    jobs: Together[NewJob, MadeJob]
+    runs: Together[NewRun, Enqueued]
     draining: Draining = field(default_factory=Draining)
 
     async def run(self) -> None:

@@ -18,6 +18,7 @@ Reason = Annotated[str, msgspec.Meta(max_length=1000)]
 Tags = Annotated[dict[str, str], msgspec.Meta(max_length=32)]
 Reference = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 AfterCompletion = Literal["keep", "delete"]
+DedupeKey = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Schedule = Annotated[
     str | dict[str, Any],
     msgspec.Meta(
@@ -40,6 +41,14 @@ class Retry(Asked):
     max_elapsed: Duration | None = None
     retry_on: Annotated[list[str], msgspec.Meta(max_length=100)] = []
     give_up_on: Annotated[list[str], msgspec.Meta(max_length=100)] = []
+
+
+class Dedupe(Asked):
+    """A business key: within its window, or while it is active, a second one is the first one."""
+
+    key: DedupeKey
+    window: Duration | None = None
+    form: Literal["unique", "throttle", "debounce"] = "unique"
 
 
 class TaskTarget(Asked, tag="task", tag_field="type"):
@@ -67,6 +76,8 @@ class NewJob(Asked):
     tags: Tags = {}
     metadata: Members = {}
     action_after_completion: AfterCompletion = "keep"
+    dedupe: Dedupe | None = None
+    dedupe_key: DedupeKey | None = None
     run_at: Instant | None = msgspec.field(default=None, name="runAt")
     cron: str | None = None
     payload_reference: Reference | None = msgspec.field(default=None, name="payloadRef")
@@ -124,6 +135,8 @@ class Job(Shown, omit_defaults=True):
     next_fires: list[Instant] | None = None
     will_fire: list[Instant] | None = None
     validated: bool = False
+    dedupe_key: str | None = None
+    deduplicated: bool = False
     job_id: str | None = msgspec.field(default=None, name="jobId")
 
 
@@ -226,6 +239,7 @@ class BatchItem(Shown, omit_defaults=True):
 
     status: int
     id: str | None = None
+    deduplicated: bool = False
     error: Members | None = None
 
 

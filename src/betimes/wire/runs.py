@@ -5,7 +5,18 @@ from typing import Annotated, Literal
 import msgspec
 
 from betimes.wire.base import Asked, Duration, Instant, Json, Members, Shown
-from betimes.wire.jobs import Handler, Priority, Queue, Reason, Reference, Retry, Tags, TaskTarget
+from betimes.wire.jobs import (
+    Dedupe,
+    DedupeKey,
+    Handler,
+    Priority,
+    Queue,
+    Reason,
+    Reference,
+    Retry,
+    Tags,
+    TaskTarget,
+)
 
 State = Literal[
     "scheduled",
@@ -31,6 +42,7 @@ class RunMade(Shown):
     job_id: str | None = None
     state: str = "queued"
     deduplicated: bool = False
+    replaced: str | None = None
 
 
 class NewRun(Asked):
@@ -48,6 +60,8 @@ class NewRun(Asked):
     timeout: Duration | None = None
     start_deadline: Duration | None = None
     tags: Tags = {}
+    dedupe: Dedupe | None = None
+    dedupe_key: DedupeKey | None = None
 
 
 class NewRuns(Asked):
@@ -114,6 +128,8 @@ class Run(Shown, omit_defaults=True):
     payload_ref: str | None = None
     result: Json = msgspec.UNSET
     progress: Members | None = None
+    dedupe_key: str | None = None
+    deduplicated: bool = False
     attempts: list["Attempt"] | None = None
 
 

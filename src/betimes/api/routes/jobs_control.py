@@ -113,11 +113,20 @@ async def run(call: Call[NoQuery, wire.RunJob]) -> Reply:
 
 
 def told_run(
-    run: RunId, *, job: Job | None = None, status: int = 202, event: str = "run.queued"
+    run: RunId,
+    *,
+    job: Job | None = None,
+    status: int = 202,
+    event: str = "run.queued",
+    replaced: RunId | None = None,
 ) -> Told:
     """The answer and the traces of a run that was made."""
     text = to_text("run", run)
-    shown = RunMade(id=text, job_id=None if job is None else to_text("job", job.id))
+    shown = RunMade(
+        id=text,
+        job_id=None if job is None else to_text("job", job.id),
+        replaced=None if replaced is None else to_text("run", replaced),
+    )
     return Told(
         answer=answer(status, shown, headers={"Location": f"/v1/runs/{text}"}),
         resource=text,

@@ -21,7 +21,8 @@ from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
 from betimes.ops.acting import Told
 from betimes.ops.calendars import find_calendars, refreshed
-from betimes.ops.create import NewJob, create_job, create_jobs
+from betimes.ops.create import NewJob
+from betimes.ops.dedupe import MadeJob, create_made
 from betimes.ops.desk import Desk
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.listing import JobFilter, find_jobs
@@ -47,9 +48,9 @@ async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
     context = await context_of(call, *(asked.schedule for asked in body.items))
     new = [_read(context, place, asked) for place, asked in enumerate(body.items)]
 
-    async def verb(desk: Desk) -> list[Job]:
+    async def verb(desk: Desk) -> list[MadeJob]:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
-        return await create_jobs(desk, call.tenant, new, shard=shard)
+        return await create_made(desk, call.tenant, new, shard=shard)
 
     only_try = call.query.validate_only
     return await perform(
@@ -69,12 +70,12 @@ def _read(context: Context, place: int, asked: wire.NewJob) -> NewJob:
         raise
 
 
-def _told_many(jobs: list[Job], *, validated: bool) -> Told:
-    items = [wire.BatchItem(status=201, id=to_text("job", job.id)) for job in jobs]
+def _told_many(jobs: list[MadeJob], *, validated: bool) -> Told:
+    items = [_item(made) for made in jobs]
     return Told(
         answer=answer(201, wire.MadeJobs(items=items, validated=validated)),
         resource=f"jobs:{len(jobs)}",
-        shard=jobs[0].shard,
+        shard=jobs[0].job.shard,
         after={"count": len(jobs), "first": items[0].id},
         event="job.created",
         details={"count": len(jobs), "first": items[0].id},
@@ -106,12 +107,20 @@ async def _one(
     call: Call[Any, wire.NewJobs], desk: Desk, context: Context, place: int
 ) -> wire.BatchItem:
     try:
-        job = await create_job(desk, call.tenant, _read(context, place, call.body.items[place]))
+        new = _read(context, place, call.body.items[place])
+        (made,) = await create_made(desk, call.tenant, [new])
     except (Refused, Trouble) as error:
         trouble = trouble_of(error)
         told = msgspec.json.decode(body_of(trouble, call.request.id))
         return wire.BatchItem(status=trouble.status, error=told)
-    return wire.BatchItem(status=201, id=to_text("job", job.id))
+    return _item(made)
+
+
+def _item(made: MadeJob) -> wire.BatchItem:
+    status = 200 if made.deduplicated else 201
+    return wire.BatchItem(
+        status=status, id=to_text("job", made.job.id), deduplicated=made.deduplicated
+    )
 
 
 async def revisions(call: Call[NoQuery, None]) -> Reply:
@@ -247,7 +256,7 @@ async def import_jobs(call: Call[more.ImportOptions, more.Import]) -> Reply:
         for place, source in enumerate(call.body.jobs):
             try:
                 asked: wire.NewJob = convert(source, wire.NewJob)
-                job = await create_job(desk, call.tenant, new_job(asked, context))
+                ((job, _),) = await create_made(desk, call.tenant, [new_job(asked, context)])
                 created.append(to_text("job", job.id))
             except AlreadyExists as refused:
                 skipped.append({"place": place, "reason": refused.sentence})
