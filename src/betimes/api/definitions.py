@@ -77,12 +77,17 @@ def definition_of(asked: wire.NewJob, context: Context) -> Definition:
     return Definition(
         schedule=_schedule(asked, context),
         handler=handler or HANDLER_DEFAULT,
-        payload=None if asked.payload is None else msgspec.json.encode(asked.payload),
+        payload=payload_of(asked),
         queue=asked.queue,
         priority=asked.priority,
         options=_options(asked, context),
         after_completion=AfterCompletion[asked.action_after_completion.upper()],
     )
+
+
+def payload_of(asked: wire.NewJob) -> bytes | None:
+    """The payload of a wire job, as it is stored."""
+    return None if asked.payload is None else msgspec.json.encode(asked.payload)
 
 
 def _schedule(asked: wire.NewJob, context: Context) -> dict[str, Any]:
@@ -320,6 +325,7 @@ __all__ = [
     "definition_of",
     "definition_shown",
     "new_job",
+    "payload_of",
     "policy_of",
     "read_schedule",
     "shown_job",

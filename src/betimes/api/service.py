@@ -19,6 +19,8 @@ from betimes.ops.desk import Desk
 from betimes.ops.devices import Devices
 from betimes.ops.keys import KeyMaker
 from betimes.ops.making import Enqueued
+from betimes.ops.meter import Meter
+from betimes.ops.queues import Gates
 from betimes.ops.sessions import Sessions
 from betimes.ops.together import Together
 from betimes.telemetry import Telemetry
@@ -52,6 +54,8 @@ class Service:
     roll: Callable[[], float]
     jobs: Together[NewJob, MadeJob]
     runs: Together[NewRun, Enqueued]
+    gates: Gates = field(default_factory=Gates)
+    meter: Meter = field(default_factory=Meter)
     draining: Draining = field(default_factory=Draining)
 
     async def run(self) -> None:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from betimes.domain.errors import Refused
-from betimes.domain.ids import RunId, occurrences, to_us
+from betimes.domain.ids import RunId, ShardId, occurrences, to_us
 from betimes.schedule import Schedule, ScheduleCache, plan_catchup
 from betimes.store.catchup import Gap, Settled
 from betimes.store.plan import DroppedFires, DueJob, Span, Step
@@ -25,6 +25,9 @@ FIRES_PER_JOB_MAX = 1_000
 UNREADABLE = "SCHEDULE_UNREADABLE"
 LATE_AFTER = timedelta(seconds=10)
 """A fire that is planned this late is missed, and catch-up decides about it."""
+
+_GOLDEN_RATIO = 0.6180339887498949
+"""Its multiples, taken modulo one, are spread evenly however many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class Window:
 
 
 class Pass:
-    """One planning pass: every window of it ends at the same horizon."""
+    """One planning pass over a shard: every window of it ends at the same instant."""
 
     def __init__(self, schedules: ScheduleCache, *, now: datetime, until: datetime) -> None:
         self._schedules = schedules
@@ -141,6 +144,20 @@ def catch_up(schedule: Schedule, first: datetime, last: datetime) -> Caught:
     ]
     dropped += denied(schedule, to_us(first) - 1, to_us(last))
     return Caught([to_us(fire) for fire in fires], fires, dropped)
+
+
+def plan_until(shard: ShardId, now: datetime, horizon: timedelta) -> datetime:
+    """How far a shard is planned: between the half and the whole of the horizon.
+
+    Each shard has marks of its own, half a horizon apart, and is planned up to the last one within
+    the horizon. Its jobs come due again when that mark is half a horizon away, so every shard is
+    planned once per half horizon and the shards take turns, also when all their jobs were created
+    or taken over in the same moment.
+    """
+    half = horizon / 2
+    offset = half * (shard * _GOLDEN_RATIO % 1.0)
+    latest = now + horizon
+    return latest - (latest - EPOCH - offset) % half
 
 
 def planned(

@@ -4,8 +4,8 @@ What is authoritative: `next_fire_at` of a job. It moves in the transaction that
 to it, under the shard's epoch and the job's revision, so every fire becomes exactly one run or one
 recorded decision, whoever dies in between.
 
-A job is planned when its next fire is nearer than half the horizon, and then through the whole of
-it: frequent jobs advance their row once per half horizon, not once per fire.
+A job is planned when its next fire is nearer than half the horizon, and then half a horizon further
+(`plan_until`): frequent jobs advance their row once per half horizon, not once per fire.
 
 What is on time comes first. Then jobs that are behind go on with the fires of now and leave a gap
 each. What was missed is settled last, a bounded number of gaps in each pass.
@@ -18,7 +18,7 @@ from uuid import UUID
 
 from betimes.config.settings import CoordinatorSettings
 from betimes.coordinator.holdings import Held, Holdings
-from betimes.coordinator.plan import Pass, Settling
+from betimes.coordinator.plan import LATE_AFTER, Pass, Settling, plan_until
 from betimes.coordinator.publisher import Hint
 from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut, Refused
@@ -90,18 +90,16 @@ class Planner:
         with self._telemetry.span("planner.tick") as span:
             span.expect_errors()
             now = self._time.now()
-            current = Pass(self._schedules, now=now, until=now + self._settings.horizon)
-            before = now + self._settings.horizon / 2
-            edge = (current.edge, UUID(int=0))
+            before, edge = now + self._settings.horizon / 2, now - LATE_AFTER
             held = self._holdings.trusted(self._clock.monotonic())
-            runs = await self._plan_due(held, current, after=edge, before=before)
-            runs += await self._plan_due(held, current, after=BEGINNING, before=current.edge)
+            runs = await self._plan_due(held, now, after=(edge, UUID(int=0)), before=before)
+            runs += await self._plan_due(held, now, after=BEGINNING, before=edge)
             runs += await self._settle(held)
             span.add(runs=runs)
         return runs
 
     async def _plan_due(
-        self, held: list[Held], current: Pass, *, after: Place, before: datetime
+        self, held: list[Held], now: datetime, *, after: Place, before: datetime
     ) -> int:
         """The jobs whose next fire lies between two instants, in every shard that has any."""
         shards = [one.claim.shard for one in held]
@@ -111,7 +109,7 @@ class Planner:
 
         async def plan(one: Held) -> int:
             self._turns[one.claim.shard] = self._clock.monotonic()
-            return await self._plan_shard(one, current, after, before)
+            return await self._plan_shard(one, now, after, before)
 
         return await self._take_turns(wanted, held, plan)
 
@@ -149,8 +147,10 @@ class Planner:
         for one in held:
             one.planned_at = now
 
-    async def _plan_shard(self, held: Held, current: Pass, after: Place, before: datetime) -> int:
+    async def _plan_shard(self, held: Held, now: datetime, after: Place, before: datetime) -> int:
         """Page through the due jobs; a bound on pages lets the other shards have their turn."""
+        until = plan_until(held.claim.shard, now, self._settings.horizon)
+        current = Pass(self._schedules, now=now, until=until)
         runs = 0
         for _ in range(PAGES_PER_SHARD_MAX):
             if not held.term.is_trusted(self._clock.monotonic()):

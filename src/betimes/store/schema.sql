@@ -252,6 +252,7 @@ CREATE TABLE betimes.cluster (
     paused_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     pepper_check bytea,
+    paused_reason text,
     CONSTRAINT cluster_one_check CHECK (one),
     CONSTRAINT cluster_shards_check CHECK (((shards >= 1) AND (shards <= 4096)))
 );
@@ -536,9 +537,12 @@ CREATE TABLE betimes.nodes (
     started_at timestamp with time zone NOT NULL,
     heartbeat_at timestamp with time zone NOT NULL,
     skew_ms double precision,
-    draining boolean DEFAULT false NOT NULL
+    draining boolean DEFAULT false NOT NULL,
+    drain_at timestamp with time zone
 )
 WITH (fillfactor='50');
+
+COMMENT ON COLUMN betimes.nodes.drain_at IS 'Since when the node is asked to finish what it holds and to stop.';
 
 CREATE TABLE betimes.operations (
     shard smallint NOT NULL,
@@ -1431,6 +1435,7 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.deliveries TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.deliveries TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.device_grants TO betimes_system;
+GRANT SELECT ON TABLE betimes.device_grants TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.endpoints TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.endpoints TO betimes_api;

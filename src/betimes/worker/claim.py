@@ -31,10 +31,11 @@ def trust_seconds(ttl: timedelta) -> float:
 
 
 class Taken(NamedTuple):
-    """How many runs came from where, and which sources have nothing visible left."""
+    """How many runs came from where, which sources have nothing visible left, which had no turn."""
 
     runs: Counter[Source]
     drained: Sequence[Source]
+    passed_over: Sequence[Source] = ()
 
 
 class Claims:
@@ -168,7 +169,9 @@ def _taken(sources: Sequence[Source], leased: list[LeasedParcel], places: int) -
         runs[source] += len(parcel.runs)
         parcels[source] += 1
     if runs.total() >= places:
-        return Taken(runs, ())  # there was no room to find the end of any
+        # There was no room to find the end of any, nor to come to the last ones at all.
+        reached = max(place for place, source in enumerate(sources, 1) if source in runs)
+        return Taken(runs, (), sources[reached:])
     most = parcels_max(sources)
     return Taken(runs, [source for source in sources if parcels[source] < most])
 

@@ -83,6 +83,11 @@ class Board:
         if times:
             self._times[source] = times
 
+    def passed_over(self, sources: Iterable[Source]) -> None:
+        """Sources that were to have their turn and had none: they are the next."""
+        first = {source: self._times[source] for source in sources if source in self._times}
+        self._times = first | self._times
+
     def next_ms(self) -> int | None:
         """When the next source becomes worth a look."""
         return min((times[0] for times in self._times.values()), default=None)

@@ -158,6 +158,7 @@ class Lookout:
             # Hints are cut to the millisecond: with nothing found, this one is not over yet.
             over_ms = now_ms if taken.runs[source] else now_ms - 1
             self._board.served(source, now_ms=over_ms, drained=True)
+        self._board.passed_over(taken.passed_over)
         return taken.runs.total()
 
     def _has_room(self, now: float) -> bool:

@@ -23,12 +23,13 @@ MISSING = {
     "key": "AAAAAAAAAAAA",
     "act": "aud_0-999999",
     "blob": "blob_01JD00000000000000000000ZZ",
-    "catchup": "ctu_01JD00000000000000000000ZZ",
     "operation": "op_01JD00000000000000000000ZZ",
     "calendar": "nowhere",
     "member": "mem_01JD00000000000000000000ZZ",
+    "node": "nod_01JD00000000000000000000ZZ",
+    "catchup": "ctu_01JD00000000000000000000ZZ",
 }
-OUTSIDE = {"tenant", "code", "lease", "queue", "revision"}
+OUTSIDE = {"tenant", "code", "lease", "queue", "revision", "node", "handler"}
 WITH_IDS = [
     route
     for route in ROUTES
@@ -77,8 +78,8 @@ async def things_of(served: Served) -> dict[str, str]:
         "key": key,
         "act": act,
         "blob": blob,
-        "catchup": await catchup_of(served, tenant),
         "operation": operation,
+        "catchup": await catchup_of(served, tenant),
     }
 
 

@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 
 from betimes.api.acting import answer, intent_of, perform, replied
+from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
 from betimes.api.definitions import asked_again, definition_of, new_job, shown_job
@@ -25,7 +26,6 @@ from betimes.ops.desk import Desk
 from betimes.ops.end import RunsOf, delete_job
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.listing import JobFilter, find_jobs
-from betimes.ops.quotas import check_jobs
 from betimes.ops.read import get_named_job
 from betimes.ops.update import update_job
 from betimes.wire import jobs as wire
@@ -87,7 +87,8 @@ async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
         return (await create_made(desk, call.tenant, [new], shard=shard))[0]
 
-    await check_jobs(call.service.desk, call.tenant, call.caller.quotas, more=1)
+    if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
+        return told
     intent = intent_of(call, only_try=call.query.validate_only)
     return replied(
         await call.service.jobs.act(new, intent, verb, lambda made: told_made(call, made))
@@ -202,6 +203,8 @@ def _check_preconditions(call: Call[wire.ReplaceOptions, Any], current: Job | No
 
 async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
     new = new_job(call.body, await context_of(call, call.body.schedule))
+    if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
+        return told
 
     async def verb(desk: Desk) -> MadeJob:
         return (await create_made(desk, call.tenant, [new]))[0]

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from betimes.api.acting import answer, perform
+from betimes.api.admitting import admitted_demand
 from betimes.api.call import Call, Reply
 from betimes.api.etag import expected_revision
 from betimes.api.finding import find_job
@@ -22,6 +23,7 @@ from betimes.ops.end import cancel_job
 from betimes.ops.gap import Missed
 from betimes.ops.grip import Running
 from betimes.ops.manual import Wish, run_now, skip_next
+from betimes.ops.meter import Demand
 from betimes.ops.pause import Resumed, pause_job, resume_job
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_instant
@@ -105,6 +107,9 @@ async def run(call: Call[NoQuery, wire.RunJob]) -> Reply:
         at=maybe_instant(body.at, pointer="/at"),
         scheduled_for=maybe_instant(body.scheduled_for, pointer="/scheduled_for"),
     )
+
+    if told := await admitted_demand(call, Demand.of(runs=[payload])):
+        return told
 
     async def verb(desk: Desk) -> RunId:
         return await run_now(desk, call.tenant, job.id, wish)

@@ -1,14 +1,16 @@
 """Many jobs at once: batches, revisions, search, export and import of our own format."""
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from betimes.api.acting import answer, perform
+from betimes.api.admitting import admitted_demand
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import Context, asked_again, definition_shown, new_job
+from betimes.api.definitions import Context, asked_again, definition_shown, new_job, payload_of
 from betimes.api.finding import find_job
 from betimes.api.problem import Trouble, body_of, trouble_of
 from betimes.api.reading import convert
@@ -26,7 +28,7 @@ from betimes.ops.dedupe import MadeJob, create_made
 from betimes.ops.desk import Desk
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.listing import JobFilter, find_jobs
-from betimes.ops.quotas import check_jobs
+from betimes.ops.meter import Demand
 from betimes.ops.read import get_job, get_revisions
 from betimes.ops.runs import get_run
 from betimes.ops.update import update_job
@@ -42,7 +44,9 @@ ENOUGH = 20
 async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
     """Create many jobs, all or none, or each for itself."""
     body = call.body
-    await check_jobs(call.service.desk, call.tenant, call.caller.quotas, more=len(body.items))
+    payloads = [payload_of(asked) for asked in body.items]
+    if told := await _admitted(call, payloads, only_try=call.query.validate_only):
+        return told
     if body.mode == "independent":
         return await _each_alone(call)
     context = await context_of(call, *(asked.schedule for asked in body.items))
@@ -56,6 +60,12 @@ async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
     return await perform(
         call, verb, lambda jobs: _told_many(jobs, validated=only_try), only_try=only_try
     )
+
+
+async def _admitted(
+    call: Call[Any, Any], payloads: Sequence[bytes | None], *, only_try: bool
+) -> Reply | None:
+    return None if only_try else await admitted_demand(call, Demand.of(jobs=payloads))
 
 
 def _read(context: Context, place: int, asked: wire.NewJob) -> NewJob:
@@ -249,6 +259,8 @@ async def import_jobs(call: Call[more.ImportOptions, more.Import]) -> Reply:
         raise Trouble("invalid_parameter", f"expected the format {FORMAT}")
 
     context = await context_of(call, *(source.get("schedule") for source in call.body.jobs))
+    if told := await _admitted(call, [None] * len(call.body.jobs), only_try=call.query.dry_run):
+        return told
 
     async def verb(desk: Desk) -> more.Imported:
         created: list[str] = []

@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 
 from betimes.api.acting import answer, intent_of, perform, replied
+from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
 from betimes.api.finding import find_run, run_in_path
 from betimes.api.problem import Trouble
@@ -26,7 +27,6 @@ from betimes.ops.history import get_history
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.listing import RunFilter, find_runs
 from betimes.ops.making import Enqueued, make_runs
-from betimes.ops.quotas import check_runs
 from betimes.ops.runs import RunView
 from betimes.wire import runs as wire
 from betimes.wire.base import Page, shown_instant
@@ -46,12 +46,14 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
         shard = shard_of_idempotency(desk, call.tenant, key)
         return (await make_runs(desk, call.tenant, [new], shard))[0]
 
-    await check_runs(call.service.desk, call.tenant, call.caller.quotas, more=1)
-    done = await call.service.runs.act(new, intent_of(call), verb, _told_enqueued)
+    if told := await admitted(call, runs=[new]):
+        return told
+    await call.service.gates.check(call.service.desk, call.tenant, [new.queue])
+    done = await call.service.runs.act(new, intent_of(call), verb, told_enqueued)
     return await _prefer_wait(call, replied(done))
 
 
-def _told_enqueued(enqueued: Enqueued) -> Told:
+def told_enqueued(enqueued: Enqueued) -> Told:
     """A run that was made, or the one that has its dedupe key."""
     made, view = enqueued
     if view is None:
@@ -95,7 +97,9 @@ async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
         return await enqueue_made(desk, call.tenant, new, shard=shard)
 
-    await check_runs(call.service.desk, call.tenant, call.caller.quotas, more=len(new))
+    if told := await admitted(call, runs=new):
+        return told
+    await call.service.gates.check(call.service.desk, call.tenant, {one.queue for one in new})
     return await perform(call, verb, _told_runs)
 
 
@@ -280,7 +284,7 @@ ROUTES = (
         load=Load.CREATE,
         policy=Policy.CREATE,
         headers=("Location",),
-        problems=(*WRITE_PROBLEMS, "idempotency_key_reused"),
+        problems=(*WRITE_PROBLEMS, "idempotency_key_reused", "queue_draining"),
     ),
     Route(
         method="POST",
@@ -295,7 +299,7 @@ ROUTES = (
         keyed=Keyed.REQUIRED,
         load=Load.CREATE,
         policy=Policy.BULK,
-        problems=(*WRITE_PROBLEMS, "idempotency_key_reused"),
+        problems=(*WRITE_PROBLEMS, "idempotency_key_reused", "queue_draining"),
     ),
     Route(
         method="GET",
