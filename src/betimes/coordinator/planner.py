@@ -92,8 +92,7 @@ class Planner:
         with self._telemetry.span("planner.tick") as span:
             span.expect_errors()
             now = self._time.now()
-            before = now + self._settings.horizon / 2
-            edge = now - LATE_AFTER
+            before, edge = now + self._settings.horizon / 2, now - LATE_AFTER
             held = self._holdings.trusted(self._clock.monotonic())
             runs = await self._plan_due(held, now, after=(edge, UUID(int=0)), before=before)
             runs += await self._plan_due(held, now, after=BEGINNING, before=edge)
@@ -112,9 +111,7 @@ class Planner:
 
         async def plan(one: Held) -> int:
             self._turns[one.claim.shard] = self._clock.monotonic()
-            until = plan_until(one.claim.shard, now, self._settings.horizon)
-            current = Pass(self._schedules, now=now, until=until)
-            return await self._plan_shard(one, current, after, before)
+            return await self._plan_shard(one, now, after, before)
 
         return await self._take_turns(wanted, held, plan)
 
@@ -165,8 +162,10 @@ class Planner:
             if not one.under_way:
                 one.planned_at = now
 
-    async def _plan_shard(self, held: Held, current: Pass, after: Place, before: datetime) -> int:
+    async def _plan_shard(self, held: Held, now: datetime, after: Place, before: datetime) -> int:
         """Page through the due jobs; a bound on pages lets the other shards have their turn."""
+        until = plan_until(held.claim.shard, now, self._settings.horizon)
+        current = Pass(self._schedules, now=now, until=until)
         runs = 0
         for _ in range(PAGES_PER_SHARD_MAX):
             if not held.term.is_trusted(self._clock.monotonic()):
@@ -219,7 +218,7 @@ class Planner:
             for dropped in step.dropped:
                 self._missed.add(dropped.fires, reason=dropped.code)
         for parcel in done.parcels:
-            self._hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+            self._hint(*parcel.hint)
         return done.runs
 
     async def _settle(self, held: list[Held]) -> int:
@@ -276,7 +275,7 @@ class Planner:
         self._late.add(done.runs - done.held, held="no")
         self._late.add(done.held, held="yes")
         for parcel in done.parcels:
-            self._hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+            self._hint(*parcel.hint)
         return done.runs
 
     def _step_down(self, held: Held) -> None:

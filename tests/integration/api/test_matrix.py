@@ -26,9 +26,10 @@ MISSING = {
     "operation": "op_01JD00000000000000000000ZZ",
     "calendar": "nowhere",
     "member": "mem_01JD00000000000000000000ZZ",
+    "node": "nod_01JD00000000000000000000ZZ",
     "catchup": "ctu_01JD00000000000000000000ZZ",
 }
-OUTSIDE = {"tenant", "code", "lease", "queue", "revision"}
+OUTSIDE = {"tenant", "code", "lease", "queue", "revision", "node", "handler"}
 WITH_IDS = [
     route
     for route in ROUTES
