@@ -84,6 +84,11 @@ class Board:
         if times:
             self._times[source] = times
 
+    def put_off(self, source: Source, *, now_ms: int, until_ms: int) -> None:
+        """A source is at a limit: what is visible in it is worth a look only then."""
+        self.served(source, now_ms=now_ms, drained=True)
+        self.note(Hint(source, until_ms))
+
     def next_ms(self) -> int | None:
         """When the next source becomes worth a look."""
         return min((times[0] for times in self._times.values()), default=None)
