@@ -149,11 +149,11 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "description": asked.description,
         "dedupe_key": asked.dedupe_key if asked.dedupe is None else asked.dedupe.key,
         "payload_ref": asked.payload_ref or asked.payload_reference,
+        "concurrency": concurrency_of(asked.concurrency),
+        "fairness_key": asked.fairness_key,
         "calendars": {
             name: context.calendars[name].revision for name in calendar_names(asked.schedule)
         },
-        "concurrency": concurrency_of(asked.concurrency),
-        "fairness_key": asked.fairness_key,
     }
     return {name: value for name, value in options.items() if value}
 
