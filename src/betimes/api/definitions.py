@@ -37,6 +37,8 @@ class Context:
     now: datetime
     by: str | None
     calendars: Mapping[str, CalendarRow] = field(default_factory=dict)
+    trace: str | None = None
+    """The caller's place in its own trace."""
 
 
 def new_job(asked: wire.NewJob, context: Context) -> NewJob:
@@ -125,6 +127,7 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "tags": asked.tags,
         "metadata": asked.metadata,
         "description": asked.description,
+        "trace": context.trace,
         "payload_ref": asked.payload_ref or asked.payload_reference,
         "calendars": {
             name: context.calendars[name].revision for name in calendar_names(asked.schedule)

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from betimes.api.cursor import Cursors
 from betimes.api.limits import Admission
+from betimes.api.pressure import Pressure
 from betimes.api.route import Route
 from betimes.api.waiters import Waiters
 from betimes.config.api import ApiSettings
@@ -54,6 +55,7 @@ class Service:
     jobs: Together[NewJob, Job]
     runs: Together[NewRun, RunId]
     job_reads: SharedReads[JobId, Job]
+    pressure: Pressure
     draining: Draining = field(default_factory=Draining)
 
     async def run(self) -> None:
@@ -61,6 +63,7 @@ class Service:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.jobs.run(), name="api.jobs")
             group.create_task(self.runs.run(), name="api.runs")
+            group.create_task(self.pressure.run(), name="api.pressure")
 
     def now(self) -> datetime:
         """The clock of this node; the database's own decides what is due."""

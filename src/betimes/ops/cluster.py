@@ -1,6 +1,6 @@
 """The cell as a whole: whether it answers, who is there, who owns what."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from betimes.domain.errors import SchedulerError
 from betimes.ops.desk import Desk
@@ -55,3 +55,8 @@ async def read_nodes(desk: Desk) -> list[NodeRow]:
         return await rows.read_nodes(connection)
 
     return await desk.transact(work, tenant=None)
+
+
+async def read_lag(desk: Desk) -> timedelta:
+    """How late due work is published, at worst."""
+    return await desk.transact(rows.read_due_lag, tenant=None)

@@ -16,3 +16,9 @@ SELECT shard, owner, epoch, lease_until, planned_through, published_through, swe
 -- Returns: id uuid, name text, version text, tzdata text, roles _text, started_at timestamptz, heartbeat_at timestamptz, skew_ms float8, draining bool
 SELECT id, name, version, tzdata, roles, started_at, heartbeat_at, skew_ms, draining
   FROM betimes.nodes ORDER BY heartbeat_at DESC LIMIT :most::integer;
+
+-- name: read_due_lag :one
+-- How far publishing lies behind the clock in the shard that is last; nothing before anybody has published.
+-- Scatter: the table has one row per shard
+-- Returns: lag interval
+SELECT coalesce(max(clock_timestamp() - published_through), interval '0') AS lag FROM betimes.shards WHERE epoch > 0;
