@@ -28,7 +28,9 @@ from betimes.ops.desk import Desk
 from betimes.ops.devices import Devices
 from betimes.ops.keys import KeyMaker, NewKey
 from betimes.ops.making import make_jobs, make_runs
+from betimes.ops.read import read_many
 from betimes.ops.sessions import Sessions
+from betimes.ops.shared_reads import SharedReads
 from betimes.ops.tenants import create_tenant, new_tenant
 from betimes.ops.together import Together
 from betimes.store.database import Database
@@ -170,6 +172,7 @@ def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes:
         devices=Devices(desk=desk, keys=keys, clock=clock, pepper=PEPPER),
         jobs=Together(desk=desk, make=make_jobs),
         runs=Together(desk=desk, make=make_runs),
+        job_reads=SharedReads(desk=desk, read=read_many),
         clock=clock,
         telemetry=Telemetry(clock=clock, handlers=[recorder]),
         settings=settings,

@@ -22,7 +22,9 @@ from betimes.ops.desk import Desk
 from betimes.ops.devices import Devices
 from betimes.ops.keys import KeyMaker
 from betimes.ops.making import make_jobs, make_runs
+from betimes.ops.read import read_many
 from betimes.ops.sessions import Sessions
+from betimes.ops.shared_reads import SharedReads
 from betimes.ops.together import Together
 from betimes.rhythm import Stopping, first_of
 from betimes.store.hints import READY, Hints
@@ -120,6 +122,7 @@ async def make_service(node: Node, hints: Hints) -> Service:
         devices=Devices(desk=desk, keys=keys, clock=node.clock, pepper=derived(pepper, b"device")),
         jobs=Together(desk=desk, make=make_jobs),
         runs=Together(desk=desk, make=make_runs),
+        job_reads=SharedReads(desk=desk, read=read_many),
         clock=node.clock,
         telemetry=node.telemetry,
         settings=node.settings.api,

@@ -11,6 +11,7 @@ from betimes.store.queries import load
 
 SQL = load("prune")
 NODES = load("nodes")
+MEMBERS = load("members")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,24 @@ class Pruning:
         return await self._count("prune_catchups", shard=shard, before=before)
 
     async def expired(self, shard: ShardId, *, now: datetime | None) -> int:
-        """Blobs whose time is up."""
-        return await self._count("prune_blobs", shard=shard, now=now)
+        """Operations that ended, and blobs whose time is up."""
+        work = await self._count("prune_operations", shard=shard, now=now)
+        return work + await self._count("prune_blobs", shard=shard, now=now)
+
+    async def words(self, shard: ShardId, *, before: datetime) -> int:
+        """Lines of logs and notes about runs that are older than runs are kept."""
+        lines = await self._count("prune_run_logs", shard=shard, before=before)
+        return lines + await self._count("prune_run_notes", shard=shard, before=before)
+
+    async def visits(self, *, now: datetime) -> int:
+        """Sessions and wishes of devices whose time is up."""
+        sessions = await self.database.many(
+            MEMBERS["prune_sessions"], lane=Lane.ENGINE, now=now, most=self.most
+        )
+        grants = await self.database.many(
+            MEMBERS["prune_grants"], lane=Lane.ENGINE, now=now, most=self.most
+        )
+        return len(sessions) + len(grants)
 
     async def keys(self, shard: ShardId, *, now: datetime) -> int:
         """Business keys that nobody can mean any more; how many were looked at."""

@@ -6,8 +6,10 @@ import msgspec
 
 from betimes.wire.base import Asked, Duration, Instant, Json, Members, Shown
 from betimes.wire.jobs import (
+    Concurrency,
     Dedupe,
     DedupeKey,
+    FairnessKey,
     Handler,
     Priority,
     Queue,
@@ -54,6 +56,8 @@ class NewRun(Asked):
     payload_ref: Reference | None = None
     queue: Queue = "default"
     priority: Priority = 5
+    concurrency: Concurrency | None = None
+    fairness_key: FairnessKey | None = None
     delay: Duration | None = None
     at: Instant | None = None
     retry: Retry | None = None

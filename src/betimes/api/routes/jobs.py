@@ -9,7 +9,7 @@ from betimes.api.acting import answer, intent_of, perform, replied
 from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import asked_again, definition_of, new_job, shown_job
+from betimes.api.definitions import asked_again, definition_of, new_job, next_fires, shown_job
 from betimes.api.etag import expected_revision, stale, tag_of, unchanged, wants_none
 from betimes.api.finding import find_job, split_name
 from betimes.api.merging import merge_patch
@@ -41,7 +41,10 @@ def told_of(
     call: Call[Any, Any], job: Job, *, status: int, event: str, before: int | None = None
 ) -> Told:
     """The answer and the traces of a job that was written."""
-    shown = shown_job(job, now=call.service.now(), fires=NEXT_FIRES)
+    shown = shown_job(job)
+    shown.next_fires = next_fires(
+        call.service.desk.schedules, job, now=call.service.now(), most=NEXT_FIRES
+    )
     shown.validated = bool(getattr(call.query, "validate_only", False))
     if uses_aliases(call.body):
         shown.job_id = shown.id
@@ -63,7 +66,10 @@ def told_made(call: Call[Any, Any], made: MadeJob) -> Told:
     """The answer and the traces of a creation; with a dedupe key that is taken, of none."""
     if not made.deduplicated:
         return told_of(call, made.job, status=CREATED, event="job.created")
-    shown = shown_job(made.job, now=call.service.now(), fires=NEXT_FIRES)
+    shown = shown_job(made.job)
+    shown.next_fires = next_fires(
+        call.service.desk.schedules, made.job, now=call.service.now(), most=NEXT_FIRES
+    )
     shown.deduplicated = True
     return Told(
         answer=answer(200, shown, headers={"ETag": tag_of(made.job.revision)}),
