@@ -219,7 +219,7 @@ async def test_a_paused_queue_gives_nothing(
             ttl=TTL,
             now=clock.now(),
         )
-        promise(not leased.parcels, "a paused queue gave something away")
+        promise(not leased.leased, "a paused queue gave something away")
 
 
 async def test_of_many_writers_of_one_revision_one_wins(
