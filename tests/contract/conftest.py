@@ -44,6 +44,16 @@ SELECT n % 4, pg_temp.a_uuid(n), pg_temp.few(n, 50),
        now() + n * interval '1 s', now() + n * interval '1 s', 'default', ARRAY[pg_temp.a_uuid(n)]
   FROM generate_series(1, 8000) AS n;
 
+INSERT INTO betimes.parcels (
+    shard, id, tenant_id, worker_id, lease_until, rank, visible_at, queue, run_ids, gate, line,
+    held, held_at, slot)
+SELECT n % 4, pg_temp.a_uuid(n), pg_temp.few(n, 50),
+       CASE WHEN n % 10 = 0 THEN pg_temp.few(n, 20) END, CASE WHEN n % 10 = 0 THEN now() END,
+       now() + n * interval '1 s', now() + n * interval '1 s', 'default', ARRAY[pg_temp.a_uuid(n)],
+       'key' || n % 500, pg_temp.a_uuid(n % 400), CASE WHEN n % 10 < 2 THEN 0 ELSE 1 END,
+       CASE WHEN n % 10 < 2 THEN NULL ELSE now() END, n % 10 = 0
+  FROM generate_series(20001, 28000) AS n;
+
 INSERT INTO betimes.dead_letters (
     shard, run_id, tenant_id, dead_at, attempts, queue, fingerprint, reason)
 SELECT n % 4, pg_temp.a_uuid(n), pg_temp.few(n, 50), now(), 1, 'default',

@@ -129,8 +129,22 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "calendars": {
             name: context.calendars[name].revision for name in calendar_names(asked.schedule)
         },
+        "concurrency": concurrency_of(asked.concurrency),
+        "fairness_key": asked.fairness_key,
     }
     return {name: value for name, value in options.items() if value}
+
+
+def concurrency_of(asked: wire.Concurrency | None) -> dict[str, Any] | None:
+    """A concurrency key as it is stored: only what was said."""
+    if asked is None:
+        return None
+    told: dict[str, Any] = {"key": asked.key}
+    if asked.limit is not None:
+        told["limit"] = asked.limit
+    if asked.on_limit != "wait":
+        told["on_limit"] = asked.on_limit
+    return told
 
 
 def policy_of(asked: wire.Retry) -> RetryPolicy:
@@ -203,6 +217,8 @@ def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
         payload_ref=options.get("payload_ref"),
         queue=definition.queue,
         priority=definition.priority,
+        concurrency=dict(options.get("concurrency") or {}) or None,
+        fairness_key=options.get("fairness_key"),
         retry=shown_policy(options["retry"]) if options.get("retry") else None,
         timeout=_shown_ms(options.get("timeout_ms")),
         start_deadline=_shown_ms(options.get("start_deadline_ms")),
@@ -313,6 +329,7 @@ def _trouble(code: str, sentence: str, pointer: str) -> Refused:
 __all__ = [
     "Context",
     "asked_again",
+    "concurrency_of",
     "definition_of",
     "definition_shown",
     "new_job",

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from betimes.api.definitions import policy_of, shown_payload
+from betimes.api.definitions import concurrency_of, policy_of, shown_payload
 from betimes.api.problem import Trouble
 from betimes.api.shaping import maybe_instant, maybe_span
 from betimes.domain.ids import to_text
@@ -48,6 +48,8 @@ def _options(asked: wire.NewRun) -> dict[str, Any]:
         "start_deadline_ms": None if deadline is None else to_ms(deadline),
         "tags": asked.tags,
         "payload_ref": asked.payload_ref,
+        "concurrency": concurrency_of(asked.concurrency),
+        "fairness_key": asked.fairness_key,
     }
     return {name: value for name, value in options.items() if value}
 

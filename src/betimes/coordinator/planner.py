@@ -202,7 +202,7 @@ class Planner:
             for dropped in step.dropped:
                 self._missed.add(dropped.fires, reason=dropped.code)
         for parcel in done.parcels:
-            self._hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+            self._hint(*parcel.hint)
         return done.runs
 
     async def _settle(self, held: list[Held]) -> int:
@@ -259,7 +259,7 @@ class Planner:
         self._late.add(done.runs - done.held, held="no")
         self._late.add(done.held, held="yes")
         for parcel in done.parcels:
-            self._hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+            self._hint(*parcel.hint)
         return done.runs
 
     def _step_down(self, held: Held) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from betimes.domain.ids import Fence, JobId, RunId, ShardId, TenantId, WorkerId, shard_of
 from betimes.domain.parcel import PRIORITY_DEFAULT
 from betimes.domain.states import RunState, Shown, Trigger, shown
+from betimes.domain.terms import BARE, Terms
 
 QUEUE_DEFAULT = "default"
 
@@ -60,6 +61,7 @@ class Run:
     options: Mapping[str, Any]
     result: bytes | None
     error: Mapping[str, Any] | None
+    terms: Terms = BARE
 
     @property
     def shard(self) -> ShardId:

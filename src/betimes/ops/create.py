@@ -1,6 +1,6 @@
 """Creating jobs, one and many: the definition and what is nearly due, in one transaction."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,11 +10,13 @@ from betimes.domain.ids import JobId, ShardId, TenantId, random_ids, shard_of_ke
 from betimes.domain.job import GROUP_DEFAULT, Definition, Job
 from betimes.domain.parcel import Parcel
 from betimes.domain.states import Trigger
+from betimes.domain.terms import most_of, terms_of
 from betimes.ops.checks import (
     check_name,
     check_payload,
     check_priority,
     check_queue,
+    check_terms,
     check_work,
     encode_options,
 )
@@ -23,6 +25,7 @@ from betimes.ops.outlook import Outlook, look_ahead, require_a_future, runs_of
 from betimes.ops.parcelling import parcel_runs
 from betimes.ops.timetable import shared_timetable
 from betimes.schedule import Schedule
+from betimes.store.admit import declare
 from betimes.store.jobs import insert_jobs, read_job
 from betimes.store.occurrences import insert_planned
 from betimes.store.pool import Connection
@@ -60,7 +63,7 @@ async def create_jobs(
 def announce(desk: Desk, jobs: Sequence[Job], parcels: Sequence[Parcel]) -> None:
     """Hints about what is due and what is to be planned; after the commit."""
     for parcel in parcels:
-        desk.hints.hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+        desk.hints.hint(*parcel.hint)
     for shard in {job.shard for job in jobs if job.next_fire_at is not None}:
         desk.hints.replan(shard)
 
@@ -71,6 +74,7 @@ def check_definition(definition: Definition) -> None:
     check_queue(definition.queue)
     check_priority(definition.priority)
     check_payload(definition.payload)
+    check_terms(definition.options)
     encode_options(definition.options, definition.target)
 
 
@@ -122,6 +126,9 @@ class Creation:
         parcels: list[Parcel] = []
         for places in by_shard.values():
             parcels += await self._place_in_shard(connection, places, outlooks, near=near)
+        await declare_gates(
+            connection, self._tenant, (one.definition for one in self._new), now=now
+        )
         return parcels
 
     async def _place_in_shard(
@@ -189,6 +196,18 @@ class Creation:
                 require_a_future(outlook, one.definition)
             outlooks.append(outlook)
         return outlooks
+
+
+async def declare_gates(
+    connection: Connection, tenant: TenantId, definitions: Iterable[Definition], *, now: datetime
+) -> None:
+    """Write down how many runs of their concurrency keys may be in flight; the last word counts."""
+    gates = {
+        gate: most_of(one.options)
+        for one in definitions
+        if (gate := terms_of(one.options).gate) is not None
+    }
+    await declare(connection, tenant, gates, now=now)
 
 
 @contextmanager

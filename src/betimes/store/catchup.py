@@ -391,7 +391,7 @@ def _dropped(settled: Settled, end: str | None) -> list[tuple[DueJob, DroppedFir
 
 
 def _waiting(run: Occurrence, turn: datetime) -> Waiting:
-    return Waiting(run.id, run.tenant, turn, run.priority, run.queue)
+    return run.waiting(turn)
 
 
 def _first(wanted: int | None, otherwise: int) -> int:

@@ -7,8 +7,9 @@ from itertools import accumulate
 from uuid import UUID
 
 from betimes.domain.ids import JobId, NodeId, RunId, ShardId, TenantId
-from betimes.domain.parcel import Parcel, Waiting, pack
+from betimes.domain.parcel import Parcel, pack
 from betimes.domain.states import RunState, Trigger
+from betimes.domain.terms import terms_of_text
 from betimes.store.database import Database
 from betimes.store.occurrences import Occurrence, insert_planned
 from betimes.store.pool import Connection, Lane
@@ -189,12 +190,7 @@ class Planning:
             if step.ids:
                 far.append(step)
         inserted = await insert_planned(connection, shard, near, trigger=Trigger.SCHEDULE)
-        waiting = [
-            Waiting(run.id, run.tenant, run.due_at, run.priority, run.queue)
-            for run in near
-            if run.id in inserted
-        ]
-        parcels = pack(shard, waiting)
+        parcels = pack(shard, [run.waiting() for run in near if run.id in inserted])
         await insert_parcels(connection, shard, parcels)
         runs = len(inserted) + await self._insert_far(connection, shard, far)
         return Planned(jobs=len(steps), runs=runs, parcels=parcels)
@@ -207,6 +203,7 @@ class Planning:
         lasts = list(accumulate(len(step.ids) for step in steps))
         moved = any(step.dues is not step.fires for step in steps)
         jobs = [step.job for step in steps]
+        terms = [terms_of_text(job.options) for job in jobs]
         return await SQL["insert_far_runs"].count(
             connection,
             shard=shard,
@@ -217,6 +214,9 @@ class Planning:
             priorities=[job.priority for job in jobs],
             queues=[job.queue for job in jobs],
             handlers=[job.handler for job in jobs],
+            fairs=[one.fair for one in terms],
+            whens=[one.when_full for one in terms],
+            gates=[one.gate for one in terms],
             firsts=[last - len(step.ids) + 1 for last, step in zip(lasts, steps, strict=True)],
             lasts=lasts,
             ids=[run for step in steps for run in step.ids],
@@ -285,6 +285,7 @@ def split_near(step: Step, soon: datetime) -> tuple[list[Occurrence], Step]:
                 priority=job.priority,
                 queue=job.queue,
                 handler=job.handler,
+                terms=terms_of_text(job.options),
             )
         )
     return near, replace(

@@ -507,6 +507,7 @@ CREATE TABLE betimes.limits (
     rate_per_ms bigint,
     tokens double precision,
     refilled_at timestamp with time zone,
+    used_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT limits_max_inflight_check CHECK ((max_inflight >= 0)),
     CONSTRAINT limits_rate_limit_check CHECK ((rate_limit > 0)),
     CONSTRAINT limits_rate_per_ms_check CHECK ((rate_per_ms > 0))
@@ -515,6 +516,10 @@ CREATE TABLE betimes.limits (
 ALTER TABLE ONLY betimes.limits FORCE ROW LEVEL SECURITY;
 
 COMMENT ON TABLE betimes.limits IS 'Ceilings and token buckets; what is in flight is counted from leased parcels, never here.';
+
+COMMENT ON COLUMN betimes.limits.max_inflight IS 'For kind key: null means what the queue says (per_key_concurrency), else 1.';
+
+COMMENT ON COLUMN betimes.limits.used_at IS 'When somebody last relied on it, to the hour; rows that nobody needs are forgotten a day later.';
 
 CREATE TABLE betimes.members (
     tenant_id uuid NOT NULL,
@@ -1102,6 +1107,8 @@ CREATE INDEX jobs_spent_idx ON betimes.jobs USING btree (shard, id) WHERE ((stat
 
 CREATE INDEX jobs_tenant_idx ON betimes.jobs USING btree (tenant_id, id);
 
+CREATE INDEX limits_used_idx ON betimes.limits USING btree (used_at);
+
 CREATE INDEX members_code_idx ON betimes.members USING btree (code) WHERE (code IS NOT NULL);
 
 CREATE UNIQUE INDEX members_email_idx ON betimes.members USING btree (tenant_id, email);
@@ -1120,7 +1127,9 @@ CREATE INDEX outbox_default_tenant_id_id_idx ON betimes.outbox_default USING btr
 
 CREATE INDEX parcels_episode_idx ON betimes.parcels USING btree (episode, shard, rank) WHERE ((episode IS NOT NULL) AND (held = 3));
 
-CREATE INDEX parcels_gate_idx ON betimes.parcels USING btree (tenant_id, gate, rank) WHERE (gate IS NOT NULL);
+CREATE INDEX parcels_gate_idx ON betimes.parcels USING btree (tenant_id, gate, held, rank) WHERE (gate IS NOT NULL);
+
+CREATE INDEX parcels_gate_slot_idx ON betimes.parcels USING btree (tenant_id, gate) WHERE (slot AND (gate IS NOT NULL));
 
 CREATE INDEX parcels_held_idx ON betimes.parcels USING btree (shard, held, visible_at) WHERE (held > 0);
 
@@ -1128,7 +1137,9 @@ CREATE INDEX parcels_in_flight_idx ON betimes.parcels USING btree (tenant_id, qu
 
 CREATE INDEX parcels_leased_idx ON betimes.parcels USING btree (shard, lease_until) WHERE (worker_id IS NOT NULL);
 
-CREATE INDEX parcels_line_idx ON betimes.parcels USING btree (shard, line, rank) WHERE (line IS NOT NULL);
+CREATE INDEX parcels_line_idx ON betimes.parcels USING btree (shard, line, held, rank) WHERE (line IS NOT NULL);
+
+CREATE INDEX parcels_line_slot_idx ON betimes.parcels USING btree (shard, line) WHERE (slot AND (line IS NOT NULL));
 
 CREATE INDEX parcels_ready_idx ON betimes.parcels USING btree (shard, queue, tenant_id, fair, rank) INCLUDE (visible_at, deliveries) WHERE ((worker_id IS NULL) AND (held = 0));
 
@@ -1186,9 +1197,6 @@ ALTER TABLE ONLY betimes.device_grants
 
 ALTER TABLE ONLY betimes.endpoints
     ADD CONSTRAINT endpoints_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY betimes.limits
-    ADD CONSTRAINT limits_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.members
     ADD CONSTRAINT members_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;

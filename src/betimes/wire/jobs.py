@@ -17,6 +17,15 @@ Attempts = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Reason = Annotated[str, msgspec.Meta(max_length=1000)]
 Tags = Annotated[dict[str, str], msgspec.Meta(max_length=32)]
 Reference = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
+Key = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+FairnessKey = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=255,
+        description="Runs with different keys take turns inside a queue with fairness `key`.",
+    ),
+]
 AfterCompletion = Literal["keep", "delete"]
 Schedule = Annotated[
     str | dict[str, Any],
@@ -42,6 +51,22 @@ class Retry(Asked):
     give_up_on: Annotated[list[str], msgspec.Meta(max_length=100)] = []
 
 
+class Concurrency(Asked):
+    """How many runs with the same key may be in flight at once, over all queues of the tenant."""
+
+    key: Key
+    limit: (
+        Annotated[
+            int,
+            msgspec.Meta(
+                ge=1, le=1_000_000, description="Without one the queue decides, else it is one."
+            ),
+        ]
+        | None
+    ) = None
+    on_limit: Literal["wait", "skip"] = "wait"
+
+
 class TaskTarget(Asked, tag="task", tag_field="type"):
     """A handler of a worker."""
 
@@ -61,6 +86,8 @@ class NewJob(Asked):
     payload_ref: Reference | None = None
     queue: Queue = "default"
     priority: Priority = 5
+    concurrency: Concurrency | None = None
+    fairness_key: FairnessKey | None = None
     retry: Retry | None = None
     timeout: Duration | None = None
     start_deadline: Duration | None = None
@@ -114,6 +141,8 @@ class Job(Shown, omit_defaults=True):
     target: Members | None = None
     payload: Json = msgspec.UNSET
     payload_ref: str | None = None
+    concurrency: Members | None = None
+    fairness_key: str | None = None
     retry: Members | None = None
     timeout: DurationText | None = None
     start_deadline: DurationText | None = None

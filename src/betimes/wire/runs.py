@@ -5,7 +5,18 @@ from typing import Annotated, Literal
 import msgspec
 
 from betimes.wire.base import Asked, Duration, Instant, Json, Members, Shown
-from betimes.wire.jobs import Handler, Priority, Queue, Reason, Reference, Retry, Tags, TaskTarget
+from betimes.wire.jobs import (
+    Concurrency,
+    FairnessKey,
+    Handler,
+    Priority,
+    Queue,
+    Reason,
+    Reference,
+    Retry,
+    Tags,
+    TaskTarget,
+)
 
 State = Literal[
     "scheduled",
@@ -42,6 +53,8 @@ class NewRun(Asked):
     payload_ref: Reference | None = None
     queue: Queue = "default"
     priority: Priority = 5
+    concurrency: Concurrency | None = None
+    fairness_key: FairnessKey | None = None
     delay: Duration | None = None
     at: Instant | None = None
     retry: Retry | None = None

@@ -48,7 +48,7 @@ class World:
             settings=settings,
             database_settings=DatabaseSettings(),
             tzdata=self.tzdata,
-            hint=lambda *hint: self.hints.append(hint),
+            hint=lambda *hint: self.hints.append(hint[:4]),
         )
 
     async def alive(self, node: NodeId, *, draining: bool = False) -> None:

@@ -8,6 +8,7 @@ from betimes.janitor.prune import Pruner
 from betimes.store.database import Database
 from betimes.store.pool import Lane
 from betimes.store.prune import Pruning
+from betimes.store.repair import Repairing
 from betimes.telemetry import Telemetry
 from betimes.testing import ManualClock
 from ops_kit import SHARDS, TENANT, fetch
@@ -19,6 +20,7 @@ TABLES = ("run_logs", "run_notes", "operations", "sessions", "device_grants")
 def pruner(database: Database, clock: ManualClock) -> Pruner:
     return Pruner(
         pruning=Pruning(database),
+        repairing=Repairing(database),
         shards=SHARDS,
         clock=clock,
         telemetry=Telemetry(clock=clock),

@@ -142,6 +142,9 @@ def test_a_reading_the_clock_shows_twice(overlap: str, expected: list[str]) -> N
         (BERLIN, "2026-03-29T02:30", "shift", ["2026-03-29T01:30"]),
         (BERLIN, "2026-03-29T02:30", "next", ["2026-03-29T01:00"]),
         (BERLIN, "2026-03-29T02:30", "skip", []),
+        ("America/New_York", "2026-03-08T02:00", "shift", ["2026-03-08T07:00"]),
+        ("America/New_York", "2026-03-08T02:59", "shift", ["2026-03-08T07:59"]),
+        ("America/New_York", "2026-03-08T02:30", "next", ["2026-03-08T07:00"]),
         # For good: the offset before the gap is not the one after the next change.
         ("Asia/Pyongyang", "2018-05-04T23:45", "shift", ["2018-05-04T15:15"]),
         ("Europe/Moscow", "2011-03-27T02:30", "shift", ["2011-03-26T23:30"]),

@@ -18,6 +18,8 @@ def source(shard: int = 1, queue: str = "q") -> Source:
 def test_a_hint_names_shard_queue_tenant_and_time() -> None:
     assert list(read_hints(f"3:mail:{TENANT}:1700")) == [Hint(source(3, "mail"), 1700)]
     assert list(read_hints(f"3:a:b:{TENANT}:1700")) == [Hint(source(3, "a:b"), 1700)]
+    in_bucket = source(3, "mail")._replace(fair=12)
+    assert list(read_hints(f"3/12:mail:{TENANT}:1700")) == [Hint(in_bucket, 1700)]
 
 
 def test_several_times_and_places_come_together() -> None:
