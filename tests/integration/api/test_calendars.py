@@ -229,3 +229,5 @@ async def test_an_export_carries_its_calendars_elsewhere(served: Served, admin: 
     bad = {**exported, "calendars": [{"name": "x", "dates": ["2030-02-30"]}]}
     refused = await elsewhere("POST", "/v1/import/betimes", bad)
     assert (refused.status, pointers(refused)) == (422, ["/calendars/0"])
+    undated = await elsewhere("POST", "/v1/import/betimes", {**exported, "exported_at": "once"})
+    assert (undated.status, pointers(undated)) == (400, ["/exported_at"])

@@ -13,7 +13,7 @@ from betimes.api.problem import Trouble, trouble_of
 from betimes.api.reading import convert
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, Policy, Route
 from betimes.api.routes.jobs import read_tags
-from betimes.api.shaping import coerced
+from betimes.api.shaping import coerced, maybe_instant
 from betimes.domain.errors import Refused
 from betimes.domain.ids import to_text
 from betimes.domain.job import Job
@@ -78,6 +78,7 @@ async def import_jobs(call: Call[more.ImportOptions, more.Import]) -> Reply:
     if call.body.format != FORMAT:
         raise Trouble("invalid_parameter", f"expected the format {FORMAT}")
     body, desk = call.body, call.service.desk
+    maybe_instant(body.exported_at, pointer="/exported_at")
     await check_jobs(desk, call.tenant, call.caller.quotas, more=len(body.jobs))
     fresh = await _new_calendars(call)
 
