@@ -11,6 +11,7 @@ import msgspec
 
 from betimes.api.etag import tag_of
 from betimes.api.shaping import maybe_span, read_span
+from betimes.api.targets import shown_target, work_of
 from betimes.domain.errors import Refused
 from betimes.domain.ids import to_text
 from betimes.domain.job import AfterCompletion, Definition, Job
@@ -20,6 +21,7 @@ from betimes.domain.states import JobState
 from betimes.ops.calendars import CalendarRow, calendar_names, copy_of
 from betimes.ops.create import NewJob
 from betimes.schedule import Schedule, parse
+from betimes.target.url import UrlPolicy
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_duration, shown_instant, shown_maybe
 
@@ -36,6 +38,7 @@ class Context:
     now: datetime
     by: str | None
     calendars: Mapping[str, CalendarRow] = field(default_factory=dict)
+    targets: UrlPolicy = field(default_factory=UrlPolicy)
 
 
 def new_job(asked: wire.NewJob, context: Context) -> NewJob:
@@ -50,16 +53,11 @@ def new_job(asked: wire.NewJob, context: Context) -> NewJob:
 
 def definition_of(asked: wire.NewJob, context: Context) -> Definition:
     """The part of a wire job that a revision covers."""
-    handler = asked.handler
-    if asked.target is not None:
-        if handler is not None and handler != asked.target.handler:
-            raise _trouble(
-                "invalid_parameter", "expected a handler or a target, got both", "/target"
-            )
-        handler = asked.target.handler
+    handler, target = work_of(asked.handler, asked.target, context.targets)
     return Definition(
         schedule=_schedule(asked, context),
-        handler=handler or HANDLER_DEFAULT,
+        handler=handler if target else handler or HANDLER_DEFAULT,
+        target=target,
         payload=None if asked.payload is None else msgspec.json.encode(asked.payload),
         queue=asked.queue,
         priority=asked.priority,
@@ -187,7 +185,7 @@ def shown_job(
         schedule=named_calendars(definition),
         schedule_text=_canonical(msgspec.json.encode(definition.schedule, order="sorted")),
         handler=definition.handler,
-        target=dict(definition.target) or None,
+        target=shown_target(definition.target, full=view != "basic"),
         payload_ref=options.get("payload_ref"),
         queue=definition.queue,
         priority=definition.priority,
@@ -250,7 +248,7 @@ def definition_shown(definition: Definition) -> dict[str, Any]:
     return {
         "schedule": definition.schedule,
         "handler": definition.handler,
-        "target": definition.target,
+        "target": shown_target(definition.target, full=False) or {},
         "queue": definition.queue,
         "priority": definition.priority,
         "options": definition.options,

@@ -19,6 +19,7 @@ from betimes.ops.credentials import Credentials
 from betimes.ops.desk import Desk
 from betimes.ops.keys import KeyMaker
 from betimes.ops.together import Together
+from betimes.target.url import UrlPolicy
 from betimes.telemetry import Telemetry
 
 
@@ -48,6 +49,8 @@ class Service:
     roll: Callable[[], float]
     jobs: Together[NewJob, Job]
     runs: Together[NewRun, RunId]
+    targets: UrlPolicy = field(default_factory=UrlPolicy)
+    """What any tenant may call; the settings of a tenant can open more."""
     draining: Draining = field(default_factory=Draining)
 
     async def run(self) -> None:

@@ -44,6 +44,8 @@ class Attempted(NamedTuple):
 
     outcome: int
     next_retry_at: datetime | None
+    http: str | None = None
+    """The exchange with an HTTP target, as JSON."""
 
 
 class DeadLetter(NamedTuple):
@@ -272,6 +274,7 @@ class _Slow:
                 retries=[attempted.next_retry_at for _, attempted in tried],
                 outcomes=[attempted.outcome for _, attempted in tried],
                 errors=[one.error for one, _ in tried],
+                https=[attempted.http for _, attempted in tried],
             )
 
     async def _lay_aside(self, endings: Sequence[Ending]) -> None:

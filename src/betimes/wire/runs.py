@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from betimes.wire.base import Asked, Duration, Instant, Json, Members, Shown
-from betimes.wire.jobs import Handler, Priority, Queue, Reason, Reference, Retry, Tags, TaskTarget
+from betimes.wire.jobs import Handler, Priority, Queue, Reason, Reference, Retry, Tags, Target
 
 State = Literal[
     "scheduled",
@@ -37,7 +37,7 @@ class NewRun(Asked):
     """Work without a job."""
 
     handler: Handler | None = None
-    target: TaskTarget | None = None
+    target: Target | None = None
     payload: Json = None
     payload_ref: Reference | None = None
     queue: Queue = "default"
@@ -128,6 +128,7 @@ class Attempt(Shown):
     finished_at: Instant | None
     next_retry_at: Instant | None
     error: Failure | None
+    http: Members | None = None
 
 
 class RunView(Asked):

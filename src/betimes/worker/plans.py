@@ -80,7 +80,7 @@ class Plans:
         return learned
 
     def _plan(self, spec: RunSpec) -> Plan:
-        name = spec.handler or spec.target.get("kind")
+        name = spec.handler or spec.target.get("type")
         handler = None if name is None else self._handlers.get(name)
         return Plan(
             spec=spec,

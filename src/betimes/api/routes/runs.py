@@ -8,6 +8,7 @@ import msgspec
 
 from betimes.api.acting import answer, intent_of, perform, replied
 from betimes.api.call import Call, Reply
+from betimes.api.context import targets_of
 from betimes.api.finding import find_run, run_in_path
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
@@ -15,7 +16,7 @@ from betimes.api.routes.jobs import WRITE_PROBLEMS, check_view, read_tags
 from betimes.api.routes.jobs_control import told_run
 from betimes.api.run_shapes import last_attempt, new_run, shown_attempt, shown_run
 from betimes.api.shaping import coerced, maybe_instant, missing, page, paged, read_id, selected
-from betimes.domain.errors import NotFound
+from betimes.domain.errors import NotFound, Refused
 from betimes.domain.ids import JobId, RunId, WorkerId, shard_of, to_text
 from betimes.domain.scopes import Scope
 from betimes.domain.states import FINAL, RunState, Shown, Trigger
@@ -38,7 +39,7 @@ WAITING = frozenset({Shown.SCHEDULED, Shown.QUEUED, Shown.RUNNING, Shown.RETRY_W
 
 async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     """Enqueue one run."""
-    new = new_run(call.body)
+    new = new_run(call.body, targets_of(call))
 
     async def verb(desk: Desk) -> RunId:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
@@ -66,9 +67,13 @@ async def _prefer_wait(call: Call[Any, Any], reply: Reply) -> Reply:
 async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
     """Enqueue many runs, all or none."""
     new = []
+    targets = targets_of(call)
     for place, asked in enumerate(call.body.items):
         try:
-            new.append(new_run(asked))
+            new.append(new_run(asked, targets))
+        except Refused as refused:
+            refused.pointer = f"/items/{place}{refused.pointer}"
+            raise
         except Trouble as trouble:
             for error in trouble.errors:
                 error.pointer = f"/items/{place}{error.pointer}"
