@@ -12,6 +12,7 @@ import msgspec
 from betimes.api.etag import tag_of
 from betimes.api.shaping import maybe_span, read_span
 from betimes.api.targets import shown_target, work_of
+from betimes.domain.dedupe import Dedupe, DedupeForm
 from betimes.domain.errors import Refused
 from betimes.domain.ids import to_text
 from betimes.domain.job import AfterCompletion, Definition, Job
@@ -20,7 +21,8 @@ from betimes.domain.spec import from_ms, retry_from_json, retry_to_json, to_ms
 from betimes.domain.states import JobState
 from betimes.ops.calendars import CalendarRow, calendar_names, copy_of
 from betimes.ops.create import NewJob
-from betimes.schedule import Schedule, parse
+from betimes.ops.timetable import shared_timetable
+from betimes.schedule import Schedule, ScheduleCache, complete, parse
 from betimes.target.url import UrlPolicy
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_duration, shown_instant, shown_maybe
@@ -48,6 +50,22 @@ def new_job(asked: wire.NewJob, context: Context) -> NewJob:
         name=asked.name,
         group=asked.group,
         created_by=context.by,
+        dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
+    )
+
+
+def dedupe_of(asked: wire.Dedupe | None, key: str | None) -> Dedupe | None:
+    """A business key as the verbs take it; the bare key is a unique one without a window."""
+    if asked is None:
+        return None if key is None else Dedupe(key=key)
+    if key is not None:
+        raise _trouble(
+            "invalid_parameter", "expected dedupe or dedupe_key, got both", "/dedupe_key"
+        )
+    return Dedupe(
+        key=asked.key,
+        window=maybe_span(asked.window, pointer="/dedupe/window"),
+        form=DedupeForm(asked.form),
     )
 
 
@@ -58,12 +76,17 @@ def definition_of(asked: wire.NewJob, context: Context) -> Definition:
         schedule=_schedule(asked, context),
         handler=handler if target else handler or HANDLER_DEFAULT,
         target=target,
-        payload=None if asked.payload is None else msgspec.json.encode(asked.payload),
+        payload=payload_of(asked),
         queue=asked.queue,
         priority=asked.priority,
         options=_options(asked, context),
         after_completion=AfterCompletion[asked.action_after_completion.upper()],
     )
+
+
+def payload_of(asked: wire.NewJob) -> bytes | None:
+    """The payload of a wire job, as it is stored."""
+    return None if asked.payload is None else msgspec.json.encode(asked.payload)
 
 
 def _schedule(asked: wire.NewJob, context: Context) -> dict[str, Any]:
@@ -80,7 +103,20 @@ def _schedule(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         found = ", ".join(pointer for pointer, _ in given) or "none"
         raise _trouble("invalid_schedule", f"expected one schedule, got {found}", "/schedule")
     pointer, source = given[0]
-    return read_schedule(source, context, pointer=pointer).to_dict()
+    if context.calendars:
+        return read_schedule(source, context, pointer=pointer).to_dict()
+    try:
+        members = complete(source, timezone=context.timezone, now=context.now)
+        return _stored(msgspec.json.encode(members, order="sorted"))
+    except Refused as refused:
+        refused.pointer = f"{pointer}{refused.pointer}"
+        raise
+
+
+@lru_cache(maxsize=TIMETABLES_MAX)
+def _stored(members: bytes) -> dict[str, Any]:
+    """The stored form of a schedule, shared by all who ask for the same: nobody may change it."""
+    return Schedule.from_dict(msgspec.json.decode(members)).to_dict()
 
 
 def read_schedule(
@@ -109,12 +145,27 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "tags": asked.tags,
         "metadata": asked.metadata,
         "description": asked.description,
+        "dedupe_key": asked.dedupe_key if asked.dedupe is None else asked.dedupe.key,
         "payload_ref": asked.payload_ref or asked.payload_reference,
         "calendars": {
             name: context.calendars[name].revision for name in calendar_names(asked.schedule)
         },
+        "concurrency": concurrency_of(asked.concurrency),
+        "fairness_key": asked.fairness_key,
     }
     return {name: value for name, value in options.items() if value}
+
+
+def concurrency_of(asked: wire.Concurrency | None) -> dict[str, Any] | None:
+    """A concurrency key as it is stored: only what was said."""
+    if asked is None:
+        return None
+    told: dict[str, Any] = {"key": asked.key}
+    if asked.limit is not None:
+        told["limit"] = asked.limit
+    if asked.on_limit != "wait":
+        told["on_limit"] = asked.on_limit
+    return told
 
 
 def policy_of(asked: wire.Retry) -> RetryPolicy:
@@ -171,10 +222,8 @@ def shown_payload(payload: bytes | None) -> Any:
         return {"base64": b64encode(payload).decode()}
 
 
-def shown_job(
-    job: Job, *, view: str = "basic", now: datetime | None = None, fires: int = 0
-) -> wire.Job:
-    """A job as it is shown; with `now`, also its next fires."""
+def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
+    """A job as it is shown."""
     definition, options = job.definition, job.definition.options
     shown = wire.Job(
         id=to_text("job", job.id),
@@ -187,8 +236,11 @@ def shown_job(
         handler=definition.handler,
         target=shown_target(definition.target, full=view != "basic"),
         payload_ref=options.get("payload_ref"),
+        dedupe_key=options.get("dedupe_key"),
         queue=definition.queue,
         priority=definition.priority,
+        concurrency=dict(options.get("concurrency") or {}) or None,
+        fairness_key=options.get("fairness_key"),
         retry=shown_policy(options["retry"]) if options.get("retry") else None,
         timeout=_shown_ms(options.get("timeout_ms")),
         start_deadline=_shown_ms(options.get("start_deadline_ms")),
@@ -204,11 +256,15 @@ def shown_job(
     )
     if view != "basic":
         shown.payload = shown_payload(definition.payload)
-    if now is not None and job.state is JobState.ACTIVE:
-        shown.next_fires = [
-            shown_instant(fire.nominal) for fire in timetable_of(job).fires(now, limit=fires)
-        ]
     return shown
+
+
+def next_fires(cache: ScheduleCache, job: Job, *, now: datetime, most: int) -> list[str] | None:
+    """The next fires of a job; None when it does not fire."""
+    if job.state is not JobState.ACTIVE:
+        return None
+    timetable = shared_timetable(cache, job.definition.schedule, job.id)
+    return [shown_instant(fire.nominal) for fire in timetable.fires(now, limit=most)]
 
 
 def asked_again(job: Job) -> dict[str, Any]:
@@ -295,9 +351,13 @@ def _trouble(code: str, sentence: str, pointer: str) -> Refused:
 __all__ = [
     "Context",
     "asked_again",
+    "concurrency_of",
+    "dedupe_of",
     "definition_of",
     "definition_shown",
     "new_job",
+    "next_fires",
+    "payload_of",
     "policy_of",
     "read_schedule",
     "shown_job",

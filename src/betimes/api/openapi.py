@@ -149,6 +149,16 @@ def _parameters(route: Route, shapes: _Shapes) -> list[dict[str, Any]]:
         if schema.get("type") == "array":
             entry |= {"style": "form", "explode": False}
         found.append(entry)
+    found += [
+        {
+            "name": name,
+            "in": "header",
+            "required": False,
+            "description": says,
+            "schema": {"type": "string"},
+        }
+        for name, says in route.sends.items()
+    ]
     if route.keyed is not Keyed.NO:
         found.append(
             {

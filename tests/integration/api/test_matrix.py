@@ -10,7 +10,10 @@ from betimes.api.codes import CODES
 from betimes.api.openapi import problems_of
 from betimes.api.route import Route
 from betimes.api.routes import ROUTES
+from betimes.domain.ids import TenantId, to_text
 from betimes.domain.scopes import EVERYTHING
+from betimes.store.catchup import Episode, Pace, join, shard_of_tenant
+from betimes.store.pool import Connection
 
 MISSING = {
     "job": "job_01JD00000000000000000000ZZ",
@@ -22,8 +25,11 @@ MISSING = {
     "blob": "blob_01JD00000000000000000000ZZ",
     "operation": "op_01JD00000000000000000000ZZ",
     "calendar": "nowhere",
+    "member": "mem_01JD00000000000000000000ZZ",
+    "node": "nod_01JD00000000000000000000ZZ",
+    "catchup": "ctu_01JD00000000000000000000ZZ",
 }
-OUTSIDE = {"tenant", "code", "lease", "queue", "revision"}
+OUTSIDE = {"tenant", "code", "lease", "queue", "revision", "node", "handler"}
 WITH_IDS = [
     route
     for route in ROUTES
@@ -39,6 +45,7 @@ BODIES: dict[str, Any] = {
     "workers.lease": {"wait": 0},
     "runs.update": {"priority": 1},
     "calendars.put": {"dates": ["2026-12-25"]},
+    "members.update": {"role": "viewer"},
 }
 TAKES_NAMES = {"jobs.replace", "calendars.put"}
 
@@ -59,7 +66,10 @@ async def things_of(served: Served) -> dict[str, str]:
     operation = (await other("POST", "/v1/runs/bulk", bulk)).json["id"]
     theirs = {"dates": ["2026-12-25"]}
     assert (await other("PUT", "/v1/calendars/theirs?force=true", theirs)).status == 201
+    person = {"email": "ada@example.org", "name": "Ada"}
+    member = (await other("POST", "/v1/members", person)).json["id"]
     return {
+        "member": member,
         "calendar": "theirs",
         "job": job,
         "run": run["id"],
@@ -69,7 +79,20 @@ async def things_of(served: Served) -> dict[str, str]:
         "act": act,
         "blob": blob,
         "operation": operation,
+        "catchup": await catchup_of(served, tenant),
     }
+
+
+async def catchup_of(served: Served, tenant: TenantId) -> str:
+    """An episode, as a planner would have begun it."""
+    now = served.service.now()
+    pace = Pace(per_second=1.0, unapproved=0)
+
+    async def work(connection: Connection) -> Episode:
+        shard = shard_of_tenant(served.desk.shards, tenant)
+        return await join(connection, shard, tenant, [now], pace=pace, at=now)
+
+    return to_text("ctu", (await served.desk.transact(work, tenant=None)).id)
 
 
 def without_ids(answer: Answer, text: str) -> bytes:
