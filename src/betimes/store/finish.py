@@ -266,6 +266,7 @@ class _Slow:
                 retries=[attempted.next_retry_at for _, attempted in tried],
                 outcomes=[attempted.outcome for _, attempted in tried],
                 errors=[one.error for one, _ in tried],
+                https=[attempted.http for _, attempted in tried],
             )
 
     async def _lay_aside(self, endings: Sequence[Ending]) -> None:

@@ -23,6 +23,7 @@ A test compares this table with the names used in the code; a star stands for th
 | `worker.drain`     | span  | debug    | returned            |                                   |
 | `worker.lease_lost`| event | warning  |                     | parcel, found                     |
 | `worker.stray`     | event | warning  |                     | parcel                            |
+| `target.unsigned`  | event | warning  |                     |                                   |
 | `worker.undrained` | event | warning  |                     | parcels                           |
 | `elector.tick`     | span  | debug    | held                |                                   |
 | `publisher.tick`   | span  | debug    | runs, waiting       |                                   |
