@@ -36,6 +36,7 @@ def worker_role(node: Node, handlers: Handlers) -> Worker:
         settings=node.settings.worker,
         drain_timeout=node.settings.server.drain_timeout,
         telemetry=node.telemetry,
+        margin=node.settings.coordinator.margin,
         listen=lambda hear: listener(node, [CHANNEL], hear),
     )
 

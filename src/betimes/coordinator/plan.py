@@ -11,14 +11,13 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from betimes.domain.ids import RunId, occurrences, to_us
+from betimes.fairness.overlap import policy_of
 from betimes.schedule import Schedule, ScheduleCache, plan_catchup
-from betimes.store.plan import DroppedFires, DueJob, Step
+from betimes.store.plan import LATE_AFTER, DroppedFires, DueJob, Step
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 FIRES_PER_JOB_MAX = 1_000
-LATE_AFTER = timedelta(seconds=10)
-"""A fire that is planned this late is missed, and catch-up decides about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,7 @@ class Pass:
             ids=ids,
             fires=window.fires,
             dues=dues,
+            overlap=policy_of(schedule.overlap, fixed_delay=schedule.is_fixed_delay),
             dropped=window.dropped,
             completed=window.next_fire_at is None and not schedule.is_fixed_delay,
         )
