@@ -62,7 +62,7 @@ class Call(Generic[Q, B]):
     @property
     def actor(self) -> dict[str, str]:
         """Who asks, for the audit."""
-        return {"type": "key", "id": self.caller.key, "ip": self.request.address}
+        return {"type": self.caller.via, "id": self.caller.key, "ip": self.request.address}
 
 
 @dataclass(slots=True, kw_only=True)

@@ -123,9 +123,12 @@ def _operation(route: Route, shapes: _Shapes) -> dict[str, Any]:
     else:
         operation["x-scope"] = str(route.scope)
     if route.body is not None:
+        content: dict[str, Any] = {"schema": shapes.of(route.body)}
+        if route.example is not None:
+            content["example"] = route.example
         operation["requestBody"] = {
             "required": not route.body_optional,
-            "content": {route.media: {"schema": shapes.of(route.body)}},
+            "content": {route.media: content},
         }
     return operation
 
@@ -146,6 +149,16 @@ def _parameters(route: Route, shapes: _Shapes) -> list[dict[str, Any]]:
         if schema.get("type") == "array":
             entry |= {"style": "form", "explode": False}
         found.append(entry)
+    found += [
+        {
+            "name": name,
+            "in": "header",
+            "required": False,
+            "description": says,
+            "schema": {"type": "string"},
+        }
+        for name, says in route.sends.items()
+    ]
     if route.keyed is not Keyed.NO:
         found.append(
             {

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -112,11 +113,11 @@ def read_query(raw: bytes, kind: type[S]) -> S:
 
 
 def _converted(pairs: list[tuple[str, str]], kind: type[S]) -> S:
-    fields = {one.encode_name: one for one in msgspec.structs.fields(kind)}
+    fields = _parameters(kind)
     found: dict[str, Any] = {}
     for name, text in pairs:
-        known = fields.get(name)
-        if known is None:
+        is_list = fields.get(name)
+        if is_list is None:
             raise Trouble(
                 "unknown_parameter",
                 f"this operation has no parameter {name[:100]!r}; it has "
@@ -125,7 +126,7 @@ def _converted(pairs: list[tuple[str, str]], kind: type[S]) -> S:
             )
         if "\x00" in text:
             raise Trouble("invalid_parameter", f"expected no NUL in the parameter {name}")
-        if _is_list(known.type):
+        if is_list:
             parts = text.split(",")
             if not all(parts):  # an empty filter would mean everything
                 raise Trouble("invalid_parameter", f"expected a value in the parameter {name}")
@@ -140,6 +141,12 @@ def _converted(pairs: list[tuple[str, str]], kind: type[S]) -> S:
         sentence, pointer = _sentence(str(error))
         name = pointer.lstrip("/")
         raise Trouble("invalid_parameter", f"parameter {name}: {sentence}") from None
+
+
+@cache
+def _parameters(kind: type[msgspec.Struct]) -> dict[str, bool]:
+    """The parameters of a query, and whether each is a list."""
+    return {one.encode_name: _is_list(one.type) for one in msgspec.structs.fields(kind)}
 
 
 def _is_list(kind: Any) -> bool:

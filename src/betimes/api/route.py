@@ -76,8 +76,18 @@ class Route:
     problems: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     seconds: float = 30.0
+    sends: Mapping[str, str] = field(default_factory=dict)
+    """Header fields it reads, with what they say."""
+    example: Any = None
+    """A body that would be accepted, for the document."""
     waits: bool = False
     """Whether it may wait for long, and therefore does not count as busy."""
+    parameters: tuple[str, ...] = field(init=False)
+    """The names in its path."""
+
+    def __post_init__(self) -> None:
+        names = (part[1:-1] for part in self.path.split("/") if part.startswith("{"))
+        object.__setattr__(self, "parameters", tuple(names))
 
     @property
     def tag(self) -> str:
@@ -93,11 +103,6 @@ class Route:
     def success(self) -> int:
         """The plainest status it documents."""
         return min(self.answers)
-
-    @property
-    def parameters(self) -> list[str]:
-        """The names in its path."""
-        return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]
 
 
 @dataclass(slots=True)

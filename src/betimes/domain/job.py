@@ -46,8 +46,7 @@ class Definition:
     @property
     def overlap(self) -> str:
         """What becomes of a fire while an earlier run has not ended, by the name of its policy."""
-        given: str | None = self.schedule.get("overlap")
-        return given or overlap_default(self.schedule.get("type"))
+        return overlap_of(self.schedule)
 
     @property
     def is_manual(self) -> bool:
@@ -84,3 +83,9 @@ class Job:
 def overlap_default(kind: str | None) -> str:
     """The policy of a schedule that names none: recurring ones skip, the others run beside."""
     return "allow" if kind in FIRES_AT_MOST_ONCE else "skip"
+
+
+def overlap_of(schedule: Mapping[str, Any]) -> str:
+    """The policy that a stored schedule names, or the one of its kind."""
+    given: str | None = schedule.get("overlap")
+    return given or overlap_default(schedule.get("type"))

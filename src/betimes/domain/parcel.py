@@ -27,6 +27,13 @@ BOOST_PER_PRIORITY = timedelta(seconds=10)
 
 
 HIDDEN, HIDDEN_MAX = timedelta(seconds=1), timedelta(seconds=30)
+CATCH_UP_PENALTY = timedelta(minutes=5)
+"""How much later what was missed acts: work that is on time goes first, but cannot starve it."""
+
+PACE_QUANTUM_MS = 250
+"""Late runs whose turns come within a quarter of a second share a parcel, visible at the last."""
+
+
 NEVER_LEASED = Fence(0)
 
 
@@ -89,7 +96,7 @@ class Parcel:
     @property
     def rank(self) -> datetime:
         """The order among visible parcels of a tenant."""
-        return rank_of(self.visible_at, self.priority)
+        return rank_of(self.visible_at, self.priority, self.lane)
 
     @property
     def hint(self) -> tuple[ShardId, str, TenantId, datetime, int]:
@@ -97,12 +104,23 @@ class Parcel:
         return self.shard, self.queue, self.tenant, self.visible_at, self.terms.fair
 
 
-def rank_of(visible_at: datetime, priority: int) -> datetime:
-    """A high priority acts as if visible earlier, so low priority ages and cannot starve."""
-    return visible_at - priority * BOOST_PER_PRIORITY
+def rank_of(visible_at: datetime, priority: int, lane: Lane = Lane.ON_TIME) -> datetime:
+    """A high priority acts as if visible earlier, so low priority ages and cannot starve.
+
+    What is being caught up acts as if visible later, by a bounded time: it ages as well.
+    """
+    rank = visible_at - priority * BOOST_PER_PRIORITY
+    return rank + CATCH_UP_PENALTY if lane is Lane.CATCH_UP else rank
 
 
-def pack(shard: ShardId, waiting: Iterable[Waiting], *, lane: Lane = Lane.ON_TIME) -> list[Parcel]:
+def pack(
+    shard: ShardId,
+    waiting: Iterable[Waiting],
+    *,
+    lane: Lane = Lane.ON_TIME,
+    quantum_ms: int = QUANTUM_MS,
+    most: int = RUNS_MAX,
+) -> list[Parcel]:
     """Put runs into as few parcels as may be.
 
     Runs share a parcel when tenant, queue, priority, fairness bucket and nearly the due time are
@@ -112,13 +130,13 @@ def pack(shard: ShardId, waiting: Iterable[Waiting], *, lane: Lane = Lane.ON_TIM
     groups: dict[tuple[TenantId, str, int, int, int, RunId | None], list[Waiting]] = {}
     for run in waiting:
         alone = None if run.gate is None and run.line is None and not run.held else run.id
-        quantum = to_ms(run.due_at) // QUANTUM_MS
+        quantum = to_ms(run.due_at) // quantum_ms
         key = (run.tenant, run.queue, run.priority, run.fair, quantum, alone)
         groups.setdefault(key, []).append(run)
     return [
-        _parcel(shard, runs[start : start + RUNS_MAX], lane)
+        _parcel(shard, runs[start : start + most], lane)
         for runs in groups.values()
-        for start in range(0, len(runs), RUNS_MAX)
+        for start in range(0, len(runs), most)
     ]
 
 

@@ -1,4 +1,4 @@
-"""The janitor of a node: reaper, partition keeper, pruner, errands and offerer."""
+"""The janitor of a node: reaper, partition keeper, pruner, errands, operator and offerer."""
 
 import asyncio
 
@@ -6,6 +6,7 @@ from betimes.config.settings import JanitorSettings
 from betimes.domain.clock import Clock
 from betimes.janitor.errands import Errands
 from betimes.janitor.offer import Offerer
+from betimes.janitor.operate import Operator
 from betimes.janitor.partitions import PartitionKeeper
 from betimes.janitor.prune import Pruner
 from betimes.janitor.reap import Reaper
@@ -50,12 +51,14 @@ class Janitor:
         self.offerer = Offerer(
             repairing=Repairing(database), hints=desk.hints, clock=clock, telemetry=telemetry
         )
+        self.operator = Operator(desk=desk, clock=clock, telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
-        """Run the five loops."""
+        """Run the six loops."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.reaper.run(stopping), name="reaper")
             group.create_task(self.partitions.run(stopping), name="partitions")
             group.create_task(self.pruner.run(stopping), name="pruner")
             group.create_task(self.errands.run(stopping), name="errands")
             group.create_task(self.offerer.run(stopping), name="offerer")
+            group.create_task(self.operator.run(stopping), name="operator")

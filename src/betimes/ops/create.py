@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from betimes.domain.errors import AlreadyExists, Refused, TooLarge
 from betimes.domain.ids import JobId, ShardId, TenantId, random_ids, shard_of_key, to_ms
 from betimes.domain.job import GROUP_DEFAULT, Definition, Job
 from betimes.domain.parcel import Parcel
-from betimes.domain.states import JobState, Trigger
+from betimes.domain.states import Trigger
 from betimes.domain.terms import most_of, terms_of
 from betimes.ops.checks import (
     check_name,
@@ -106,6 +106,7 @@ class Creation:
             for one in new
         ]
         self._tails = desk.entropy(len(new) * TAIL_BYTES)
+        self._ids: list[JobId] = []
         self._timetables: list[Schedule] = []
         self.jobs: list[Job] = []
 
@@ -116,8 +117,8 @@ class Creation:
         near = now + self._desk.margin
         outlooks = self._outlooks(now, near)
         self.jobs = [
-            _with_outlook(job, outlook, now)
-            for job, outlook in zip(self.jobs, outlooks, strict=True)
+            _job(one, job, self._tenant, outlook, now, tzdata=self._desk.tzdata)
+            for one, job, outlook in zip(self._new, self._ids, outlooks, strict=True)
         ]
         by_shard: dict[ShardId, list[int]] = {}
         for place, job in enumerate(self.jobs):
@@ -172,7 +173,7 @@ class Creation:
 
     def _prepare(self, now: datetime) -> None:
         """Ids and timetables, the first time; an id carries its creation and must not change."""
-        if self.jobs:
+        if self._ids:
             return
         for place, (one, shard) in enumerate(zip(self._new, self._shards, strict=True)):
             tail = self._tails[place * TAIL_BYTES : (place + 1) * TAIL_BYTES]
@@ -181,17 +182,17 @@ class Creation:
                 self._timetables.append(
                     shared_timetable(self._desk.schedules, one.definition.schedule, job)
                 )
-            self.jobs.append(_job(one, job, self._tenant, now, tzdata=self._desk.tzdata))
+            self._ids.append(job)
 
     def _outlooks(self, now: datetime, near: datetime) -> list[Outlook]:
         outlooks, known = list[Outlook](), dict[int, Outlook]()
-        for place, (job, timetable) in enumerate(zip(self.jobs, self._timetables, strict=True)):
+        for place, (one, timetable) in enumerate(zip(self._new, self._timetables, strict=True)):
             outlook = known.get(id(timetable))
             if outlook is None:
-                outlook = look_ahead(timetable, job.definition, after=now, near=near)
+                outlook = look_ahead(timetable, one.definition, after=now, near=near)
                 known[id(timetable)] = outlook
-            with _pointing(place, alone=len(self.jobs) == 1):
-                require_a_future(outlook, job.definition)
+            with _pointing(place, alone=len(self._new) == 1):
+                require_a_future(outlook, one.definition)
             outlooks.append(outlook)
         return outlooks
 
@@ -227,31 +228,22 @@ def check_new_job(new: NewJob) -> None:
     check_definition(new.definition)
 
 
-def _job(new: NewJob, job: JobId, tenant: TenantId, now: datetime, *, tzdata: str) -> Job:
+def _job(
+    new: NewJob, job: JobId, tenant: TenantId, outlook: Outlook, now: datetime, *, tzdata: str
+) -> Job:
     return Job(
         id=job,
         tenant=tenant,
         group=new.group,
         name=new.name,
         definition=new.definition,
-        state=JobState.ACTIVE,
+        state=outlook.state,
         revision=1,
-        fires=0,
-        next_fire_at=None,
+        fires=len(outlook.near),
+        next_fire_at=outlook.next_fire_at,
         paused_until=None,
         created_at=now,
         updated_at=now,
         tzdata=tzdata,
         created_by=new.created_by,
-    )
-
-
-def _with_outlook(job: Job, outlook: Outlook, now: datetime) -> Job:
-    return replace(
-        job,
-        next_fire_at=outlook.next_fire_at,
-        state=outlook.state,
-        fires=len(outlook.near),
-        created_at=now,
-        updated_at=now,
     )

@@ -3,7 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
-from betimes.domain.ids import TenantId, floor_of, to_ms
+from betimes.domain.ids import RunId, TenantId, floor_of, to_ms
 from betimes.domain.job import Job
 from betimes.domain.run import Run, shown_state
 from betimes.domain.states import FINAL, Shown
@@ -13,7 +13,7 @@ from betimes.store import listing
 from betimes.store.listing import JobFilter, RunFilter
 from betimes.store.pool import Connection
 
-__all__ = ["JobFilter", "RunFilter", "find_jobs", "find_runs"]
+__all__ = ["JobFilter", "RunFilter", "find_all_runs", "find_jobs", "find_runs"]
 
 FIRST = UUID(int=0)
 LAST = UUID(int=(1 << 128) - 1)
@@ -80,6 +80,36 @@ async def find_runs(
         return found, place
 
     return await desk.transact(work, tenant=tenant)
+
+
+async def find_all_runs(
+    desk: Desk,
+    tenant: TenantId,
+    chosen: RunFilter,
+    *,
+    shown: frozenset[Shown],
+    since: datetime,
+    until: datetime | None,
+    most: int,
+) -> list[RunId]:
+    """Every run that fits, up to a bound: what an action over a filter means."""
+    found: list[RunId] = []
+    place: UUID | None = None
+    while len(found) < most:
+        views, place = await find_runs(
+            desk,
+            tenant,
+            chosen,
+            shown=shown,
+            before=place,
+            since=since,
+            until=until,
+            limit=PAGE_MAX,
+        )
+        found += [view.run.id for view in views]
+        if place is None:
+            break
+    return found[:most]
 
 
 async def _views(

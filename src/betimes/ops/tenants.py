@@ -32,6 +32,7 @@ __all__ = [
 ADMIN = "ak"
 QUOTAS = (
     *("jobs", "active_runs", "payload_bytes", "queues", "keys"),
+    *("catchup_per_second", "catchup_runs"),
     *("default_per_minute", "create_per_minute", "bulk_per_minute", "lease_per_minute"),
 )
 QUOTA_MAX = 1_000_000_000_000

@@ -11,7 +11,7 @@ from betimes.domain.states import JobState, Trigger
 from betimes.ops.create import announce, check_definition, declare_gates
 from betimes.ops.desk import Desk
 from betimes.ops.gap import GAP_FROM, Missed, close_gap, gap_start, open_gap
-from betimes.ops.grip import Grip, check_revision, forget_planned, grip
+from betimes.ops.grip import Grip, check_revision, forget_planned, grip, leave_gap
 from betimes.ops.outlook import Outlook, look_ahead, require_a_future
 from betimes.ops.placing import insert_fires
 from betimes.ops.timetable import read_timetable
@@ -73,6 +73,7 @@ class Edit:
             raise IllegalTransition("a job that is cancelled cannot be edited; create a new one")
         self.replaces = job.revision
         await declare_gates(connection, job.tenant, [self.definition], now=held.now)
+        await leave_gap(connection, held)
         await keep_revision(connection, job, now=held.now, actor=self.actor)
         forgotten = await forget_planned(connection, held)
         kept = await _last_kept(connection, held)

@@ -5,15 +5,17 @@ carry our worker and fence already and changes nothing; `ours` tells them from a
 """
 
 import itertools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId
 from betimes.domain.parcel import Lane, rank_of
+from betimes.domain.states import RunState
 from betimes.domain.terms import Terms
 from betimes.store.admit import Freed, Offered, release
 from betimes.store.database import Database
@@ -27,6 +29,17 @@ SQL = load("finish")
 PARCELS = load("parcels")
 NOBODY = UUID(int=0)
 MARGIN = timedelta(seconds=10)
+EVENTS: Mapping[RunState, str] = MappingProxyType(
+    {
+        RunState.RETRY_WAIT: "run.retrying",
+        RunState.SUCCEEDED: "run.succeeded",
+        RunState.DEAD: "run.dead",
+        RunState.CANCELLED: "run.cancelled",
+        RunState.SKIPPED: "run.skipped",
+        RunState.EXPIRED: "run.expired",
+        RunState.MISSED: "run.missed",
+    }
+)
 
 
 @dataclass(slots=True)
@@ -201,6 +214,7 @@ class _Slow:
         await self._lay_aside([one for one in done if one.dead is not None])
         held.paused = await self._pause_failing([one for one in done if one.dead is not None])
         await self._queue_again([one for one in done if one.again is not None], contents)
+        await self._tell(done)
         await self._follow([one.follow for one in done if one.follow is not None])
         await self._tidy(contents, held.emptied, done)
         held.freed = Freed()
@@ -309,6 +323,24 @@ class _Slow:
                 whens=[one.when_full for one in terms],
                 gates=[one.gate for one in terms],
                 lines=[one.line for one in terms],
+            )
+
+    async def _tell(self, endings: Sequence[Ending]) -> None:
+        """Events, in the transaction of what they tell; a snooze is nobody's news."""
+        news = [one for one in endings if one.again is None or one.attempted is not None]
+        if news:
+            await self._many(
+                SQL["tell_endings"],
+                runs=[one.run for one in news],
+                tenants=[one.tenant for one in news],
+                jobs=[one.job for one in news],
+                types=[EVENTS[one.state] for one in news],
+                states=[one.state.name.lower() for one in news],
+                queues=[one.queue for one in news],
+                handlers=[one.handler for one in news],
+                attempts=[one.attempt for one in news],
+                reasons=[one.reason for one in news],
+                retries=[None if one.again is None else one.again.visible_at for one in news],
             )
 
     async def _follow(self, follows: Sequence[Follow]) -> None:

@@ -1,6 +1,6 @@
 """Fires become runs: the planner's reads, and its one fenced transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import accumulate
@@ -11,7 +11,7 @@ from betimes.domain.parcel import Parcel
 from betimes.domain.spec import start_deadline_of_text
 from betimes.domain.states import RunState, Trigger
 from betimes.domain.terms import terms_of_text
-from betimes.fairness.overlap import OverlapPolicy, policy_of
+from betimes.fairness.overlap import OverlapPolicy
 from betimes.store.database import Database
 from betimes.store.occurrences import Occurrence, insert_planned
 from betimes.store.pool import Connection, Lane
@@ -20,8 +20,7 @@ from betimes.store.queries import load
 from betimes.store.shards import Claim, HeldShard, hold_shard
 
 SQL = load("plan")
-LATE_AFTER = timedelta(seconds=10)
-"""A fire that is planned this late is missed, and catch-up decides about it."""
+CATCHUP = load("catchup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,16 @@ class DroppedFires:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """Missed fires from `first` through `last`, which somebody will settle."""
+
+    first: datetime
+    last: datetime
+    completes: bool = False
+    """Nothing follows: with the gap, the job is complete."""
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """How far one job goes in one pass, its runs as columns: there are very many of them."""
 
@@ -64,6 +73,7 @@ class Step:
     overlap: OverlapPolicy = OverlapPolicy.SKIP
     dropped: Sequence[DroppedFires] = ()
     completed: bool = False
+    gap: Span | None = None
 
 
 @dataclass(slots=True)
@@ -85,10 +95,16 @@ class Planning:
     node: NodeId
     margin: timedelta
 
-    async def shards_to_plan(self, shards: Sequence[ShardId], *, before: datetime) -> list[ShardId]:
-        """Which of these shards have a job whose next fire comes before an instant."""
+    async def shards_to_plan(
+        self, shards: Sequence[ShardId], *, after: datetime, before: datetime
+    ) -> list[ShardId]:
+        """Which of these shards have a job whose next fire lies between two instants."""
         rows = await self.database.many(
-            SQL["find_shards_to_plan"], lane=Lane.ENGINE, shards=list(shards), before=before
+            SQL["find_shards_to_plan"],
+            lane=Lane.ENGINE,
+            shards=list(shards),
+            after=after,
+            before=before,
         )
         return [ShardId(row["shard"]) for row in rows]
 
@@ -139,7 +155,14 @@ class Planning:
             held = await hold_shard(connection, claim, node=self.node, now=now)
             advanced = await self._advance(connection, claim.shard, steps, tzdata=tzdata)
             moved = [step for step in steps if step.job.id in advanced]
-            await self._record_dropped(connection, claim.shard, moved, now=now)
+            await record_dropped(
+                connection,
+                claim.shard,
+                [(step.job, dropped) for step in moved for dropped in step.dropped],
+                now=now,
+            )
+            gaps = {step.job.id: step.gap for step in moved if step.gap is not None}
+            await insert_gaps(connection, claim.shard, gaps)
             return await self._insert(connection, claim.shard, moved, held)
 
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
@@ -168,7 +191,7 @@ class Planning:
         far: list[Step] = []
         for step in steps:
             if step.dues and min(step.dues) <= soon:
-                soonest, step = split_near(step, soon, now=held.now)  # noqa: PLW2901 -- what is left of it
+                soonest, step = split_near(step, soon)  # noqa: PLW2901 -- what is left of it
                 near += soonest
             if step.ids:
                 far.append(step)
@@ -216,30 +239,44 @@ class Planning:
             starts=_starts(steps),
         )
 
-    async def _record_dropped(
-        self,
-        connection: Connection,
-        shard: ShardId,
-        steps: Sequence[Step],
-        *,
-        now: datetime | None,
-    ) -> None:
-        pairs = [(step.job, dropped) for step in steps for dropped in step.dropped]
-        if not pairs:
-            return
-        await SQL["insert_decisions"].execute(
-            connection,
-            shard=shard,
-            now=now,
-            jobs=[job.id for job, _ in pairs],
-            fires_at=[dropped.fire_at for _, dropped in pairs],
-            until=[dropped.until_at for _, dropped in pairs],
-            counts=[dropped.fires for _, dropped in pairs],
-            tenants=[job.tenant for job, _ in pairs],
-            revisions=[job.revision for job, _ in pairs],
-            codes=[dropped.code for _, dropped in pairs],
-            details=[dropped.detail for _, dropped in pairs],
-        )
+
+async def record_dropped(
+    connection: Connection,
+    shard: ShardId,
+    pairs: Sequence[tuple[DueJob, DroppedFires]],
+    *,
+    now: datetime | None,
+) -> None:
+    """Write down why fires did not become runs."""
+    if not pairs:
+        return
+    await SQL["insert_decisions"].execute(
+        connection,
+        shard=shard,
+        now=now,
+        jobs=[job.id for job, _ in pairs],
+        fires_at=[dropped.fire_at for _, dropped in pairs],
+        until=[dropped.until_at for _, dropped in pairs],
+        counts=[dropped.fires for _, dropped in pairs],
+        tenants=[job.tenant for job, _ in pairs],
+        revisions=[job.revision for job, _ in pairs],
+        codes=[dropped.code for _, dropped in pairs],
+        details=[dropped.detail for _, dropped in pairs],
+    )
+
+
+async def insert_gaps(connection: Connection, shard: ShardId, gaps: Mapping[JobId, Span]) -> None:
+    """Leave missed fires of jobs for later, as the jobs are now; the caller holds their rows."""
+    if not gaps:
+        return
+    await CATCHUP["insert_gaps"].execute(
+        connection,
+        shard=shard,
+        jobs=list(gaps),
+        firsts=[span.first for span in gaps.values()],
+        lasts=[span.last for span in gaps.values()],
+        completes=[span.completes for span in gaps.values()],
+    )
 
 
 def _starts(steps: Sequence[Step]) -> list[datetime | None]:
@@ -254,11 +291,10 @@ def _starts(steps: Sequence[Step]) -> list[datetime | None]:
     ]
 
 
-def split_near(step: Step, soon: datetime, *, now: datetime) -> tuple[list[Occurrence], Step]:
+def split_near(step: Step, soon: datetime) -> tuple[list[Occurrence], Step]:
     """The runs of a step that need a parcel at once, and a step with the others."""
     job = step.job
     deadline = start_deadline_of_text(job.options)
-    late = policy_of(step.overlap, planned_late=True)
     near: list[Occurrence] = []
     far: list[tuple[RunId, datetime, datetime]] = []
     for run, fire_at, due_at in zip(step.ids, step.fires, step.dues, strict=True):
@@ -278,7 +314,7 @@ def split_near(step: Step, soon: datetime, *, now: datetime) -> tuple[list[Occur
                 queue=job.queue,
                 handler=job.handler,
                 terms=terms_of_text(job.options),
-                overlap=(late if due_at < now - LATE_AFTER else step.overlap).number,
+                overlap=step.overlap.number,
                 start_by=None if deadline is None else due_at + deadline,
             )
         )

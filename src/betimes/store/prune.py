@@ -10,6 +10,7 @@ from betimes.store.queries import load
 
 SQL = load("prune")
 NODES = load("nodes")
+MEMBERS = load("members")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,30 @@ class Pruning:
             "prune_default_runs", shard=shard, before=before, before_id=floor_of(to_ms(before))
         )
 
+    async def catchups(self, shard: ShardId, *, before: datetime) -> int:
+        """Episodes of catching up that were over before an instant."""
+        return await self._count("prune_catchups", shard=shard, before=before)
+
     async def expired(self, shard: ShardId, *, now: datetime | None) -> int:
-        """Business keys and blobs whose time is up."""
+        """Business keys, operations that ended, and blobs whose time is up."""
         keys = await self._count("prune_dedupe", shard=shard, now=now)
-        return keys + await self._count("prune_blobs", shard=shard, now=now)
+        work = await self._count("prune_operations", shard=shard, now=now)
+        return keys + work + await self._count("prune_blobs", shard=shard, now=now)
+
+    async def words(self, shard: ShardId, *, before: datetime) -> int:
+        """Lines of logs and notes about runs that are older than runs are kept."""
+        lines = await self._count("prune_run_logs", shard=shard, before=before)
+        return lines + await self._count("prune_run_notes", shard=shard, before=before)
+
+    async def visits(self, *, now: datetime) -> int:
+        """Sessions and wishes of devices whose time is up."""
+        sessions = await self.database.many(
+            MEMBERS["prune_sessions"], lane=Lane.ENGINE, now=now, most=self.most
+        )
+        grants = await self.database.many(
+            MEMBERS["prune_grants"], lane=Lane.ENGINE, now=now, most=self.most
+        )
+        return len(sessions) + len(grants)
 
     async def silent(self, *, after: timedelta, now: datetime | None) -> int:
         """Nodes and workers that were not seen for long."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -23,6 +24,7 @@ PARCELS = load("parcels")
 RUNS = load("runs")
 FINISH = load("finish")
 PLACES_MAX = 64
+SPECS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +184,7 @@ async def specs(
             )
             found |= {SpecKey(row["id"], row["revision"]): _spec(row) for row in rows}
     return {
-        run.id: found.get(keys[run.id], _ad_hoc(run)) if run.id in keys else _ad_hoc(run)
+        run.id: (found.get(keys[run.id]) if run.id in keys else None) or _ad_hoc(run)
         for run in runs
     }
 
@@ -207,9 +209,15 @@ def _spec(row: asyncpg.Record) -> RunSpec:
 
 
 def _ad_hoc(run: WantedRun) -> RunSpec:
-    options = from_json(run.options)
+    return _ad_hoc_spec(run.handler, run.options)
+
+
+@lru_cache(maxsize=SPECS_MAX)
+def _ad_hoc_spec(handler: str | None, stored: str | None) -> RunSpec:
+    """Most ad-hoc runs of a handler say the same about themselves, so it is read once."""
+    options = from_json(stored)
     return spec_from_json(
-        handler=run.handler, payload=None, target=options.get("target"), options=options
+        handler=handler, payload=None, target=options.get("target"), options=options
     )
 
 

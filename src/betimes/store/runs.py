@@ -115,6 +115,23 @@ async def insert_skipped(
     )
 
 
+async def change_run(
+    connection: Connection,
+    run: Run,
+) -> None:
+    """Store when, where and how urgently a run that waits is due."""
+    await maybe(
+        connection,
+        CONTROL["change_run"],
+        shard=run.shard,
+        id=run.id,
+        due_at=run.due_at,
+        queue=run.queue,
+        priority=run.priority,
+        state=int(run.state),
+    )
+
+
 async def revive(
     connection: Connection,
     shard: ShardId,

@@ -26,6 +26,7 @@ Json = Any
 """Any JSON value."""
 
 Members = dict[str, Any]
+NAIVE_LENGTH = len("2026-01-01T00:00:00.000000")
 
 
 class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=False):
@@ -46,7 +47,9 @@ class Page(Shown, Generic[T]):
 
 def shown_instant(instant: datetime) -> str:
     """UTC with Z and microseconds, always."""
-    return f"{instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    if instant.tzinfo is not UTC:
+        instant = instant.astimezone(UTC)
+    return f"{instant.isoformat(timespec='microseconds')[:NAIVE_LENGTH]}Z"
 
 
 def shown_maybe(instant: datetime | None) -> str | None:

@@ -36,12 +36,13 @@ def trust_seconds(ttl: timedelta) -> float:
 
 
 class Taken(NamedTuple):
-    """How many runs came from where, and which sources have nothing visible left."""
+    """How many runs came from where, which sources have nothing visible left, which had no turn."""
 
     runs: Counter[Source]
     drained: Sequence[Source]
     later: Mapping[Source, datetime]
     """Sources at a limit, and when it is worth asking them again."""
+    passed_over: Sequence[Source] = ()
 
 
 class Claims:
@@ -240,7 +241,9 @@ def _taken(
         runs[source] += len(parcel.runs)
         parcels[source] += 1
     if runs.total() >= places:
-        return Taken(runs, (), later)  # there was no room to find the end of any
+        # There was no room to find the end of any, nor to come to the last ones at all.
+        reached = max(place for place, source in enumerate(sources, 1) if source in runs)
+        return Taken(runs, (), later, sources[reached:])
     most = parcels_max(sources)
     drained = [one for one in sources if parcels[one] < most and one not in later]
     return Taken(runs, drained, later)

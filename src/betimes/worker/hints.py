@@ -89,6 +89,11 @@ class Board:
         self.served(source, now_ms=now_ms, drained=True)
         self.note(Hint(source, until_ms))
 
+    def passed_over(self, sources: Iterable[Source]) -> None:
+        """Sources that were to have their turn and had none: they are the next."""
+        first = {source: self._times[source] for source in sources if source in self._times}
+        self._times = first | self._times
+
     def next_ms(self) -> int | None:
         """When the next source becomes worth a look."""
         return min((times[0] for times in self._times.values()), default=None)

@@ -178,6 +178,7 @@ class Lookout:
             self._board.served(source, now_ms=over_ms, drained=True)
         for source, at in taken.later.items():
             self._board.put_off(source, now_ms=now_ms, until_ms=to_ms(at) + 1)
+        self._board.passed_over(taken.passed_over)
         return taken.runs.total()
 
     def _has_room(self, now: float) -> bool:

@@ -110,9 +110,9 @@ async def test_a_commit_whose_reply_was_lost_is_recognised(
     forgotten = 0
     commit = database_module._commit
 
-    async def forgetful(connection: Connection, transaction: object) -> None:
+    async def forgetful(connection: Connection) -> None:
         nonlocal forgotten
-        await commit(connection, transaction)  # type: ignore[arg-type]
+        await commit(connection)
         forgotten += 1
         if forgotten == 1:
             raise UnknownOutcome("the reply was lost")

@@ -64,6 +64,16 @@ def test_turns_go_round() -> None:
     assert board.due(0) == [source(2), source(3), source(1)]
 
 
+def test_whoever_had_no_turn_is_next() -> None:
+    """A claim whose places were taken by the first must not send the others to the end."""
+    board = Board(None)
+    board.found([source(1), source(2), source(3), source(4)])
+    for shard in (1, 2, 3):
+        board.served(source(shard), now_ms=0, drained=False)
+    board.passed_over([source(2), source(3), source(9)])
+    assert board.due(0) == [source(2), source(3), source(4), source(1)]
+
+
 def test_other_queues_are_not_noted() -> None:
     board = Board(frozenset({"mine"}))
     assert not board.note(Hint(source(queue="yours"), 0))

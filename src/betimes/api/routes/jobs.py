@@ -7,7 +7,8 @@ import msgspec
 
 from betimes.api.acting import answer, intent_of, perform, replied
 from betimes.api.call import Call, Reply
-from betimes.api.definitions import Context, asked_again, definition_of, new_job, shown_job
+from betimes.api.context import context_of
+from betimes.api.definitions import asked_again, definition_of, new_job, next_fires, shown_job
 from betimes.api.etag import expected_revision, stale, tag_of, unchanged, wants_none
 from betimes.api.finding import find_job, split_name
 from betimes.api.problem import Trouble
@@ -35,16 +36,14 @@ CREATED = 201
 TAG_SEPARATOR = ":"
 
 
-def context_of(call: Call[Any, Any]) -> Context:
-    """What a definition needs from its surroundings."""
-    return Context(timezone=call.caller.timezone, now=call.service.now(), by=call.caller.key)
-
-
 def told_of(
     call: Call[Any, Any], job: Job, *, status: int, event: str, before: int | None = None
 ) -> Told:
     """The answer and the traces of a job that was written."""
-    shown = shown_job(job, now=call.service.now(), fires=NEXT_FIRES)
+    shown = shown_job(job)
+    shown.next_fires = next_fires(
+        call.service.desk.schedules, job, now=call.service.now(), most=NEXT_FIRES
+    )
     shown.validated = bool(getattr(call.query, "validate_only", False))
     if uses_aliases(call.body):
         shown.job_id = shown.id
@@ -71,7 +70,7 @@ def uses_aliases(body: Any) -> bool:
 
 async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
     """Create a job."""
-    new = new_job(call.body, context_of(call))
+    new = new_job(call.body, await context_of(call, call.body.schedule))
 
     async def verb(desk: Desk) -> Job:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
@@ -193,7 +192,7 @@ def _check_preconditions(call: Call[wire.ReplaceOptions, Any], current: Job | No
 
 
 async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
-    new = new_job(call.body, context_of(call))
+    new = new_job(call.body, await context_of(call, call.body.schedule))
 
     async def verb(desk: Desk) -> Job:
         return await create_job(desk, call.tenant, new)
@@ -241,7 +240,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 async def _update(call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: str) -> Reply:
-    definition = definition_of(asked, context_of(call))
+    definition = definition_of(asked, await context_of(call, asked.schedule))
     # Even without If-Match, what we merged into must still be there.
     revision = job.revision
 

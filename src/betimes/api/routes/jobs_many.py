@@ -7,18 +7,20 @@ import msgspec
 
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
-from betimes.api.definitions import asked_again, definition_shown, new_job
+from betimes.api.context import context_of
+from betimes.api.definitions import Context, asked_again, definition_shown, new_job
 from betimes.api.finding import find_job
 from betimes.api.problem import Trouble, body_of, trouble_of
 from betimes.api.reading import convert
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, NoQuery, Policy, Route
-from betimes.api.routes.jobs import WRITE_PROBLEMS, context_of, told_of
+from betimes.api.routes.jobs import WRITE_PROBLEMS, told_of
 from betimes.api.shaping import coerced, missing
 from betimes.domain.errors import AlreadyExists, NotFound, Refused
 from betimes.domain.ids import JobId, RunId, from_text, shard_of, to_text
 from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
 from betimes.ops.acting import Told
+from betimes.ops.calendars import find_calendars, refreshed
 from betimes.ops.create import NewJob, create_job, create_jobs
 from betimes.ops.desk import Desk
 from betimes.ops.idempotency import shard_of_idempotency
@@ -42,7 +44,8 @@ async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
     await check_jobs(call.service.desk, call.tenant, call.caller.quotas, more=len(body.items))
     if body.mode == "independent":
         return await _each_alone(call)
-    new = [_read(call, place, asked) for place, asked in enumerate(body.items)]
+    context = await context_of(call, *(asked.schedule for asked in body.items))
+    new = [_read(context, place, asked) for place, asked in enumerate(body.items)]
 
     async def verb(desk: Desk) -> list[Job]:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
@@ -54,9 +57,9 @@ async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
     )
 
 
-def _read(call: Call[Any, Any], place: int, asked: wire.NewJob) -> NewJob:
+def _read(context: Context, place: int, asked: wire.NewJob) -> NewJob:
     try:
-        return new_job(asked, context_of(call))
+        return new_job(asked, context)
     except Refused as refused:
         refused.pointer = f"/items/{place}{refused.pointer}"
         raise
@@ -80,9 +83,10 @@ def _told_many(jobs: list[Job], *, validated: bool) -> Told:
 
 async def _each_alone(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
     """Item by item inside one guarded act: what is refused leaves the others alone."""
+    context = await context_of(call, *(asked.schedule for asked in call.body.items))
 
     async def verb(desk: Desk) -> list[wire.BatchItem]:
-        return [await _one(call, desk, place) for place in range(len(call.body.items))]
+        return [await _one(call, desk, context, place) for place in range(len(call.body.items))]
 
     return await perform(
         call,
@@ -98,9 +102,11 @@ async def _each_alone(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
     )
 
 
-async def _one(call: Call[Any, wire.NewJobs], desk: Desk, place: int) -> wire.BatchItem:
+async def _one(
+    call: Call[Any, wire.NewJobs], desk: Desk, context: Context, place: int
+) -> wire.BatchItem:
     try:
-        job = await create_job(desk, call.tenant, _read(call, place, call.body.items[place]))
+        job = await create_job(desk, call.tenant, _read(context, place, call.body.items[place]))
     except (Refused, Trouble) as error:
         trouble = trouble_of(error)
         told = msgspec.json.decode(body_of(trouble, call.request.id))
@@ -142,12 +148,16 @@ async def rollback(call: Call[NoQuery, wire.Rollback]) -> Reply:
     if wanted is None:
         raise missing("revision", str(call.body.revision))
 
+    carried = wanted.definition.options.get("calendars") or {}
+    calendars = await find_calendars(call.service.desk, call.tenant, carried)
+    definition = refreshed(wanted.definition, calendars)
+
     async def verb(desk: Desk) -> Job:
         return await update_job(
             desk,
             call.tenant,
             job.id,
-            wanted.definition,
+            definition,
             expected_revision=job.revision,
             actor=call.caller.key,
         )
@@ -229,13 +239,15 @@ async def import_jobs(call: Call[more.ImportOptions, more.Import]) -> Reply:
     if call.body.format != FORMAT:
         raise Trouble("invalid_parameter", f"expected the format {FORMAT}")
 
+    context = await context_of(call, *(source.get("schedule") for source in call.body.jobs))
+
     async def verb(desk: Desk) -> more.Imported:
         created: list[str] = []
         skipped: list[dict[str, Any]] = []
         for place, source in enumerate(call.body.jobs):
             try:
                 asked: wire.NewJob = convert(source, wire.NewJob)
-                job = await create_job(desk, call.tenant, new_job(asked, context_of(call)))
+                job = await create_job(desk, call.tenant, new_job(asked, context))
                 created.append(to_text("job", job.id))
             except AlreadyExists as refused:
                 skipped.append({"place": place, "reason": refused.sentence})

@@ -45,6 +45,7 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
         return (await enqueue_runs(desk, call.tenant, [new], shard=shard))[0]
 
     await check_runs(call.service.desk, call.tenant, call.caller.quotas, more=1)
+    await call.service.gates.check(call.service.desk, call.tenant, [new.queue])
     done = await call.service.runs.act(new, intent_of(call), verb, told_run)
     return await _prefer_wait(call, replied(done))
 
@@ -79,6 +80,7 @@ async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
         return await enqueue_runs(desk, call.tenant, new, shard=shard)
 
     await check_runs(call.service.desk, call.tenant, call.caller.quotas, more=len(new))
+    await call.service.gates.check(call.service.desk, call.tenant, {one.queue for one in new})
     return await perform(call, verb, _told_runs)
 
 
@@ -256,7 +258,7 @@ ROUTES = (
         load=Load.CREATE,
         policy=Policy.CREATE,
         headers=("Location",),
-        problems=(*WRITE_PROBLEMS, "idempotency_key_reused"),
+        problems=(*WRITE_PROBLEMS, "idempotency_key_reused", "queue_draining"),
     ),
     Route(
         method="POST",
@@ -271,7 +273,7 @@ ROUTES = (
         keyed=Keyed.REQUIRED,
         load=Load.CREATE,
         policy=Policy.BULK,
-        problems=(*WRITE_PROBLEMS, "idempotency_key_reused"),
+        problems=(*WRITE_PROBLEMS, "idempotency_key_reused", "queue_draining"),
     ),
     Route(
         method="GET",

@@ -21,7 +21,8 @@ from betimes.ops.runs import RUN_CANCELLED, RunView, cancel_run, replay_run, ret
 from betimes.wire import runs as wire
 
 
-def _told(view: RunView, *, event: str) -> Told:
+def told_view(view: RunView, *, event: str | None) -> Told:
+    """The answer and the traces of a run that was changed."""
     shown = shown_run(view)
     return Told(
         answer=answer(202 if view.state is Shown.RUNNING else 200, shown),
@@ -45,7 +46,7 @@ async def cancel(call: Call[NoQuery, wire.CancelRun]) -> Reply:
         except NotFound:
             raise missing("run", call.path["run"]) from None
 
-    return await perform(call, verb, lambda view: _told(view, event="run.cancelled"))
+    return await perform(call, verb, lambda view: told_view(view, event="run.cancelled"))
 
 
 async def retry(call: Call[NoQuery, wire.RetryRun]) -> Reply:
@@ -58,7 +59,7 @@ async def retry(call: Call[NoQuery, wire.RetryRun]) -> Reply:
         except NotFound:
             raise missing("run", call.path["run"]) from None
 
-    return await perform(call, verb, lambda view: _told(view, event="run.queued"))
+    return await perform(call, verb, lambda view: told_view(view, event="run.queued"))
 
 
 async def replay(call: Call[NoQuery, wire.ReplayRun]) -> Reply:

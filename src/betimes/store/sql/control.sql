@@ -118,3 +118,13 @@ UPDATE betimes.runs
  WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid
    AND state IN (3, 5, 6, 8)
 RETURNING id, fence, queue, priority, fair, gate, when_full;
+
+-- name: change_run :maybe
+-- Move a run that waits to another time, queue or priority.
+-- Index: runs_pkey
+-- Guard: only a row that is not over; the caller holds its parcel, or has frozen the cursor of its shard
+-- Returns: id uuid
+UPDATE betimes.runs
+   SET due_at = :due_at::timestamptz, queue = :queue::text, priority = :priority::smallint, state = :state::smallint
+ WHERE shard = :shard::smallint AND id = :id::uuid AND state < 4
+RETURNING id;

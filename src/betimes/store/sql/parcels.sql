@@ -50,7 +50,7 @@ SELECT walk.shard, walk.queue, walk.tenant_id, walk.fair, best.rank
 
 -- name: lease_parcels :many
 -- Lease what fits into the free slots, best rank first; a parcel that is larger is split. A paused queue
--- gives nothing.
+-- gives nothing, and a paused cell gives nothing at all.
 -- Index: parcels_ready_idx
 -- Guard: SKIP LOCKED keeps workers apart; the fence that rises here guards every later write
 -- Returns: id uuid, tenant_id uuid, queue text, priority int2, lane int2, visible_at timestamptz, fence int4, deliveries int4, run_ids _uuid, lease_until timestamptz, fair int2, gate text, when_full int2, line uuid
@@ -60,6 +60,7 @@ WITH picked AS MATERIALIZED (
      WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid AND fair = :fair::smallint
        AND worker_id IS NULL AND held = 0 AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
        AND (deliveries >= :suspect_after::integer) = :suspects::boolean
+       AND NOT EXISTS (SELECT FROM betimes.cluster WHERE cluster.paused_at IS NOT NULL)
        AND NOT EXISTS (
         SELECT FROM betimes.queues
          WHERE queues.tenant_id = :tenant::uuid AND queues.name = :queue::text AND queues.paused_at IS NOT NULL
