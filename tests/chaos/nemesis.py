@@ -124,7 +124,7 @@ class Nemesis:
             node, ttl = NodeId(owner), timedelta(hours=1)
             for claim in claims:
                 still, _ = await Shards(database, node).renew([(claim, far)], ttl=ttl, now=None)
-                done = await Publishing(database, node).publish([Batch(claim, far, [])])
+                done = await Publishing(database, node).publish([Batch(claim, far, [])], now=None)
                 if still or not done.lost:
                     self._stage.accepted.append(f"{claim} of {owner} after a takeover")
                 else:

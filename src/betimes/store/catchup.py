@@ -403,8 +403,9 @@ def _dropped(settled: Settled, end: str | None) -> list[tuple[DueJob, DroppedFir
 
 
 def _waiting(run: Occurrence, turn: datetime) -> Waiting:
-    """Late runs that mind each other stand in line; when it is their turn, the referee lets them
-    through as soon as nothing else of their job is under way.
+    """Late runs that mind each other stand in the line of their job.
+
+    When it is their turn, the referee lets them through once nothing outside of it is under way.
     """
     waiting = run.waiting(turn)
     if not run.overlap:

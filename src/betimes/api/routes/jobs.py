@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 
 from betimes.api.acting import answer, intent_of, perform, replied
+from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
 from betimes.api.definitions import asked_again, definition_of, new_job, next_fires, shown_job
@@ -20,12 +21,11 @@ from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
 from betimes.domain.states import JobState
 from betimes.ops.acting import Told
-from betimes.ops.create import create_job
+from betimes.ops.dedupe import MadeJob, create_made
 from betimes.ops.desk import Desk
 from betimes.ops.end import RunsOf, delete_job
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.listing import JobFilter, find_jobs
-from betimes.ops.quotas import check_jobs
 from betimes.ops.read import get_named_job
 from betimes.ops.update import update_job
 from betimes.wire import jobs as wire
@@ -61,6 +61,23 @@ def told_of(
     )
 
 
+def told_made(call: Call[Any, Any], made: MadeJob) -> Told:
+    """The answer and the traces of a creation; with a dedupe key that is taken, of none."""
+    if not made.deduplicated:
+        return told_of(call, made.job, status=CREATED, event="job.created")
+    shown = shown_job(made.job)
+    shown.next_fires = next_fires(
+        call.service.desk.schedules, made.job, now=call.service.now(), most=NEXT_FIRES
+    )
+    shown.deduplicated = True
+    return Told(
+        answer=answer(200, shown, headers={"ETag": tag_of(made.job.revision)}),
+        resource=shown.id,
+        shard=made.job.shard,
+        changed=False,
+    )
+
+
 def uses_aliases(body: Any) -> bool:
     """Whether a body was written with the short camel-case names."""
     return isinstance(body, wire.NewJob) and bool(
@@ -72,16 +89,15 @@ async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
     """Create a job."""
     new = new_job(call.body, await context_of(call, call.body.schedule))
 
-    async def verb(desk: Desk) -> Job:
+    async def verb(desk: Desk) -> MadeJob:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
-        return await create_job(desk, call.tenant, new, shard=shard)
+        return (await create_made(desk, call.tenant, [new], shard=shard))[0]
 
-    await check_jobs(call.service.desk, call.tenant, call.caller.quotas, more=1)
+    if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
+        return told
     intent = intent_of(call, only_try=call.query.validate_only)
     return replied(
-        await call.service.jobs.act(
-            new, intent, verb, lambda job: told_of(call, job, status=201, event="job.created")
-        )
+        await call.service.jobs.act(new, intent, verb, lambda made: told_made(call, made))
     )
 
 
@@ -193,14 +209,16 @@ def _check_preconditions(call: Call[wire.ReplaceOptions, Any], current: Job | No
 
 async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
     new = new_job(call.body, await context_of(call, call.body.schedule))
+    if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
+        return told
 
-    async def verb(desk: Desk) -> Job:
-        return await create_job(desk, call.tenant, new)
+    async def verb(desk: Desk) -> MadeJob:
+        return (await create_made(desk, call.tenant, [new]))[0]
 
     return await perform(
         call,
         verb,
-        lambda job: told_of(call, job, status=201, event="job.created"),
+        lambda made: told_made(call, made),
         only_try=call.query.validate_only,
     )
 
@@ -315,7 +333,7 @@ ROUTES = (
         scope=Scope.JOBS_WRITE,
         query=wire.CreateOptions,
         body=wire.NewJob,
-        answers={201: wire.Job},
+        answers={201: wire.Job, 200: wire.Job},
         keyed=Keyed.REQUIRED,
         load=Load.CREATE,
         policy=Policy.CREATE,
