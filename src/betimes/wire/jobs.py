@@ -270,6 +270,7 @@ class RunJob(Asked):
     priority: Priority | None = None
     at: Instant | None = None
     scheduled_for: Instant | None = None
+    overlap: Literal["inherit", "allow"] = "inherit"
 
 
 class SkipNext(Asked):

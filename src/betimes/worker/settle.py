@@ -14,7 +14,6 @@ from betimes.store.parcels import LeasedParcel, WantedRun
 from betimes.worker.plans import Plan
 
 NO_WORKER_FOR_HANDLER = "NO_WORKER_FOR_HANDLER"
-START_DEADLINE_PASSED = "START_DEADLINE_PASSED"
 RUN_CANCELLED = "RUN_CANCELLED"
 RETRIES_EXHAUSTED = "RETRIES_EXHAUSTED"
 
