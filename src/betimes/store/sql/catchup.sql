@@ -124,13 +124,16 @@ WITH contents AS (
       FROM unnest(:numbers::integer[], :runs::uuid[]) WITH ORDINALITY AS run (number, run_id, position)
      GROUP BY number
 )
-INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, run_ids, episode, held, held_at)
+INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, run_ids, fair, when_full, gate, line,
+                             episode, held, held_at)
 SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.lane, parcel.rank,
-       parcel.visible_at, contents.run_ids, parcel.episode,
+       parcel.visible_at, contents.run_ids, parcel.fair, parcel.when_full, parcel.gate, parcel.line, parcel.episode,
        CASE WHEN parcel.episode IS NULL THEN 0 ELSE 3 END, CASE WHEN parcel.episode IS NULL THEN NULL ELSE :now::timestamptz END
   FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
-              :ranks::timestamptz[], :visible::timestamptz[], :episodes::uuid[])
-       WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, lane, rank, visible_at, episode, number)
+              :ranks::timestamptz[], :visible::timestamptz[], :fairs::smallint[], :whens::smallint[], :gates::text[],
+              :lines::uuid[], :episodes::uuid[])
+       WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, lane, rank, visible_at, fair, when_full, gate, line, episode,
+                                  number)
   JOIN contents ON contents.number = parcel.number;
 
 -- name: list_catchups :many
