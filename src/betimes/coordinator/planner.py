@@ -17,12 +17,13 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from betimes.config.settings import CoordinatorSettings
+from betimes.coordinator.hint import Hint
 from betimes.coordinator.holdings import Held, Holdings
 from betimes.coordinator.plan import LATE_AFTER, Pass, Settling, plan_until
-from betimes.coordinator.publisher import Hint
 from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut, Refused, Unavailable
 from betimes.domain.ids import ShardId
+from betimes.fairness.overlap import OVERLAP_SKIPPED
 from betimes.fairness.pace import share_of
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
 from betimes.schedule import ScheduleCache
@@ -92,7 +93,8 @@ class Planner:
         with self._telemetry.span("planner.tick") as span:
             span.expect_errors()
             now = self._time.now()
-            before, edge = now + self._settings.horizon / 2, now - LATE_AFTER
+            before = now + self._settings.horizon / 2
+            edge = now - LATE_AFTER
             held = self._holdings.trusted(self._clock.monotonic())
             runs = await self._plan_due(held, now, after=(edge, UUID(int=0)), before=before)
             runs += await self._plan_due(held, now, after=BEGINNING, before=edge)
@@ -111,7 +113,9 @@ class Planner:
 
         async def plan(one: Held) -> int:
             self._turns[one.claim.shard] = self._clock.monotonic()
-            return await self._plan_shard(one, now, after, before)
+            until = plan_until(one.claim.shard, now, self._settings.horizon)
+            current = Pass(self._schedules, now=now, until=until)
+            return await self._plan_shard(one, current, after, before)
 
         return await self._take_turns(wanted, held, plan)
 
@@ -162,10 +166,8 @@ class Planner:
             if not one.under_way:
                 one.planned_at = now
 
-    async def _plan_shard(self, held: Held, now: datetime, after: Place, before: datetime) -> int:
+    async def _plan_shard(self, held: Held, current: Pass, after: Place, before: datetime) -> int:
         """Page through the due jobs; a bound on pages lets the other shards have their turn."""
-        until = plan_until(held.claim.shard, now, self._settings.horizon)
-        current = Pass(self._schedules, now=now, until=until)
         runs = 0
         for _ in range(PAGES_PER_SHARD_MAX):
             if not held.term.is_trusted(self._clock.monotonic()):
@@ -217,6 +219,8 @@ class Planner:
         for step in steps:
             for dropped in step.dropped:
                 self._missed.add(dropped.fires, reason=dropped.code)
+        if done.skipped:
+            self._missed.add(done.skipped, reason=OVERLAP_SKIPPED)
         for parcel in done.parcels:
             self._hint(*parcel.hint)
         return done.runs

@@ -212,14 +212,14 @@ async def test_a_paused_queue_gives_nothing(
         without(guard, "parcels", "lease_parcels", r"queues\.paused_at IS NOT NULL", "false"),
     ):
         leased = await Parcels(database, worker_id()).lease(
-            Source(SHARD, QUEUE, WORKERS_TENANT),
+            [Source(SHARD, QUEUE, WORKERS_TENANT)],
             slots=10,
             parcels_max=10,
             suspects=False,
             ttl=TTL,
             now=clock.now(),
         )
-        promise(not leased, "a paused queue gave something away")
+        promise(not leased.leased, "a paused queue gave something away")
 
 
 async def test_of_many_writers_of_one_revision_one_wins(
