@@ -4,7 +4,7 @@
 import pytest
 
 from betimes.domain.errors import Invalid
-from facts_kit import parse, utc
+from facts_kit import fire_times, parse, utc
 
 NOW = utc("2026-01-01")
 
@@ -251,3 +251,13 @@ def test_texts_that_no_database_takes(number: int) -> None:
     error = refused({"type": "text", "expr": f"every day{chr(number)}"})
     assert str(error) == "expected `expr` without NUL and lone surrogates"
     assert "plain ASCII" in str(refused({"type": "text", "expr": "every day\ue000"}))
+
+
+def test_the_entry_point_names_its_kinds() -> None:
+    """All of them, as they are written."""
+    with pytest.raises(Invalid) as caught:
+        fire_times("0 9 * * *", "UTC", NOW, 1, kind="crontab")
+    assert str(caught.value) == (
+        "expected a kind out of cron, interval, iso8601, rrule, text, once, delay, union, auto, "
+        "got 'crontab'"
+    )
