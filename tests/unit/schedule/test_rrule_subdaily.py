@@ -78,7 +78,11 @@ def by_hand(rule: str, begin: datetime, zone: ZoneInfo, until: datetime) -> list
     while cursor <= until:
         for rest in inside:
             wall = (cursor + rest * SECOND).astimezone(zone)
-            reads = {"HOUR": wall.hour, "MINUTE": wall.minute, "SECOND": wall.second}
+            reads: dict[str, object] = {
+                "HOUR": wall.hour,
+                "MINUTE": wall.minute,
+                "SECOND": wall.second,
+            }
             reads |= {"DAY": WEEKDAYS[wall.weekday()]}
             wanted = {name: parts[name].split(",") for name in FILTERS[unit] if name in parts}
             if all(str(reads[name]) in values for name, values in wanted.items()):
