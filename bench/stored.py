@@ -24,8 +24,11 @@ from betimes.config.settings import CoordinatorSettings, DatabaseSettings
 from betimes.coordinator.service import Coordinator
 from betimes.domain.ids import NodeId, random_ids, to_ms
 from betimes.embedded import EmbeddedPostgres
+from betimes.ops.desk import Desk
+from betimes.ops.forecast import Asked, forecast
 from betimes.store import nodes
 from betimes.store.database import Database
+from betimes.store.hints import NoHints
 from betimes.store.nodes import NodeCard
 from betimes.telemetry import Telemetry
 
@@ -81,6 +84,7 @@ async def one_size(
         await time_ticks(report, settings, first)
         await first.elector.hand_over()
         await nodes.leave(database, first.node)
+        await look_ahead(report, settings, database, options.shards)
     async with a_node(server, "coordinator") as process:
         await asyncio.sleep(options.seconds)
         report.tell(f"memory at {schedules:,}", settings, coordinator_mb=resident_mb(process.pid))
@@ -117,6 +121,34 @@ async def time_ticks(report: Report, settings: dict[str, object], coordinator: C
         seconds.append(perf_counter() - began)
         await coordinator.publisher.tick()
     report.tell(f"planner tick at {settings['schedules']:,}", settings, **lags_ms(seconds))
+
+
+async def look_ahead(
+    report: Report, settings: dict[str, object], database: Database, shards: int
+) -> None:
+    """A day of the load ahead by the minute, over all tenants and grouped by queue."""
+    clock, dice = SystemClock(), Dice()
+    desk = Desk(
+        database=database,
+        clock=clock,
+        hints=NoHints(),
+        entropy=dice.entropy,
+        shards=shards,
+        tzdata="bench",
+    )
+    start = clock.now()
+    asked = Asked(start=start, end=start + timedelta(days=1), step=timedelta(minutes=1), by="queue")
+    began = perf_counter()
+    found = await forecast(desk, None, asked)
+    seconds = perf_counter() - began
+    fires = sum(sum(group.fires) for group in found.groups)
+    report.tell(
+        f"forecast at {settings['schedules']:,}",
+        settings,
+        seconds=round(seconds, 2),
+        sampled=found.sampled or 1.0,
+        fires_to_schedules=round(fires / int(str(settings["schedules"])), 3),
+    )
 
 
 async def a_coordinator(database: Database) -> Coordinator:

@@ -14,6 +14,7 @@ from uuid import UUID
 from betimes.api.application import Application
 from betimes.api.cursor import Cursors
 from betimes.api.limits import Admission
+from betimes.api.pressure import Pressure
 from betimes.api.routes import ROUTES
 from betimes.api.server import Server
 from betimes.api.service import Service
@@ -22,14 +23,20 @@ from betimes.config.api import ApiSettings
 from betimes.config.settings import DatabaseSettings
 from betimes.domain.clock import Clock
 from betimes.domain.ids import TenantId
+from betimes.janitor.operate import Operator
 from betimes.ops.credentials import Credentials
 from betimes.ops.desk import Desk
+from betimes.ops.devices import Devices
 from betimes.ops.keys import KeyMaker, NewKey
 from betimes.ops.making import make_jobs, make_runs
+from betimes.ops.read import read_many
+from betimes.ops.sessions import Sessions
+from betimes.ops.shared_reads import SharedReads
 from betimes.ops.tenants import create_tenant, new_tenant
 from betimes.ops.together import Together
 from betimes.store.database import Database
 from betimes.store.hints import NoHints
+from betimes.store.pool import Lane
 from betimes.telemetry import Recorder, Telemetry
 from betimes.testing.postgres import SHARDS
 from betimes.testing.real_clock import RealClock
@@ -142,6 +149,12 @@ class Served:
     async def admin(self) -> Client:
         return self.client(await self.key())
 
+    async def operate(self) -> int:
+        """What the janitor's operator does in one pass."""
+        service = self.service
+        operator = Operator(desk=self.desk, clock=service.clock, telemetry=service.telemetry)
+        return await operator.tick()
+
 
 def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes: Any) -> Service:
     settings = ApiSettings(**{"port": 0, **wishes})
@@ -153,15 +166,27 @@ def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes:
         shards=SHARDS,
         tzdata="2026a",
     )
+    credentials = Credentials(database=database, clock=clock, pepper=PEPPER)
+    keys = KeyMaker(pepper=PEPPER)
     return Service(
         desk=desk,
+        sessions=Sessions(desk=desk, credentials=credentials, clock=clock, pepper=PEPPER),
+        devices=Devices(desk=desk, keys=keys, clock=clock, pepper=PEPPER),
         jobs=Together(desk=desk, make=make_jobs),
         runs=Together(desk=desk, make=make_runs),
+        job_reads=SharedReads(desk=desk, read=read_many),
+        pressure=Pressure(
+            desk=desk,
+            settings=settings,
+            clock=clock,
+            telemetry=Telemetry(clock=clock),
+            pool_wait=lambda: database.waited(Lane.API),
+        ),
         clock=clock,
         telemetry=Telemetry(clock=clock, handlers=[recorder]),
         settings=settings,
-        credentials=Credentials(database=database, clock=clock, pepper=PEPPER),
-        keys=KeyMaker(pepper=PEPPER),
+        credentials=credentials,
+        keys=keys,
         cursors=Cursors(secret=PEPPER),
         admission=Admission(settings=settings, clock=clock),
         waiters=Waiters(),
@@ -173,10 +198,12 @@ def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes:
 
 
 @asynccontextmanager
-async def served(dsn: str, **wishes: Any) -> AsyncIterator[Served]:
+async def served(
+    dsn: str, *, store: DatabaseSettings | None = None, **wishes: Any
+) -> AsyncIterator[Served]:
     """The real application on a real socket and a real database."""
     clock, recorder = RealClock(), Recorder()
-    database = await Database.open(DatabaseSettings(), dsn=dsn, clock=clock, roll=half)
+    database = await Database.open(store or DatabaseSettings(), dsn=dsn, clock=clock, roll=half)
     service = make_service(database, clock, recorder, **wishes)
     server = Server(Application(service=service, routes=ROUTES))
     with socket.socket(proto=socket.IPPROTO_TCP) as listening:

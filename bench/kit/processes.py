@@ -11,29 +11,42 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.kit.server import as_owner
 from betimes.embedded import EmbeddedPostgres
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 STOP_SECONDS = 30.0
+READY_SECONDS = 60.0
+READY = """
+SELECT (SELECT count(*) FROM betimes.workers) >= $1
+   AND NOT EXISTS (SELECT FROM betimes.shards WHERE owner IS NULL OR lease_until < now())
+"""
 ROOT = Path(__file__).parents[2]
 
 
 class Used(NamedTuple):
-    """CPU seconds."""
+    """CPU seconds: ours, and those of the whole machine."""
 
     python: float
     postgres: float
+    machine: float
+
+    @property
+    def others(self) -> float:
+        """What was used by whoever else was there: how quiet the machine was."""
+        return max(0.0, self.machine - self.python - self.postgres)
 
     def since(self, before: "Used") -> "Used":
         """What was used between two looks."""
-        return Used(self.python - before.python, self.postgres - before.postgres)
+        return Used(*(now - then for now, then in zip(self, before, strict=True)))
 
     def per(self, count: int) -> dict[str, float]:
-        """Microseconds for each of so many."""
+        """Microseconds for each of so many, and which part of the CPU time was not ours."""
         count = max(count, 1)
         return {
             "python_us": round(self.python / count * 1e6, 1),
             "postgres_us": round(self.postgres / count * 1e6, 1),
+            "others_share": round(self.others / self.machine, 2) if self.machine else 0.0,
         }
 
 
@@ -50,7 +63,14 @@ def used() -> Used:
             postgres += ticks
         else:
             python += ticks
-    return Used(python / TICKS_PER_SECOND, postgres / TICKS_PER_SECOND)
+    return Used(python / TICKS_PER_SECOND, postgres / TICKS_PER_SECOND, _machine_seconds())
+
+
+def _machine_seconds() -> float:
+    """CPU seconds since the machine started, without idling and waiting for disks."""
+    line = Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0]
+    user, nice, system, _, _, irq, softirq, steal, *_ = map(int, line.split()[1:])
+    return (user + nice + system + irq + softirq + steal) / TICKS_PER_SECOND
 
 
 def resident_mb(pid: int) -> float:
@@ -156,3 +176,10 @@ async def noting_workers(
             command = ("-m", "bench.kit.worker", server.dsn(), str(slots), str(file))
             await stack.enter_async_context(running(*command))
         yield files
+
+
+async def until_ready(server: EmbeddedPostgres, *, workers: int) -> None:
+    """Return when so many workers have said that they are there and every shard has an owner."""
+    async with asyncio.timeout(READY_SECONDS), as_owner(server) as connection:
+        while not await connection.fetchval(READY, workers):
+            await connection.execute("SELECT pg_sleep(0.05)")

@@ -6,17 +6,32 @@ on the way is a `Trouble` or becomes one, so there is one place where errors tur
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
+from http import HTTPStatus
+from struct import Struct
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from betimes.api.call import Call, Reply, Request
 from betimes.api.keyed import read_idempotency_key
+from betimes.api.pressure import least_priority
 from betimes.api.problem import MEDIA_TYPE, Trouble, body_of, trouble_of
-from betimes.api.reading import check_media, convert, read_body, read_json, read_query, single
+from betimes.api.reading import (
+    Common,
+    check_media,
+    convert,
+    read_body,
+    read_json,
+    read_query,
+    single,
+)
 from betimes.api.route import Found, Load, Route, Router
 from betimes.api.service import Service
+from betimes.api.shaping import shaped
+from betimes.api.version import API_VERSION, check_version
+from betimes.api.visiting import session_cookie, visitor
 from betimes.domain.errors import Bug, Forbidden, Refused, SchedulerError
-from betimes.domain.ids import TAIL_BYTES, random_ids, to_ms, to_text
+from betimes.domain.ids import TAIL_BYTES, compose, to_ms, to_text
 from betimes.ops.credentials import Unknown
 from betimes.ops.keys import Caller
 from betimes.ops.tenants import acting_for
@@ -25,11 +40,16 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
+NO_PLACES: Mapping[str, str] = MappingProxyType({})
+NONE_DOUBLED: frozenset[bytes] = frozenset()
+TAILS = 256
+_TAIL = Struct(">Q")
 WELL_FORMED_ID = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
 SECURITY = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
     (b"referrer-policy", b"no-referrer"),
+    (b"api-version", API_VERSION.encode()),
 )
 ADMIN_HEADER = b"betimes-tenant"
 EXPECTED = (Trouble, SchedulerError, TimeoutError)
@@ -41,6 +61,7 @@ class Application:
     def __init__(self, *, service: Service, routes: Iterable[Route]) -> None:
         self.service = service
         self.router = Router(routes)
+        self._tails: Iterator[tuple[int]] = iter(())
         self._requests = service.telemetry.counter("betimes_requests_total")
         self._seconds = service.telemetry.histogram("betimes_request_seconds")
 
@@ -54,6 +75,7 @@ class Application:
         try:
             route, found = self._route(request)
             name = route.name
+            check_version(request)
             reply = await self._answer(route, found, request, receive)
         except Exception as error:  # noqa: BLE001 -- the last door: callers get answers, not silence
             reply = self._problem(error, request)
@@ -63,29 +85,29 @@ class Application:
         await _send(send, reply, request)
 
     def _request(self, scope: Scope) -> Request:
-        headers: dict[bytes, bytes] = {}
-        doubled: set[bytes] = set()
-        for name, value in scope["headers"]:
-            if name in headers:
-                doubled.add(name)
-            headers[name] = value
+        pairs = scope["headers"]
+        headers: dict[bytes, bytes] = dict(pairs)
         client = scope.get("client")
-        said = headers.get(b"request-id", b"").decode("latin-1")
+        said = headers.get(b"request-id")
         return Request(
             method=scope["method"],
             path=scope["raw_path"].decode("latin-1"),
             query_string=scope["query_string"],
             headers=headers,
-            doubled=frozenset(doubled),
+            doubled=NONE_DOUBLED if len(headers) == len(pairs) else _doubled(pairs),
             address=client[0] if client else "",
-            id=said if WELL_FORMED_ID.fullmatch(said) else self._request_id(),
+            id=self._request_id(said),
         )
 
-    def _request_id(self) -> str:
-        now = self.service.clock.now()
-        return to_text(
-            "req", next(random_ids(to_ms(now), 0, self.service.desk.entropy(TAIL_BYTES)))
-        )
+    def _request_id(self, said: bytes | None) -> str:
+        """The caller's own, if it is one, else a new one."""
+        if said is not None and WELL_FORMED_ID.fullmatch(text := said.decode("latin-1")):
+            return text
+        found = next(self._tails, None)
+        if found is None:  # asking the system once for many ids
+            self._tails = _TAIL.iter_unpack(self.service.desk.entropy(TAILS * TAIL_BYTES))
+            found = next(self._tails)
+        return to_text("req", compose(to_ms(self.service.clock.now()), 0, found[0]))
 
     def _route(self, request: Request) -> tuple[Route, Found]:
         found = self.router.find(request.path)
@@ -114,15 +136,21 @@ class Application:
                 caller = ANYBODY if route.is_public else await self._caller(route, request)
                 told = {} if route.is_public else admission.charge(caller, route)
                 call = await self._call(route, found, request, receive, caller)
-                reply = await route.handler(call)
+                if route.load is Load.CREATE:
+                    self.service.pressure.check(least_priority(call.body))
+                reply = shaped(call, await route.handler(call))
         finally:
             admission.leave(route)
+        if reply.status == HTTPStatus.NOT_MODIFIED and not route.is_public:
+            told = admission.give_back(caller, route)
         reply.headers = {**told, **reply.headers}
         return reply
 
     async def _caller(self, route: Route, request: Request) -> Caller:
         said = single(request.headers, request.doubled, b"authorization")
         challenge = {"WWW-Authenticate": 'Bearer realm="betimes"'}
+        if said is None and (cookie := session_cookie(request)) is not None:
+            return await self._allowed(route, request, await visitor(self.service, request, cookie))
         if said is None:
             raise Trouble(
                 "missing_credentials", "expected Authorization: Bearer <key>", headers=challenge
@@ -135,6 +163,9 @@ class Application:
         except Unknown as error:
             self.service.admission.note_failure(request.address)
             raise Trouble(error.code, error.sentence, headers=challenge) from None
+        return await self._allowed(route, request, caller)
+
+    async def _allowed(self, route: Route, request: Request, caller: Caller) -> Caller:
         if route.scope and route.scope not in caller.scopes:
             raise Forbidden(f"the key lacks the scope {route.scope}")
         if caller.rejecting and route.load is Load.CREATE:
@@ -145,7 +176,8 @@ class Application:
     async def _call(
         self, route: Route, found: Found, request: Request, receive: Receive, caller: Caller
     ) -> Call[Any, Any]:
-        query = read_query(request.query_string, route.query)
+        common = Common(route.selects, route.tries)
+        query = read_query(request.query_string, route.query, common=common)
         raw = b""
         body: Any = None
         if route.body is not None:
@@ -157,11 +189,15 @@ class Application:
             route=route,
             request=request,
             caller=caller,
-            path=dict(zip(route.parameters, found.values, strict=True)),
+            path=dict(zip(route.parameters, found.values, strict=True))
+            if found.values
+            else NO_PLACES,
             query=query,
             body=body,
             raw=raw,
             key=key,
+            fields=common.fields,
+            only_try=common.only_try or getattr(query, "validate_only", False),
         )
 
     def _problem(self, error: Exception, request: Request) -> Reply:
@@ -183,10 +219,16 @@ class Application:
         )
 
 
+def _doubled(pairs: Iterable[tuple[bytes, bytes]]) -> frozenset[bytes]:
+    """Names of header fields that came more than once."""
+    seen: set[bytes] = set()
+    return frozenset(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+
+
 def _body(route: Route, request: Request, raw: bytes) -> Any:
     check_media(request, route.media, raw)
     if route.body is bytes:
-        if not raw:
+        if not raw and not route.body_optional:
             raise Trouble("invalid_parameter", "expected a body, got nothing")
         return raw
     if not raw:

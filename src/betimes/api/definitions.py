@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -11,14 +11,19 @@ import msgspec
 
 from betimes.api.etag import tag_of
 from betimes.api.shaping import maybe_span, read_span
+from betimes.api.targets import shown_target, work_of
+from betimes.domain.dedupe import Dedupe, DedupeForm
 from betimes.domain.errors import Refused
 from betimes.domain.ids import to_text
 from betimes.domain.job import AfterCompletion, Definition, Job
 from betimes.domain.retry import Backoff, Jitter, RetryPolicy
 from betimes.domain.spec import from_ms, retry_from_json, retry_to_json, to_ms
 from betimes.domain.states import JobState
+from betimes.ops.calendars import CalendarRow, calendar_names, copy_of
 from betimes.ops.create import NewJob
-from betimes.schedule import Schedule, parse
+from betimes.ops.timetable import shared_timetable
+from betimes.schedule import Schedule, ScheduleCache, complete, parse
+from betimes.target.url import UrlPolicy
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_duration, shown_instant, shown_maybe
 
@@ -34,6 +39,10 @@ class Context:
     timezone: str
     now: datetime
     by: str | None
+    calendars: Mapping[str, CalendarRow] = field(default_factory=dict)
+    trace: str | None = None
+    """The caller's place in its own trace."""
+    targets: UrlPolicy = field(default_factory=UrlPolicy)
 
 
 def new_job(asked: wire.NewJob, context: Context) -> NewJob:
@@ -43,27 +52,43 @@ def new_job(asked: wire.NewJob, context: Context) -> NewJob:
         name=asked.name,
         group=asked.group,
         created_by=context.by,
+        dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
+    )
+
+
+def dedupe_of(asked: wire.Dedupe | None, key: str | None) -> Dedupe | None:
+    """A business key as the verbs take it; the bare key is a unique one without a window."""
+    if asked is None:
+        return None if key is None else Dedupe(key=key)
+    if key is not None:
+        raise _trouble(
+            "invalid_parameter", "expected dedupe or dedupe_key, got both", "/dedupe_key"
+        )
+    return Dedupe(
+        key=asked.key,
+        window=maybe_span(asked.window, pointer="/dedupe/window"),
+        form=DedupeForm(asked.form),
     )
 
 
 def definition_of(asked: wire.NewJob, context: Context) -> Definition:
     """The part of a wire job that a revision covers."""
-    handler = asked.handler
-    if asked.target is not None:
-        if handler is not None and handler != asked.target.handler:
-            raise _trouble(
-                "invalid_parameter", "expected a handler or a target, got both", "/target"
-            )
-        handler = asked.target.handler
+    handler, target = work_of(asked.handler, asked.target, context.targets)
     return Definition(
         schedule=_schedule(asked, context),
-        handler=handler or HANDLER_DEFAULT,
-        payload=None if asked.payload is None else msgspec.json.encode(asked.payload),
+        handler=handler if target else handler or HANDLER_DEFAULT,
+        target=target,
+        payload=payload_of(asked),
         queue=asked.queue,
         priority=asked.priority,
-        options=_options(asked),
+        options=_options(asked, context),
         after_completion=AfterCompletion[asked.action_after_completion.upper()],
     )
+
+
+def payload_of(asked: wire.NewJob) -> bytes | None:
+    """The payload of a wire job, as it is stored."""
+    return None if asked.payload is None else msgspec.json.encode(asked.payload)
 
 
 def _schedule(asked: wire.NewJob, context: Context) -> dict[str, Any]:
@@ -80,7 +105,20 @@ def _schedule(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         found = ", ".join(pointer for pointer, _ in given) or "none"
         raise _trouble("invalid_schedule", f"expected one schedule, got {found}", "/schedule")
     pointer, source = given[0]
-    return read_schedule(source, context, pointer=pointer).to_dict()
+    if context.calendars:
+        return read_schedule(source, context, pointer=pointer).to_dict()
+    try:
+        members = complete(source, timezone=context.timezone, now=context.now)
+        return _stored(msgspec.json.encode(members, order="sorted"))
+    except Refused as refused:
+        refused.pointer = f"{pointer}{refused.pointer}"
+        raise
+
+
+@lru_cache(maxsize=TIMETABLES_MAX)
+def _stored(members: bytes) -> dict[str, Any]:
+    """The stored form of a schedule, shared by all who ask for the same: nobody may change it."""
+    return Schedule.from_dict(msgspec.json.decode(members)).to_dict()
 
 
 def read_schedule(
@@ -88,13 +126,18 @@ def read_schedule(
 ) -> Schedule:
     """A schedule as somebody wrote it, complete."""
     try:
-        return parse(source, timezone=context.timezone, now=context.now)
+        return parse(
+            source,
+            timezone=context.timezone,
+            now=context.now,
+            calendars={name: copy_of(row) for name, row in context.calendars.items()},
+        )
     except Refused as refused:
         refused.pointer = f"{pointer}{refused.pointer}"
         raise
 
 
-def _options(asked: wire.NewJob) -> dict[str, Any]:
+def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
     timeout = maybe_span(asked.timeout, pointer="/timeout")
     deadline = maybe_span(asked.start_deadline, pointer="/start_deadline")
     options: dict[str, Any] = {
@@ -104,9 +147,28 @@ def _options(asked: wire.NewJob) -> dict[str, Any]:
         "tags": asked.tags,
         "metadata": asked.metadata,
         "description": asked.description,
+        "dedupe_key": asked.dedupe_key if asked.dedupe is None else asked.dedupe.key,
+        "trace": context.trace,
         "payload_ref": asked.payload_ref or asked.payload_reference,
+        "concurrency": concurrency_of(asked.concurrency),
+        "fairness_key": asked.fairness_key,
+        "calendars": {
+            name: context.calendars[name].revision for name in calendar_names(asked.schedule)
+        },
     }
     return {name: value for name, value in options.items() if value}
+
+
+def concurrency_of(asked: wire.Concurrency | None) -> dict[str, Any] | None:
+    """A concurrency key as it is stored: only what was said."""
+    if asked is None:
+        return None
+    told: dict[str, Any] = {"key": asked.key}
+    if asked.limit is not None:
+        told["limit"] = asked.limit
+    if asked.on_limit != "wait":
+        told["on_limit"] = asked.on_limit
+    return told
 
 
 def policy_of(asked: wire.Retry) -> RetryPolicy:
@@ -163,10 +225,8 @@ def shown_payload(payload: bytes | None) -> Any:
         return {"base64": b64encode(payload).decode()}
 
 
-def shown_job(
-    job: Job, *, view: str = "basic", now: datetime | None = None, fires: int = 0
-) -> wire.Job:
-    """A job as it is shown; with `now`, also its next fires."""
+def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
+    """A job as it is shown."""
     definition, options = job.definition, job.definition.options
     shown = wire.Job(
         id=to_text("job", job.id),
@@ -174,13 +234,16 @@ def shown_job(
         name=job.name,
         group=job.group,
         description=options.get("description"),
-        schedule=dict(definition.schedule),
+        schedule=named_calendars(definition),
         schedule_text=_canonical(msgspec.json.encode(definition.schedule, order="sorted")),
         handler=definition.handler,
-        target=dict(definition.target) or None,
+        target=shown_target(definition.target, full=view != "basic"),
         payload_ref=options.get("payload_ref"),
+        dedupe_key=options.get("dedupe_key"),
         queue=definition.queue,
         priority=definition.priority,
+        concurrency=dict(options.get("concurrency") or {}) or None,
+        fairness_key=options.get("fairness_key"),
         retry=shown_policy(options["retry"]) if options.get("retry") else None,
         timeout=_shown_ms(options.get("timeout_ms")),
         start_deadline=_shown_ms(options.get("start_deadline_ms")),
@@ -196,11 +259,15 @@ def shown_job(
     )
     if view != "basic":
         shown.payload = shown_payload(definition.payload)
-    if now is not None and job.state is JobState.ACTIVE:
-        shown.next_fires = [
-            shown_instant(fire.nominal) for fire in timetable_of(job).fires(now, limit=fires)
-        ]
     return shown
+
+
+def next_fires(cache: ScheduleCache, job: Job, *, now: datetime, most: int) -> list[str] | None:
+    """The next fires of a job; None when it does not fire."""
+    if job.state is not JobState.ACTIVE:
+        return None
+    timetable = shared_timetable(cache, job.definition.schedule, job.id)
+    return [shown_instant(fire.nominal) for fire in timetable.fires(now, limit=most)]
 
 
 def asked_again(job: Job) -> dict[str, Any]:
@@ -210,12 +277,37 @@ def asked_again(job: Job) -> dict[str, Any]:
     return {name: value for name, value in shown.items() if name in names and value is not None}
 
 
+def named_calendars(definition: Definition) -> dict[str, Any]:
+    """The schedule as it was written: with the names of calendars it carries copies of."""
+    carried = definition.options.get("calendars")
+    return _named(definition.schedule, carried) if carried else dict(definition.schedule)
+
+
+def _named(schedule: Mapping[str, Any], carried: Mapping[str, int]) -> dict[str, Any]:
+    found = dict(schedule)
+    if isinstance(calendars := found.get("calendars"), Mapping):
+        found["calendars"] = {
+            part: [_name_of(entry, carried) for entry in value]
+            if isinstance(value, list)
+            else value
+            for part, value in calendars.items()
+        }
+    if isinstance(found.get("of"), list):
+        found["of"] = [_named(member, carried) for member in found["of"]]
+    return found
+
+
+def _name_of(entry: Any, carried: Mapping[str, int]) -> Any:
+    is_copy = isinstance(entry, Mapping) and entry.get("name") in carried
+    return entry["name"] if is_copy else entry
+
+
 def definition_shown(definition: Definition) -> dict[str, Any]:
     """A definition without its payload."""
     return {
         "schedule": definition.schedule,
         "handler": definition.handler,
-        "target": definition.target,
+        "target": shown_target(definition.target, full=False) or {},
         "queue": definition.queue,
         "priority": definition.priority,
         "options": definition.options,
@@ -262,9 +354,13 @@ def _trouble(code: str, sentence: str, pointer: str) -> Refused:
 __all__ = [
     "Context",
     "asked_again",
+    "concurrency_of",
+    "dedupe_of",
     "definition_of",
     "definition_shown",
     "new_job",
+    "next_fires",
+    "payload_of",
     "policy_of",
     "read_schedule",
     "shown_job",

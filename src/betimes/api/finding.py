@@ -9,6 +9,7 @@ from betimes.domain.ids import JobId, RunId
 from betimes.domain.job import GROUP_DEFAULT, Job
 from betimes.ops.checks import NAME_LENGTH_MAX
 from betimes.ops.desk import Desk
+from betimes.ops.grip import no_such_job
 from betimes.ops.read import get_job, get_named_job
 from betimes.ops.runs import RunView, get_run
 
@@ -22,11 +23,20 @@ async def find_job(call: Call[Any, Any], desk: Desk | None = None) -> Job:
     desk = desk or call.service.desk
     try:
         if text.startswith(JOB_PREFIX):
-            return await get_job(desk, call.tenant, JobId(read_id(desk, "job", text, "job")))
+            return await _by_id(call, desk, JobId(read_id(desk, "job", text, "job")))
         group, name = split_name(text)
         return await get_named_job(desk, call.tenant, name, group=group)
     except NotFound:
         raise missing("job", text) from None
+
+
+async def _by_id(call: Call[Any, Any], desk: Desk, job: JobId) -> Job:
+    if desk.connection is not None:
+        return await get_job(desk, call.tenant, job)
+    found = await call.service.job_reads.get(call.tenant, job)
+    if found is None or found.tenant != call.tenant:
+        raise no_such_job(job)
+    return found
 
 
 def split_name(text: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ import msgspec
 
 from betimes.api.codes import CODES
 from betimes.api.problem import MEDIA_TYPE
-from betimes.api.route import Keyed, Load, Route, reason_of
+from betimes.api.route import FIELDS, VALIDATE_ONLY, Keyed, Load, Route, reason_of
 from betimes.wire.problem import Problem
 
 REF = "#/components/schemas/{name}"
@@ -123,9 +123,12 @@ def _operation(route: Route, shapes: _Shapes) -> dict[str, Any]:
     else:
         operation["x-scope"] = str(route.scope)
     if route.body is not None:
+        content: dict[str, Any] = {"schema": shapes.of(route.body)}
+        if route.example is not None:
+            content["example"] = route.example
         operation["requestBody"] = {
             "required": not route.body_optional,
-            "content": {route.media: {"schema": shapes.of(route.body)}},
+            "content": {route.media: content},
         }
     return operation
 
@@ -146,6 +149,38 @@ def _parameters(route: Route, shapes: _Shapes) -> list[dict[str, Any]]:
         if schema.get("type") == "array":
             entry |= {"style": "form", "explode": False}
         found.append(entry)
+    if route.selects:
+        found.append(
+            {
+                "name": FIELDS,
+                "in": "query",
+                "required": False,
+                "description": "The members to show.",
+                "schema": {"type": "array", "items": {"type": "string"}},
+                "style": "form",
+                "explode": False,
+            }
+        )
+    if route.tries:
+        found.append(
+            {
+                "name": VALIDATE_ONLY,
+                "in": "query",
+                "required": False,
+                "description": "Check everything and keep nothing.",
+                "schema": {"type": "boolean", "default": False},
+            }
+        )
+    found += [
+        {
+            "name": name,
+            "in": "header",
+            "required": False,
+            "description": says,
+            "schema": {"type": "string"},
+        }
+        for name, says in route.sends.items()
+    ]
     if route.keyed is not Keyed.NO:
         found.append(
             {

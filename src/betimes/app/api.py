@@ -8,10 +8,12 @@ from contextlib import closing
 from betimes.api.application import Application
 from betimes.api.cursor import Cursors
 from betimes.api.limits import Admission
+from betimes.api.pressure import Pressure
 from betimes.api.routes import ROUTES
 from betimes.api.server import BACKLOG, Server
 from betimes.api.service import Service
 from betimes.api.waiters import Waiters
+from betimes.app.delivery import url_policy
 from betimes.app.demo import TENANT
 from betimes.app.listening import listener
 from betimes.app.node import Node
@@ -19,12 +21,17 @@ from betimes.app.pepper import derived, kept_secret, pepper_file, pepper_of
 from betimes.domain.errors import BadSetting
 from betimes.ops.credentials import Credentials
 from betimes.ops.desk import Desk
+from betimes.ops.devices import Devices
 from betimes.ops.keys import KeyMaker
 from betimes.ops.making import make_jobs, make_runs
+from betimes.ops.read import read_many
+from betimes.ops.sessions import Sessions
+from betimes.ops.shared_reads import SharedReads
 from betimes.ops.together import Together
 from betimes.rhythm import Stopping, first_of
 from betimes.store.hints import READY, Hints
 from betimes.store.keys import adopt_pepper
+from betimes.store.pool import Lane
 from betimes.store.shards import Shards
 
 DEV_KEY_SUFFIX = ".dev-key"
@@ -105,15 +112,32 @@ async def make_service(node: Node, hints: Hints) -> Service:
     """Everything requests need."""
     pepper = await peppered(node)
     desk = await make_desk(node, hints)
+    credentials = Credentials(database=node.database, clock=node.clock, pepper=pepper)
+    keys = KeyMaker(pepper=pepper)
     return Service(
         desk=desk,
+        sessions=Sessions(
+            desk=desk,
+            credentials=credentials,
+            clock=node.clock,
+            pepper=derived(pepper, b"person"),
+        ),
+        devices=Devices(desk=desk, keys=keys, clock=node.clock, pepper=derived(pepper, b"device")),
         jobs=Together(desk=desk, make=make_jobs),
         runs=Together(desk=desk, make=make_runs),
+        job_reads=SharedReads(desk=desk, read=read_many),
+        pressure=Pressure(
+            desk=desk,
+            settings=node.settings.api,
+            clock=node.clock,
+            telemetry=node.telemetry,
+            pool_wait=lambda: node.database.waited(Lane.API),
+        ),
         clock=node.clock,
         telemetry=node.telemetry,
         settings=node.settings.api,
-        credentials=Credentials(database=node.database, clock=node.clock, pepper=pepper),
-        keys=KeyMaker(pepper=pepper),
+        credentials=credentials,
+        keys=keys,
         cursors=Cursors(secret=derived(pepper, b"cursor")),
         admission=Admission(settings=node.settings.api, clock=node.clock),
         waiters=Waiters(),
@@ -121,6 +145,7 @@ async def make_service(node: Node, hints: Hints) -> Service:
         version=node.card.version,
         routes=ROUTES,
         roll=node.dice.roll,
+        targets=url_policy(node.settings.target),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Annotated
 
 from betimes.config.api import ApiSettings
 from betimes.config.rule import Rule
+from betimes.config.target import TargetSettings
 from betimes.config.units import HOUR, MILLISECOND, MINUTE, PORT_MAX, SECOND
 
 ROLES = ("api", "coordinator", "worker", "janitor")
@@ -209,6 +210,23 @@ class CoordinatorSettings:
     wheel_max: Annotated[
         int, Rule("Most near-due runs held in memory per shard.", least=100, most=1_000_000)
     ] = 10_000
+    catchup_per_second: Annotated[
+        int,
+        Rule(
+            "How many missed runs the whole cluster starts per second after an outage; tenants "
+            "with a backlog share it, unless their quota `catchup_per_second` says otherwise.",
+            least=1,
+            most=100_000,
+        ),
+    ] = 100
+    catchup_unapproved: Annotated[
+        int,
+        Rule(
+            "How many missed runs of a tenant are caught up without asking; what exceeds it waits "
+            "for approval. A tenant's quota `catchup_runs` overrides it.",
+            least=0,
+        ),
+    ] = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,6 +341,7 @@ class Settings:
     api: ApiSettings = field(default_factory=ApiSettings)
     coordinator: CoordinatorSettings = field(default_factory=CoordinatorSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
+    target: TargetSettings = field(default_factory=TargetSettings)
     janitor: JanitorSettings = field(default_factory=JanitorSettings)
     shards: ShardSettings = field(default_factory=ShardSettings)
     log: LogSettings = field(default_factory=LogSettings)

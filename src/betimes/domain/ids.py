@@ -50,6 +50,8 @@ _NEW, _SET = object.__new__, object.__setattr__  # a UUID refuses plain assignme
 _TAIL = Struct(">Q")
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
+_SHIFTS = tuple(range(120, -1, -10))  # two symbols at a time
 _TEXT_LENGTH = 26
 _VALUES = {symbol: value for value, symbol in enumerate(_ALPHABET)}
 _VALUES |= {symbol.lower(): value for symbol, value in _VALUES.items()}
@@ -152,7 +154,7 @@ def shard_of_key(shards: int, *parts: str) -> ShardId:
 def to_text(prefix: str, identifier: UUID) -> str:
     """`run_` and 26 characters."""
     number = identifier.int
-    symbols = [_ALPHABET[(number >> shift) & 31] for shift in range(125, -1, -5)]
+    symbols = [_PAIRS[(number >> shift) & 1023] for shift in _SHIFTS]
     return f"{prefix}_{''.join(symbols)}"
 
 

@@ -23,11 +23,16 @@ class Scope(StrEnum):
     BLOBS_WRITE = "blobs:write"
     EVENTS_READ = "events:read"
     USAGE_READ = "usage:read"
+    OPERATIONS_READ = "operations:read"
+    OPERATIONS_WRITE = "operations:write"
     AUDIT_READ = "audit:read"
     KEYS_READ = "keys:read"
     KEYS_WRITE = "keys:write"
+    MEMBERS_READ = "members:read"
+    MEMBERS_WRITE = "members:write"
     TENANTS_ADMIN = "tenants:admin"
     CLUSTER_READ = "cluster:read"
+    CLUSTER_WRITE = "cluster:write"
     METRICS_READ = "metrics:read"
 
 
@@ -39,11 +44,24 @@ READS = frozenset(
         Scope.WORKERS_READ,
         Scope.EVENTS_READ,
         Scope.USAGE_READ,
+        Scope.OPERATIONS_READ,
     }
 )
-OPERATES = READS | {Scope.RUNS_WRITE, Scope.QUEUES_WRITE, Scope.WORKERS_WRITE, Scope.PAYLOADS_READ}
+OPERATES = READS | {
+    Scope.RUNS_WRITE,
+    Scope.QUEUES_WRITE,
+    Scope.WORKERS_WRITE,
+    Scope.PAYLOADS_READ,
+    Scope.OPERATIONS_WRITE,
+}
 EDITS = OPERATES | {Scope.JOBS_WRITE, Scope.BLOBS_READ, Scope.BLOBS_WRITE}
-ADMINISTERS_TENANT = EDITS | {Scope.AUDIT_READ, Scope.KEYS_READ, Scope.KEYS_WRITE}
+ADMINISTERS_TENANT = EDITS | {
+    Scope.AUDIT_READ,
+    Scope.KEYS_READ,
+    Scope.KEYS_WRITE,
+    Scope.MEMBERS_READ,
+    Scope.MEMBERS_WRITE,
+}
 EVERYTHING = frozenset(Scope)
 
 OF_KIND: Mapping[str, frozenset[Scope]] = MappingProxyType(

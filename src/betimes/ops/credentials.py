@@ -8,18 +8,20 @@ checksum without asking; an unknown one costs the same digest as a known one.
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from ipaddress import ip_address, ip_network
 
 from betimes.domain.clock import Clock
-from betimes.domain.errors import Forbidden, Refused
+from betimes.domain.errors import Forbidden, Refused, Unavailable
 from betimes.domain.key_text import DIGEST_BYTES, digest_of, read_key
 from betimes.ops.keys import Caller
 from betimes.store.database import Database
-from betimes.store.keys import Credential, read_credential
+from betimes.store.keys import Credential, note_use, read_credential
 
 BELIEVED_FOR = timedelta(seconds=2)
 KNOWN_MAX = 10_000
+TOLD_TO = timedelta(hours=1)
+NOTED_EVERY_SECONDS = 10.0
 REJECTING, SUSPENDED = 1, 2
 ADMIN = "ak"
 NOBODY = bytes(DIGEST_BYTES)
@@ -37,6 +39,8 @@ class Known:
 
     credential: Credential | None
     until: float
+    caller: Caller | None = None
+    """Who it is, once somebody has shown the secret."""
 
 
 class Credentials:
@@ -47,7 +51,7 @@ class Credentials:
         self._clock = clock
         self._pepper = pepper
         self._known: dict[str, Known] = {}
-        self._verified: dict[str, Caller] = {}
+        self._used: dict[str, None] = {}
 
     def forget(self, key: str) -> None:
         """Ask about a key anew: it was changed here."""
@@ -62,12 +66,26 @@ class Credentials:
         key = read_key(text)
         if key is None:
             raise Unknown("expected a whole key like btm_sk_…, got something else")
-        credential = await self._learn(key.id)
+        known = await self._learn(key.id)
+        credential = known.credential
         digest = digest_of(key.secret, self._pepper)
         kept = NOBODY if credential is None else credential.digest
         if not hmac.compare_digest(digest, kept) or credential is None:
             raise Unknown("there is no such key, or it was revoked")
         if credential.key.kind != key.kind or credential.key.revoked_at is not None:
+            raise Unknown("there is no such key, or it was revoked")
+        self._check(credential, address)
+        if known.caller is None:
+            known.caller = caller_of(credential)
+            # Once per belief, not per request: a busy key costs one row per hour and node.
+            if _is_news(credential.key.last_used_at, self._clock.now()):
+                self._used[key.id] = None
+        return known.caller
+
+    async def by_id(self, key: str, address: str) -> Caller:
+        """The caller of a key whose secret was checked before, as long as the key is good."""
+        credential = (await self._learn(key)).credential
+        if credential is None or credential.key.revoked_at is not None:
             raise Unknown("there is no such key, or it was revoked")
         self._check(credential, address)
         return caller_of(credential)
@@ -85,16 +103,32 @@ class Credentials:
                 code="tenant_suspended",
             )
 
-    async def _learn(self, key: str) -> Credential | None:
+    async def note_use(self) -> int:
+        """Write down which keys were used: one statement for all of them; how many."""
+        used, self._used = self._used, {}
+        if used:
+            await note_use(self._database, list(used), self._clock.now())
+        return len(used)
+
+    async def run(self) -> None:
+        """Write it down now and then, until cancelled; what an outage keeps from it comes later."""
+        while True:
+            await self._clock.sleep(NOTED_EVERY_SECONDS)
+            try:
+                await self.note_use()
+            except Unavailable:
+                continue
+
+    async def _learn(self, key: str) -> Known:
         now = self._clock.monotonic()
         known = self._known.get(key)
         if known is not None and known.until > now:
-            return known.credential
+            return known
         found = await read_credential(self._database, key)
         if len(self._known) >= KNOWN_MAX:
             self._known.clear()
-        self._known[key] = Known(found, now + BELIEVED_FOR.total_seconds())
-        return found
+        known = self._known[key] = Known(found, now + BELIEVED_FOR.total_seconds())
+        return known
 
 
 def caller_of(credential: Credential) -> Caller:
@@ -114,6 +148,11 @@ def caller_of(credential: Credential) -> Caller:
         settings=dict(credential.settings),
         rejecting=credential.tenant_state >= REJECTING,
     )
+
+
+def _is_news(last_used_at: datetime | None, now: datetime) -> bool:
+    """Use is told to the hour, so a busy key costs one row per hour and node."""
+    return last_used_at is None or now - last_used_at >= TOLD_TO
 
 
 def _numbers(quotas: Mapping[str, object]) -> dict[str, int]:

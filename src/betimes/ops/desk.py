@@ -38,6 +38,8 @@ class Desk:
     turns: Iterator[int] = field(default_factory=count)
     schedules: ScheduleCache = field(default_factory=ScheduleCache)
     connection: "Connection | None" = None
+    at: datetime | None = None
+    """The time of a transaction whose verbs share one."""
 
     async def transact(
         self, work: Callable[[Connection], Awaitable[T]], *, tenant: TenantId | None
@@ -47,13 +49,15 @@ class Desk:
             return await work(self.connection)
         return await self.database.transact(work, lane=Lane.API, repeatable=True, tenant=tenant)
 
-    def inside(self, connection: Connection, hints: Hinter) -> "Desk":
+    def inside(
+        self, connection: Connection, hints: Hinter, *, at: datetime | None = None
+    ) -> "Desk":
         """The same desk inside a transaction that somebody else opened and will end."""
-        return replace(self, connection=connection, hints=hints)
+        return replace(self, connection=connection, hints=hints, at=at)
 
     async def now(self, connection: Connection) -> datetime:
         """The database clock, unless a test states its own."""
-        if (stated := self.clock.stated()) is not None:
+        if (stated := self.at or self.clock.stated()) is not None:
             return stated
         answer: datetime = (await one(connection, SQL["read_clock"]))["now"]
         return answer

@@ -50,6 +50,8 @@ class Caller:
     settings: "dict[str, object]"
     rejecting: bool = False
     """Whether its tenant accepts nothing new."""
+    via: str = "key"
+    """What stands for it in the audit: a key, or a member."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Reading jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from betimes.domain.job import GROUP_DEFAULT, Job
 from betimes.ops.create import shard_of_name
 from betimes.ops.desk import Desk
 from betimes.ops.grip import no_such_job
-from betimes.store.jobs import Revision, list_revisions, read_job, read_named_job
+from betimes.store.jobs import Revision, list_revisions, read_job, read_jobs, read_named_job
 from betimes.store.jobs import list_jobs as list_rows
 from betimes.store.pool import Connection
 
@@ -36,6 +36,11 @@ async def get_job(desk: Desk, tenant: TenantId, job: JobId) -> Job:
         return found
 
     return await desk.transact(work, tenant=tenant)
+
+
+async def read_many(connection: Connection, jobs: Sequence[JobId]) -> Mapping[JobId, Job]:
+    """Those of some jobs that are there, for callers who share a transaction."""
+    return await read_jobs(connection, jobs)
 
 
 async def get_named_job(

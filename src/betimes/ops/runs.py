@@ -19,6 +19,7 @@ from betimes.store.runs import insert_manual, lock_run, read_holding, read_run
 
 RUN_CANCELLED = "RUN_CANCELLED"
 RETRIED = "RETRIED_BY_USER"
+RETRYABLE = (RunState.RETRY_WAIT, RunState.DEAD, RunState.CANCELLED, RunState.EXPIRED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ async def cancel_run(
     async def work(connection: Connection) -> RunView:
         now = await desk.now(connection)
         parcels = await hold(connection, shard_of(run), tenant, [run])
-        found = await _locked(connection, tenant, run)
+        found = await locked_run(connection, tenant, run)
         if found.state is RunState.CANCELLED:
             return RunView(run=found, holding=None, state=Shown.CANCELLED)
         parcel = parcels.get(run)
@@ -80,15 +81,19 @@ async def retry_run(
         frozen = await freeze(connection, shard_of(run), now=desk.clock.stated())
         now = frozen.now
         parcels = await hold(connection, shard_of(run), tenant, [run])
-        found = await _locked(connection, tenant, run)
+        found = await locked_run(connection, tenant, run)
         if done and found.state is RunState.QUEUED:
             return await _view(connection, run, Shown.QUEUED), []  # our commit, its reply lost
         parcel = parcels.get(run)
         if found.state not in FINAL and parcel is not None and parcel.worker is not None:
             raise IllegalTransition("a run that is running cannot be retried; cancel it first")
-        check_run(found.state, RunState.QUEUED)
+        if found.state not in RETRYABLE:
+            raise IllegalTransition(
+                "expected a run that waits for a retry, is dead, cancelled or expired to retry, "
+                f"got one that is {found.state.name.lower()}"
+            )
         if parcel is None:
-            _check_published(found, frozen, near=now + desk.margin)
+            check_published(found, frozen, near=now + desk.margin)
         done = True
         made = await revive_runs(
             connection,
@@ -102,7 +107,7 @@ async def retry_run(
         return await _view(connection, run, Shown.QUEUED), made
 
     view, parcels = await desk.transact(work, tenant=tenant)
-    _hint(desk, parcels)
+    hint_all(desk, parcels)
     return view
 
 
@@ -129,7 +134,7 @@ async def replay_run(
         return fresh, [parcel]
 
     made, parcels = await desk.transact(work, tenant=tenant)
-    _hint(desk, parcels)
+    hint_all(desk, parcels)
     return made.id
 
 
@@ -144,6 +149,7 @@ def parcel_of(run: Run, *, lane: Lane = Lane.ON_TIME) -> Parcel:
         visible_at=run.due_at,
         runs=(run.id,),
         lane=lane,
+        terms=run.terms,
     )
 
 
@@ -164,7 +170,7 @@ def _again(run: Run, now: datetime, tail: int, payload: bytes | None) -> Run:
     )
 
 
-def _check_published(run: Run, frozen: Frozen, *, near: datetime) -> None:
+def check_published(run: Run, frozen: Frozen, *, near: datetime) -> None:
     """Refuse while a publisher may have read the run and still make its one parcel.
 
     Ours would be a second one. Before it can have read it, and after its cursor has passed, all is
@@ -177,7 +183,8 @@ def _check_published(run: Run, frozen: Frozen, *, near: datetime) -> None:
         )
 
 
-async def _locked(connection: Connection, tenant: TenantId, run: RunId) -> Run:
+async def locked_run(connection: Connection, tenant: TenantId, run: RunId) -> Run:
+    """A run of the tenant, held until the transaction ends."""
     found = await lock_run(connection, run)
     if found is None or found.tenant != tenant:
         raise no_such_run(run)
@@ -191,6 +198,7 @@ async def _view(connection: Connection, run: RunId, state: Shown) -> RunView:
     return RunView(run=found, holding=await read_holding(connection, run), state=state)
 
 
-def _hint(desk: Desk, parcels: list[Parcel]) -> None:
+def hint_all(desk: Desk, parcels: list[Parcel]) -> None:
+    """Say where something becomes visible; after the commit."""
     for parcel in parcels:
-        desk.hints.hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+        desk.hints.hint(*parcel.hint)

@@ -1,18 +1,20 @@
 """Group commit: acts that different callers ask for at the same time share one transaction.
 
-A commit costs one flush to disk, whatever is in it. Creations of one tenant that come while another
-group is on its way are collected and go with the next one: jobs or runs, their idempotency keys
-with the answers, their audit rows and events, all in a handful of statements. An idle system adds
-no delay. When anything about a group is refused, each of its members goes alone and gets the
-answer it would have had anyway.
+A commit costs one flush to disk, whatever is in it. Creations of one tenant that come while a
+group of that tenant is on its way are collected and go with its next one: jobs or runs, their
+idempotency keys with the answers, their audit rows and events, all in a handful of statements. One
+group per tenant, because two would only halve each other; groups of different tenants go side by
+side. An idle system adds no delay. When anything about a group is refused, each of its members
+goes alone and gets the answer it would have had anyway.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from betimes.domain.errors import Bug, SchedulerError
+from betimes.domain.errors import SchedulerError
 from betimes.domain.ids import ShardId, TenantId, random_ids, to_ms
 from betimes.ops.acting import Answer, Intent, Told, act
 from betimes.ops.desk import TAIL_BYTES, Desk
@@ -26,7 +28,7 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 ITEMS_MAX = 200
-COMMITS_MAX = 2
+COMMITS_MAX = 4
 
 Make = Callable[[Desk, TenantId, Sequence[Any], ShardId], Awaitable[Sequence[Any]]]
 """Makes all the things of a group in one shard, in the order given."""
@@ -63,6 +65,7 @@ class Together(Generic[T, V]):
         self._batches: dict[TenantId, Batch] = {}
         self._changed = asyncio.Event()
         self._free = asyncio.Semaphore(COMMITS_MAX)
+        self._under_way: set[TenantId] = set()
         self._running = False
         self.commits = 0
         self.items = 0
@@ -105,21 +108,21 @@ class Together(Generic[T, V]):
 
     def _take(self) -> tuple[TenantId, list[Waiting]] | None:
         """Those of the tenant that has waited longest, as many as one transaction may hold."""
-        if not self._batches:
+        tenant = next((one for one in self._batches if one not in self._under_way), None)
+        if tenant is None:
             self._changed.clear()
             return None
-        tenant = next(iter(self._batches))
         batch = self._batches.pop(tenant)
         if len(batch.waiting) > ITEMS_MAX:
             self._batches[tenant] = Batch(batch.waiting[ITEMS_MAX:])
+        self._under_way.add(tenant)
         return tenant, batch.waiting[:ITEMS_MAX]
 
     async def _commit(self, tenant: TenantId, waiting: list[Waiting]) -> None:
         keys = [one.key.key for one in waiting]
         try:
-            if len(waiting) == 1 or len(set(keys)) < len(keys):
-                _release(waiting, None)  # alone, or the same key twice: the plain way decides
-                return
+            if len(set(keys)) < len(keys):
+                return  # the same key twice: the plain way decides
             group = Group(self._desk, tenant, waiting, self._make)
             answers = await self._desk.transact(group.work, tenant=tenant)
             group.hints.pass_on(self._desk.hints)
@@ -131,6 +134,8 @@ class Together(Generic[T, V]):
             _release(waiting, None)
         finally:
             _release(waiting, None)
+            self._under_way.discard(tenant)
+            self._changed.set()
             self._free.release()
 
 
@@ -144,7 +149,12 @@ class Group:
         self._tenant = tenant
         self._waiting = waiting
         self._make = make
-        self._shard = desk.next_shard()
+        # One alone lies beside its key; several share a shard, and few parcels carry their runs.
+        self._shard = (
+            shard_of_idempotency(desk, tenant, waiting[0].key.key)
+            if len(waiting) == 1
+            else desk.next_shard()
+        )
         self._tried = False
         self.hints = LaterHints()
 
@@ -153,18 +163,17 @@ class Group:
         if self._tried:
             raise _Taken  # a second try cannot tell its own keys from others'
         self._tried = True
-        inner = self._desk.inside(connection, self.hints)
+        inner = self._desk.inside(connection, self.hints, at=await self._desk.now(connection))
         items = [one.item for one in self._waiting]
         values = await self._make(inner, self._tenant, items, self._shard)
         tolds = [one.tell(value) for one, value in zip(self._waiting, values, strict=True)]
-        if any(not told.changed for told in tolds):
-            raise Bug("a group is for creations only")
-        await self._keep_keys(connection, tolds)
+        await self._keep_keys(connection, tolds, await inner.now(connection))
         await self._note(connection, tolds)
         return [told.answer for told in tolds]
 
-    async def _keep_keys(self, connection: Connection, tolds: Sequence[Told]) -> None:
-        now = await self._desk.now(connection)
+    async def _keep_keys(
+        self, connection: Connection, tolds: Sequence[Told], now: datetime
+    ) -> None:
         claims = [
             Claim(
                 shard=shard_of_idempotency(self._desk, self._tenant, one.key.key),
@@ -201,7 +210,10 @@ class Group:
             for one, told, event_id in zip(
                 self._waiting, tolds, random_ids(to_ms(now), self._shard, entropy), strict=True
             )
+            if told.changed  # what a dedupe key has recognised changes nothing
         ]
+        if not tellings:
+            return
         await append_many(connection, self._tenant, self._shard, tellings)
 
 

@@ -17,7 +17,7 @@ from betimes.schedule.fire import Drop, Fire
 from betimes.schedule.icalendar import import_calendar
 from betimes.schedule.members import Catchup, read_catchup
 from betimes.schedule.outside import fire_times
-from betimes.schedule.parse import parse
+from betimes.schedule.parse import complete, parse
 from betimes.schedule.preview import preview
 from betimes.schedule.schedule import Schedule
 from betimes.schedule.zone import Zone, tzdata_release, zone, zone_names
@@ -35,6 +35,7 @@ __all__ = [
     "Warned",
     "Window",
     "Zone",
+    "complete",
     "fire_times",
     "import_calendar",
     "parse",

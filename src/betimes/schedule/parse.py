@@ -68,6 +68,19 @@ def parse(
     `timezone`, `dialect` and `dst` are defaults for what the source leaves unsaid; `now` is the
     creation time, needed by whatever counts from it; `seed` is the job's id.
     """
+    members = complete(source, timezone=timezone, dialect=dialect, now=now, dst=dst)
+    return Schedule.from_dict(members, seed=seed, calendars=calendars)
+
+
+def complete(
+    source: str | Mapping[str, object],
+    *,
+    timezone: str | None = None,
+    dialect: str | None = None,
+    now: datetime | None = None,
+    dst: object = None,
+) -> Members:
+    """The members `parse` builds a schedule from: equal ones make equal schedules."""
     members = shorthand(source) if isinstance(source, str) else _copied(source)
     if timezone is not None:
         members.setdefault("timezone", timezone)
@@ -75,7 +88,7 @@ def parse(
         members.setdefault("dst", dst)
     if dialect is not None and members.get("type") == "cron":
         members.setdefault("dialect", dialect)
-    return Schedule.from_dict(resolve_members(members, now), seed=seed, calendars=calendars)
+    return resolve_members(members, now)
 
 
 def _copied(source: object) -> Members:

@@ -30,6 +30,8 @@ from betimes.store.queries import Query
 T = TypeVar("T")
 
 TRIES = 5
+WAITS_SECONDS = 2.0
+"""How long a wait for a connection is remembered."""
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.02, 1.0
 ROLLBACK_PATIENCE_SECONDS = 1.0
 API_ROLE = "betimes_api"
@@ -67,6 +69,7 @@ class Database:
         self._local: dict[str, str] = {}
         if address.pooled:
             self._local = session_settings(settings, version) | {"role": SYSTEM_ROLE}
+        self._waits: dict[Lane, tuple[float, float]] = {}
         self._gate = Gate(clock=clock, roll=roll)
         self._transaction_seconds = settings.transaction_timeout.total_seconds()
         self.address = address
@@ -165,30 +168,29 @@ class Database:
         self, work: Callable[[Connection], Awaitable[T]], *, lane: Lane, tenant: UUID | None
     ) -> T:
         async with self._connection(lane) as connection:
-            transaction = connection.transaction()
             began = self._clock.monotonic()
             try:
-                await transaction.start()
-                await self._enter(connection, tenant)
+                await connection.execute(self._opening(tenant))
                 answer = await work(connection)
                 self._check_duration(began)
             except BaseException:
-                await _roll_back(connection, transaction)
+                await _roll_back(connection)
                 raise
-            await _commit(connection, transaction)
+            await _commit(connection)
             return answer
 
-    async def _enter(self, connection: Connection, tenant: UUID | None) -> None:
-        chosen = dict(self._local)
+    def _opening(self, tenant: UUID | None) -> str:
+        """Begin, and set what this transaction needs, in one message to the server.
+
+        The values are our own constants, numbers and an id, so there is nothing to escape.
+        """
+        chosen = self._local
         if tenant is not None:
-            chosen |= {"role": API_ROLE, "betimes.tenant": str(tenant)}
-        if chosen:
-            await connection.execute(
-                "SELECT set_config(name, value, true) FROM unnest($1::text[], $2::text[])"
-                " AS setting (name, value)",
-                list(chosen),
-                list(chosen.values()),
-            )
+            chosen = chosen | {"role": API_ROLE, "betimes.tenant": str(UUID(int=tenant.int))}
+        if not chosen:
+            return "BEGIN;"
+        told = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in chosen.items())
+        return f"BEGIN; SELECT {told};"
 
     def _check_duration(self, began: float) -> None:
         # The publisher relies on no transaction living longer; see "The straight line", rule 1.
@@ -214,11 +216,13 @@ class Database:
         self._gate.pass_through()
         pool = self._pools[lane]
         patience = self._settings.connect_timeout.total_seconds()
+        asked_at = self._clock.monotonic()
         try:
             connection = await pool.acquire(timeout=patience)
         except TimeoutError as fault:
             # Every connection is there and taken: the database is well, we have no room.
             if pool.get_size() == pool.get_max_size() and not pool.get_idle_size():
+                self._waits[lane] = (patience, self._clock.monotonic())
                 raise Overloaded(
                     f"all connections of the lane {lane} ({pool.get_size()}) were busy "
                     f"for {patience:g} s"
@@ -229,15 +233,23 @@ class Database:
             self._gate.close()
             raise
         self._gate.open()
+        now = self._clock.monotonic()
+        if now - asked_at >= self.waited(lane):
+            self._waits[lane] = (now - asked_at, now)
         return connection
 
+    def waited(self, lane: Lane) -> float:
+        """The longest that anybody waited for a connection of a lane lately, in seconds."""
+        seconds, at = self._waits.get(lane, (0.0, 0.0))
+        return seconds if self._clock.monotonic() - at < WAITS_SECONDS else 0.0
 
-async def _commit(connection: Connection, transaction: asyncpg.transaction.Transaction) -> None:
+
+async def _commit(connection: Connection) -> None:
     if connection.is_closed():
         raise Unavailable("the connection was lost before the commit; nothing was written")
     with translated(committing=True):
         try:
-            await transaction.commit()
+            await connection.execute("COMMIT;")
         except asyncpg.PostgresError:
             raise  # an answer: the server has ended the transaction
         except BaseException:
@@ -245,10 +257,10 @@ async def _commit(connection: Connection, transaction: asyncpg.transaction.Trans
             raise
 
 
-async def _roll_back(connection: Connection, transaction: asyncpg.transaction.Transaction) -> None:
+async def _roll_back(connection: Connection) -> None:
     try:
         async with asyncio.timeout(ROLLBACK_PATIENCE_SECONDS):
-            await transaction.rollback()
+            await connection.execute("ROLLBACK;")
     except (asyncpg.PostgresError, *LOST):
         # Gone, frozen or confused: the server undoes what it no longer hears from.
         _drop(connection)

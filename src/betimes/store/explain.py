@@ -1,13 +1,16 @@
 """Why something did or did not run, as far as it is stored."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import IntEnum, unique
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 
-from betimes.domain.ids import JobId, TenantId, shard_of
+from betimes.domain.ids import JobId, RunId, ShardId, TenantId, WorkerId, shard_of
+from betimes.domain.parcel import Lane
 from betimes.store.ask import many, maybe, one
 from betimes.store.jobs import from_json
 from betimes.store.pool import Connection
@@ -40,12 +43,174 @@ async def list_decisions(connection: Connection, job: JobId, *, most: int) -> li
     return [_decision(row) for row in rows]
 
 
-async def count_workers(
-    connection: Connection, tenant: TenantId, queue: str, *, since: datetime
-) -> int:
-    """How many workers serve a queue."""
-    row = await one(connection, SQL["count_workers"], tenant=tenant, queue=queue, since=since)
-    return int(row["remote"] + row["own"])
+@unique
+class HeldFor(IntEnum):
+    """Why a parcel is not offered to workers; the numbers are stored."""
+
+    NOTHING = 0
+    FULL = 1
+    """Its gate or its line is full."""
+    OVERLAP = 2
+    """Overlap is decided when it is due."""
+    APPROVAL = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The parcel that holds a run, with everything that decides when it is leased."""
+
+    id: UUID
+    worker: WorkerId | None
+    rank: datetime
+    visible_at: datetime
+    lease_until: datetime | None
+    deliveries: int
+    lane: Lane
+    fair: int
+    held: HeldFor
+    held_at: datetime | None
+    line: JobId | None
+    gate: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """Who is in front at a gate or in a line."""
+
+    limit: int | None
+    in_flight: int
+    holders: Sequence[RunId]
+    ahead: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What is offered earlier in the same place; whether other fairness keys wait there, too."""
+
+    ahead: int
+    higher: int
+    others: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Workers that serve a queue."""
+
+    serving: int
+    able: int
+    draining: int
+    slots: int
+    busy: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What stands above a run."""
+
+    cluster_paused_at: datetime | None
+    tenant_state: int
+    tenant_reason: str | None
+    quotas: Mapping[str, Any]
+    owner: UUID | None
+    lease_until: datetime | None
+    published_through: datetime | None
+
+
+async def read_place(connection: Connection, run: RunId) -> Place | None:
+    """Where a run waits or is executed."""
+    row = await maybe(connection, SQL["read_parcel_of"], shard=shard_of(run), run=run)
+    if row is None:
+        return None
+    told = dict(row)
+    told |= {"worker": told.pop("worker_id"), "lane": Lane(row["lane"])}
+    return Place(**{**told, "held": HeldFor(row["held"])})
+
+
+async def read_blocker(connection: Connection, run: RunId) -> RunId | None:
+    """The run that stood in the way when this one was skipped for overlap."""
+    row = await maybe(connection, SQL["read_blocker"], shard=shard_of(run), run=run)
+    return None if row is None else row["blocked_by"]
+
+
+async def read_gate(
+    connection: Connection, tenant: TenantId, gate: str, *, rank: datetime, most: int
+) -> Crowd:
+    """Who is in front at a concurrency key."""
+    row = await one(connection, SQL["read_gate"], tenant=tenant, gate=gate, rank=rank, most=most)
+    return Crowd(
+        limit=row["max_inflight"],
+        in_flight=row["in_flight"],
+        holders=row["holders"],
+        ahead=row["ahead"],
+    )
+
+
+async def read_line(
+    connection: Connection, shard: ShardId, job: JobId, *, rank: datetime, most: int
+) -> Crowd:
+    """Who is in front in the line of a job."""
+    row = await one(connection, SQL["read_line"], shard=shard, job=job, rank=rank, most=most)
+    holders = row["holders"]
+    return Crowd(limit=1, in_flight=len(holders), holders=holders, ahead=row["ahead"])
+
+
+async def read_standing(
+    connection: Connection,
+    tenant: TenantId,
+    place: Place,
+    *,
+    shard: ShardId,
+    queue: str,
+    priority: int,
+    most: int,
+) -> Standing:
+    """What goes first in the same place."""
+    row = await one(
+        connection,
+        SQL["read_standing"],
+        shard=shard,
+        queue=queue,
+        tenant=tenant,
+        fair=place.fair,
+        rank=place.rank,
+        priority=priority,
+        most=most,
+    )
+    return Standing(**dict(row))
+
+
+async def read_places(
+    connection: Connection, tenant: TenantId, queue: str, handler: str | None, *, since: datetime
+) -> Places:
+    """Who could take it. The workers of the service belong to no tenant: only it sees them."""
+    row = await one(
+        connection, SQL["read_places"], tenant=tenant, queue=queue, handler=handler, since=since
+    )
+    return Places(**dict(row))
+
+
+async def read_crowd(connection: Connection, tenant: TenantId, queue: str) -> tuple[int, int]:
+    """What is in flight of a tenant, and of one of its queues."""
+    row = await one(connection, SQL["read_crowd"], tenant=tenant, queue=queue)
+    return row["of_tenant"], row["of_queue"]
+
+
+async def read_pace(
+    connection: Connection, tenant: TenantId, queue: str, *, low: UUID, high: UUID, most: int
+) -> tuple[int, datetime | None]:
+    """How many runs of a queue ended lately, and since when."""
+    row = await one(
+        connection, SQL["read_pace"], tenant=tenant, queue=queue, low=low, high=high, most=most
+    )
+    return row["ended"], row["since"]
+
+
+async def read_surroundings(
+    connection: Connection, tenant: TenantId, shard: ShardId
+) -> Surroundings:
+    """Cluster, tenant and shard of a run."""
+    row = await one(connection, SQL["read_surroundings"], tenant=tenant, shard=shard)
+    return Surroundings(**{**dict(row), "quotas": from_json(row["quotas"])})
 
 
 def _decision(row: asyncpg.Record) -> DecisionRow:

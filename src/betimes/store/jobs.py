@@ -17,6 +17,7 @@ from betimes.store.queries import load
 
 SQL = load("jobs")
 REVISIONS_MAX = 1_000
+_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def to_json(value: Mapping[str, Any]) -> str:
@@ -31,7 +32,7 @@ def to_optional_json(value: Mapping[str, Any]) -> str | None:
 
 def from_json(text: str | None) -> Mapping[str, Any]:
     """What `to_json` or `to_optional_json` wrote."""
-    return msgspec.json.decode(text, type=dict[str, Any]) if text else {}
+    return _object(text) if text else {}
 
 
 async def insert_jobs(connection: Connection, jobs: Sequence[Job]) -> set[JobId]:
@@ -67,6 +68,14 @@ async def read_job(connection: Connection, job: JobId) -> Job | None:
     """One job as it is now."""
     row = await maybe(connection, SQL["read_job"], shard=shard_of(job), id=job)
     return None if row is None else job_of(row)
+
+
+async def read_jobs(connection: Connection, jobs: Sequence[JobId]) -> dict[JobId, Job]:
+    """Those of some jobs that are there."""
+    rows = await many(
+        connection, SQL["read_jobs"], shards=[shard_of(job) for job in jobs], ids=list(jobs)
+    )
+    return {row["id"]: job_of(row) for row in rows}
 
 
 async def read_named_job(

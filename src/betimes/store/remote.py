@@ -3,17 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import asyncpg
 
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId, shard_of
-from betimes.domain.parcel import SUSPECT_AFTER, Lane
+from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.spec import RunSpec, spec_from_json
 from betimes.store.ask import execute, many, maybe
 from betimes.store.jobs import from_json, to_json
-from betimes.store.parcels import LeasedParcel, WantedRun
+from betimes.store.parcels import Source, WantedRun
 from betimes.store.pool import Connection
 from betimes.store.queries import load
 from betimes.store.specs import SpecKey, fixed_delay
@@ -23,7 +24,7 @@ PARCELS = load("parcels")
 RUNS = load("runs")
 FINISH = load("finish")
 PLACES_MAX = 64
-PARCELS_MAX = 100
+SPECS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +126,7 @@ async def find_ready(
     *,
     suspects: bool,
     now: datetime | None,
-) -> list[tuple[ShardId, str]]:
+) -> list[Source]:
     """Where something waits."""
     rows = await many(
         connection,
@@ -137,51 +138,7 @@ async def find_ready(
         now=now,
         most=PLACES_MAX,
     )
-    return [(row["shard"], row["queue"]) for row in rows]
-
-
-async def lease(
-    connection: Connection,
-    tenant: TenantId,
-    worker: WorkerId,
-    place: tuple[ShardId, str],
-    *,
-    slots: int,
-    suspects: bool,
-    ttl: timedelta,
-    now: datetime | None,
-) -> list[LeasedParcel]:
-    """Lease what fits."""
-    rows = await many(
-        connection,
-        PARCELS["lease_parcels"],
-        shard=place[0],
-        queue=place[1],
-        tenant=tenant,
-        worker=worker,
-        slots=slots,
-        parcels_max=1 if suspects else PARCELS_MAX,
-        suspects=suspects,
-        suspect_after=SUSPECT_AFTER,
-        ttl=ttl,
-        now=now,
-    )
-    return [
-        LeasedParcel(
-            shard=place[0],
-            id=row["id"],
-            tenant=row["tenant_id"],
-            queue=row["queue"],
-            priority=row["priority"],
-            lane=Lane(row["lane"]),
-            visible_at=row["visible_at"],
-            fence=row["fence"],
-            deliveries=row["deliveries"],
-            lease_until=row["lease_until"],
-            runs=row["run_ids"],
-        )
-        for row in rows
-    ]
+    return [Source._make(row) for row in rows]
 
 
 async def drop_parcel(connection: Connection, shard: ShardId, parcel: ParcelId) -> None:
@@ -227,7 +184,7 @@ async def specs(
             )
             found |= {SpecKey(row["id"], row["revision"]): _spec(row) for row in rows}
     return {
-        run.id: found.get(keys[run.id], _ad_hoc(run)) if run.id in keys else _ad_hoc(run)
+        run.id: (found.get(keys[run.id]) if run.id in keys else None) or _ad_hoc(run)
         for run in runs
     }
 
@@ -252,9 +209,15 @@ def _spec(row: asyncpg.Record) -> RunSpec:
 
 
 def _ad_hoc(run: WantedRun) -> RunSpec:
-    options = from_json(run.options)
+    return _ad_hoc_spec(run.handler, run.options)
+
+
+@lru_cache(maxsize=SPECS_MAX)
+def _ad_hoc_spec(handler: str | None, stored: str | None) -> RunSpec:
+    """Most ad-hoc runs of a handler say the same about themselves, so it is read once."""
+    options = from_json(stored)
     return spec_from_json(
-        handler=run.handler, payload=None, target=options.get("target"), options=options
+        handler=handler, payload=None, target=options.get("target"), options=options
     )
 
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import asyncpg
 
 from betimes.domain.ids import Fence, JobId, RunId, ShardId, TenantId, shard_of
 from betimes.domain.run import Holding, Run, bounds
 from betimes.domain.states import RunState, Trigger
+from betimes.domain.terms import BARE, Terms
 from betimes.store.ask import many, maybe
 from betimes.store.jobs import from_json
 from betimes.store.pool import Connection
@@ -16,6 +18,15 @@ from betimes.store.queries import load
 RUNS = load("runs")
 CONTROL = load("control")
 PARCELS = load("parcels")
+
+
+class Revived(NamedTuple):
+    """A run that goes back into the queue."""
+
+    fence: Fence
+    queue: str
+    priority: int
+    terms: Terms
 
 
 async def read_run(connection: Connection, run: RunId) -> Run | None:
@@ -66,6 +77,11 @@ async def insert_manual(
         now=now,
         payload=run.payload,
         options=options,
+        fair=run.terms.fair,
+        when_full=run.terms.when_full,
+        gate=run.terms.gate,
+        overlap=run.overlap,
+        start_by=run.start_by,
     )
     return row is not None
 
@@ -99,6 +115,23 @@ async def insert_skipped(
     )
 
 
+async def change_run(
+    connection: Connection,
+    run: Run,
+) -> None:
+    """Store when, where and how urgently a run that waits is due."""
+    await maybe(
+        connection,
+        CONTROL["change_run"],
+        shard=run.shard,
+        id=run.id,
+        due_at=run.due_at,
+        queue=run.queue,
+        priority=run.priority,
+        state=int(run.state),
+    )
+
+
 async def revive(
     connection: Connection,
     shard: ShardId,
@@ -108,8 +141,8 @@ async def revive(
     reset_attempts: bool,
     queue: str | None = None,
     payload: bytes | None = None,
-) -> dict[RunId, tuple[Fence, str, int]]:
-    """Back into the queue; returns fence, queue and priority of those that could be."""
+) -> dict[RunId, Revived]:
+    """Back into the queue; returns what their new parcels need, of those that could be."""
     low, high = bounds(runs)
     rows = await many(
         connection,
@@ -123,7 +156,9 @@ async def revive(
         queue=queue,
         payload=payload,
     )
-    return {row["id"]: (row["fence"], row["queue"], row["priority"]) for row in rows}
+    return {
+        row["id"]: Revived(row["fence"], row["queue"], row["priority"], _terms(row)) for row in rows
+    }
 
 
 def new_run(
@@ -140,6 +175,7 @@ def new_run(
     priority: int,
     handler: str | None,
     payload: bytes | None,
+    terms: Terms = BARE,
 ) -> Run:
     """A run nothing has happened to yet."""
     return Run(
@@ -167,6 +203,7 @@ def new_run(
         options={},
         result=None,
         error=None,
+        terms=terms,
     )
 
 
@@ -197,4 +234,9 @@ def run_of(row: asyncpg.Record) -> Run:
         options=from_json(row["options"]),
         result=row["result"],
         error=from_json(row["error"]) or None,
+        terms=_terms(row),
     )
+
+
+def _terms(row: asyncpg.Record) -> Terms:
+    return Terms(row["fair"], row["gate"], row["when_full"])

@@ -62,6 +62,25 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.id_text(prefix text, id uuid) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT prefix || '_' || string_agg(
+               substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', substring(bits FROM 5 * place + 1 FOR 5)::bit(5)::integer + 1, 1),
+               '' ORDER BY place)
+      FROM (SELECT '00' || ('x' || replace(id::text, '-', ''))::bit(128)::text AS bits) AS number,
+           generate_series(0, 25) AS place
+$$;
+
+CREATE FUNCTION betimes.new_id(shard smallint) RETURNS uuid
+    LANGUAGE sql PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT (lpad(to_hex((extract(epoch FROM statement_timestamp()) * 1000)::bigint), 12, '0') || '8' || lpad(to_hex(shard::integer), 3, '0')
+            || substr(replace(gen_random_uuid()::text, '-', ''), 17, 16))::uuid
+$$;
+
 CREATE FUNCTION betimes.partition_bound(parent text, day date) RETURNS text
     LANGUAGE sql IMMUTABLE
     AS $$
@@ -199,6 +218,52 @@ CREATE TABLE betimes.breakers (
 
 ALTER TABLE ONLY betimes.breakers FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE betimes.calendars (
+    tenant_id uuid NOT NULL,
+    name text NOT NULL,
+    dates text[] DEFAULT '{}'::text[] NOT NULL,
+    weekdays text[] DEFAULT '{}'::text[] NOT NULL,
+    description text DEFAULT ''::text NOT NULL,
+    revision integer DEFAULT 1 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY betimes.calendars FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE betimes.catchups (
+    shard smallint NOT NULL,
+    id uuid NOT NULL,
+    tenant_id uuid NOT NULL,
+    opened_at timestamp with time zone NOT NULL,
+    found_at timestamp with time zone NOT NULL,
+    paced_through timestamp with time zone NOT NULL,
+    first_fire_at timestamp with time zone NOT NULL,
+    last_fire_at timestamp with time zone NOT NULL,
+    decided_at timestamp with time zone,
+    runs bigint DEFAULT 0 NOT NULL,
+    held bigint DEFAULT 0 NOT NULL,
+    released bigint DEFAULT 0 NOT NULL,
+    dropped bigint DEFAULT 0 NOT NULL,
+    per_second double precision NOT NULL,
+    state smallint DEFAULT 0 NOT NULL,
+    decided_by text,
+    reason text,
+    CONSTRAINT catchups_held_check CHECK ((held >= 0)),
+    CONSTRAINT catchups_per_second_check CHECK ((per_second > (0)::double precision)),
+    CONSTRAINT catchups_runs_check CHECK ((runs >= 0)),
+    CONSTRAINT catchups_state_check CHECK (((state >= 0) AND (state <= 4)))
+)
+WITH (fillfactor='50');
+
+ALTER TABLE ONLY betimes.catchups FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.catchups IS 'Episodes of catching up: how much was missed, what of it waits for approval, how far it is spread out.';
+
+COMMENT ON COLUMN betimes.catchups.paced_through IS 'Up to when its runs become visible, one after the other; the next one follows.';
+
+COMMENT ON COLUMN betimes.catchups.state IS '0 open, 1 waits for approval, 2 approved, 3 dropped, 4 over.';
+
 CREATE TABLE betimes.cluster (
     one boolean DEFAULT true NOT NULL,
     id uuid DEFAULT gen_random_uuid() NOT NULL,
@@ -206,6 +271,7 @@ CREATE TABLE betimes.cluster (
     paused_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     pepper_check bytea,
+    paused_reason text,
     CONSTRAINT cluster_one_check CHECK (one),
     CONSTRAINT cluster_shards_check CHECK (((shards >= 1) AND (shards <= 4096)))
 );
@@ -274,12 +340,17 @@ CREATE TABLE betimes.dedupe (
     key text NOT NULL,
     holder uuid NOT NULL,
     created_at timestamp with time zone NOT NULL,
-    expires_at timestamp with time zone
+    expires_at timestamp with time zone,
+    prune_at timestamp with time zone
 );
 
 ALTER TABLE ONLY betimes.dedupe FORCE ROW LEVEL SECURITY;
 
 COMMENT ON TABLE betimes.dedupe IS 'Business keys: which job or run holds one, and until when.';
+
+COMMENT ON COLUMN betimes.dedupe.expires_at IS 'The end of its window; the creation itself where it has none.';
+
+COMMENT ON COLUMN betimes.dedupe.prune_at IS 'When to look whether it may go: its window is over, and its holder is not active any more.';
 
 CREATE TABLE betimes.deliveries (
     shard smallint NOT NULL,
@@ -294,6 +365,22 @@ CREATE TABLE betimes.deliveries (
 );
 
 ALTER TABLE ONLY betimes.deliveries FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE betimes.device_grants (
+    digest bytea NOT NULL,
+    user_code text NOT NULL,
+    name text NOT NULL,
+    tenant_id uuid,
+    scopes text[] DEFAULT '{}'::text[] NOT NULL,
+    answered_by text,
+    state smallint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    polled_at timestamp with time zone,
+    CONSTRAINT device_grants_state_check CHECK (((state >= 0) AND (state <= 3)))
+);
+
+ALTER TABLE ONLY betimes.device_grants FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE betimes.endpoints (
     tenant_id uuid NOT NULL,
@@ -310,6 +397,28 @@ CREATE TABLE betimes.endpoints (
 );
 
 ALTER TABLE ONLY betimes.endpoints FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE betimes.gaps (
+    shard smallint NOT NULL,
+    job_id uuid NOT NULL,
+    from_at timestamp with time zone NOT NULL,
+    until_at timestamp with time zone NOT NULL,
+    tenant_id uuid NOT NULL,
+    revision integer NOT NULL,
+    priority smallint NOT NULL,
+    completes boolean DEFAULT false NOT NULL,
+    queue text NOT NULL,
+    handler text,
+    schedule jsonb NOT NULL,
+    options jsonb,
+    CONSTRAINT gaps_have_a_span CHECK ((from_at <= until_at))
+);
+
+ALTER TABLE ONLY betimes.gaps FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.gaps IS 'Missed fires, from the first to the last instant included, that are neither runs nor decisions yet.';
+
+COMMENT ON COLUMN betimes.gaps.completes IS 'The job has no fire left: it is complete when its gap is settled.';
 
 CREATE TABLE betimes.idempotency (
     shard smallint NOT NULL,
@@ -398,6 +507,7 @@ CREATE TABLE betimes.limits (
     rate_per_ms bigint,
     tokens double precision,
     refilled_at timestamp with time zone,
+    used_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT limits_max_inflight_check CHECK ((max_inflight >= 0)),
     CONSTRAINT limits_rate_limit_check CHECK ((rate_limit > 0)),
     CONSTRAINT limits_rate_per_ms_check CHECK ((rate_per_ms > 0))
@@ -406,6 +516,10 @@ CREATE TABLE betimes.limits (
 ALTER TABLE ONLY betimes.limits FORCE ROW LEVEL SECURITY;
 
 COMMENT ON TABLE betimes.limits IS 'Ceilings and token buckets; what is in flight is counted from leased parcels, never here.';
+
+COMMENT ON COLUMN betimes.limits.max_inflight IS 'For kind key: null means what the queue says (per_key_concurrency), else 1.';
+
+COMMENT ON COLUMN betimes.limits.used_at IS 'When somebody last relied on it, to the hour; rows that nobody needs are forgotten a day later.';
 
 CREATE TABLE betimes.members (
     tenant_id uuid NOT NULL,
@@ -416,10 +530,18 @@ CREATE TABLE betimes.members (
     revision integer DEFAULT 1 NOT NULL,
     created_at timestamp with time zone NOT NULL,
     updated_at timestamp with time zone NOT NULL,
+    password bytea,
+    salt bytea,
+    code bytea,
+    code_until timestamp with time zone,
+    created_by text,
+    signed_in_at timestamp with time zone,
     CONSTRAINT members_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'operator'::text, 'editor'::text, 'admin'::text])))
 );
 
 ALTER TABLE ONLY betimes.members FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.members.code IS 'Digest of the one-time code of an invitation.';
 
 CREATE TABLE betimes.migrations (
     number integer NOT NULL,
@@ -439,9 +561,12 @@ CREATE TABLE betimes.nodes (
     started_at timestamp with time zone NOT NULL,
     heartbeat_at timestamp with time zone NOT NULL,
     skew_ms double precision,
-    draining boolean DEFAULT false NOT NULL
+    draining boolean DEFAULT false NOT NULL,
+    drain_at timestamp with time zone
 )
 WITH (fillfactor='50');
+
+COMMENT ON COLUMN betimes.nodes.drain_at IS 'Since when the node is asked to finish what it holds and to stop.';
 
 CREATE TABLE betimes.operations (
     shard smallint NOT NULL,
@@ -461,6 +586,7 @@ CREATE TABLE betimes.operations (
     finished_at timestamp with time zone,
     expires_at timestamp with time zone NOT NULL,
     created_by text,
+    due_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT operations_state_check CHECK (((state >= 0) AND (state <= 4)))
 );
 
@@ -503,12 +629,35 @@ CREATE TABLE betimes.parcels (
     lane smallint DEFAULT 0 NOT NULL,
     queue text NOT NULL,
     run_ids uuid[] NOT NULL,
+    fair smallint DEFAULT 0 NOT NULL,
+    when_full smallint DEFAULT 0 NOT NULL,
+    held smallint DEFAULT 0 NOT NULL,
+    slot boolean DEFAULT false NOT NULL,
+    held_at timestamp with time zone,
+    line uuid,
+    gate text,
+    episode uuid,
+    CONSTRAINT parcels_gated_alone CHECK ((((gate IS NULL) AND (line IS NULL)) OR (cardinality(run_ids) = 1))),
+    CONSTRAINT parcels_held_by_nobody CHECK (((held = 0) OR (worker_id IS NULL))),
+    CONSTRAINT parcels_held_check CHECK (((held >= 0) AND (held <= 3))),
+    CONSTRAINT parcels_held_since CHECK (((held > 0) = (held_at IS NOT NULL))),
     CONSTRAINT parcels_leased_by_somebody CHECK (((worker_id IS NULL) = (lease_until IS NULL))),
-    CONSTRAINT parcels_run_ids_check CHECK ((cardinality(run_ids) > 0))
+    CONSTRAINT parcels_run_ids_check CHECK ((cardinality(run_ids) > 0)),
+    CONSTRAINT parcels_slot_is_leased CHECK (((NOT slot) OR (worker_id IS NOT NULL)))
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='2000', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_scale_factor='0', autovacuum_analyze_threshold='5000');
 
 ALTER TABLE ONLY betimes.parcels FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.parcels.held IS 'Why it is not offered to workers: 0 it is, 1 its gate or line is full, 2 overlap is decided when it is due, 3 it waits for approval.';
+
+COMMENT ON COLUMN betimes.parcels.slot IS 'Leased and admitted through its gate and line: this is what in flight means for them.';
+
+COMMENT ON COLUMN betimes.parcels.line IS 'The job whose runs go one after the other (overlap: buffer_one, buffer_all, cancel_running, replace).';
+
+COMMENT ON COLUMN betimes.parcels.gate IS 'The concurrency key of its one run.';
+
+COMMENT ON COLUMN betimes.parcels.episode IS 'The catch-up it belongs to while it waits for approval.';
 
 CREATE TABLE betimes.queues (
     tenant_id uuid NOT NULL,
@@ -592,12 +741,33 @@ CREATE TABLE betimes.runs (
     options jsonb,
     result bytea,
     error jsonb,
+    overlap smallint DEFAULT 0 NOT NULL,
+    fair smallint DEFAULT 0 NOT NULL,
+    when_full smallint DEFAULT 0 NOT NULL,
+    gate text,
+    blocked_by uuid,
+    start_by timestamp with time zone,
+    CONSTRAINT runs_fair_check CHECK ((fair >= 0)),
     CONSTRAINT runs_finished_means_final CHECK (((finished_at IS NOT NULL) = (state >= 4))),
-    CONSTRAINT runs_state_check CHECK ((((state >= 0) AND (state <= 9)) AND (state <> 2)))
+    CONSTRAINT runs_overlap_check CHECK (((overlap >= 0) AND (overlap <= 5))),
+    CONSTRAINT runs_state_check CHECK ((((state >= 0) AND (state <= 9)) AND (state <> 2))),
+    CONSTRAINT runs_when_full_check CHECK (((when_full >= 0) AND (when_full <= 1)))
 )
 PARTITION BY RANGE (id);
 
 ALTER TABLE ONLY betimes.runs FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.runs.overlap IS 'What becomes of it while an earlier run of its job has not ended: 0 allow, 1 skip, 2 buffer_one, 3 buffer_all, 4 cancel_running, 5 replace.';
+
+COMMENT ON COLUMN betimes.runs.fair IS 'The bucket of its fairness key; 0 without one.';
+
+COMMENT ON COLUMN betimes.runs.when_full IS 'What becomes of it while its gate is full: 0 wait, 1 skip.';
+
+COMMENT ON COLUMN betimes.runs.gate IS 'Its concurrency key.';
+
+COMMENT ON COLUMN betimes.runs.blocked_by IS 'The run that stood in the way when this one was skipped for overlap.';
+
+COMMENT ON COLUMN betimes.runs.start_by IS 'Handed out later than this for the first time, it expires instead of running.';
 
 CREATE TABLE betimes.runs_default (
     id uuid CONSTRAINT runs_id_not_null NOT NULL,
@@ -627,9 +797,34 @@ CREATE TABLE betimes.runs_default (
     options jsonb,
     result bytea,
     error jsonb,
+    overlap smallint DEFAULT 0 CONSTRAINT runs_overlap_not_null NOT NULL,
+    fair smallint DEFAULT 0 CONSTRAINT runs_fair_not_null NOT NULL,
+    when_full smallint DEFAULT 0 CONSTRAINT runs_when_full_not_null NOT NULL,
+    gate text,
+    blocked_by uuid,
+    start_by timestamp with time zone,
+    CONSTRAINT runs_fair_check CHECK ((fair >= 0)),
     CONSTRAINT runs_finished_means_final CHECK (((finished_at IS NOT NULL) = (state >= 4))),
-    CONSTRAINT runs_state_check CHECK ((((state >= 0) AND (state <= 9)) AND (state <> 2)))
+    CONSTRAINT runs_overlap_check CHECK (((overlap >= 0) AND (overlap <= 5))),
+    CONSTRAINT runs_state_check CHECK ((((state >= 0) AND (state <= 9)) AND (state <> 2))),
+    CONSTRAINT runs_when_full_check CHECK (((when_full >= 0) AND (when_full <= 1)))
 );
+
+CREATE TABLE betimes.sessions (
+    digest bytea NOT NULL,
+    tenant_id uuid NOT NULL,
+    member_id uuid,
+    key_id text,
+    created_at timestamp with time zone NOT NULL,
+    seen_at timestamp with time zone NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT sessions_of_somebody CHECK (((member_id IS NULL) <> (key_id IS NULL)))
+)
+WITH (fillfactor='70');
+
+ALTER TABLE ONLY betimes.sessions FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.sessions IS 'Browsers that signed in; only a digest of the cookie is kept.';
 
 CREATE TABLE betimes.shards (
     shard smallint NOT NULL,
@@ -640,9 +835,12 @@ CREATE TABLE betimes.shards (
     published_through timestamp with time zone,
     swept_through timestamp with time zone,
     tzdata text,
+    expired_through timestamp with time zone,
     CONSTRAINT shards_owned_until CHECK (((owner IS NULL) = (lease_until IS NULL)))
 )
 WITH (fillfactor='20', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='200');
+
+COMMENT ON COLUMN betimes.shards.expired_through IS 'Every run that had to start by then has been looked at.';
 
 CREATE TABLE betimes.tenants (
     id uuid NOT NULL,
@@ -771,6 +969,12 @@ ALTER TABLE ONLY betimes.blobs
 ALTER TABLE ONLY betimes.breakers
     ADD CONSTRAINT breakers_pkey PRIMARY KEY (tenant_id, origin);
 
+ALTER TABLE ONLY betimes.calendars
+    ADD CONSTRAINT calendars_pkey PRIMARY KEY (tenant_id, name);
+
+ALTER TABLE ONLY betimes.catchups
+    ADD CONSTRAINT catchups_pkey PRIMARY KEY (shard, id);
+
 ALTER TABLE ONLY betimes.cluster
     ADD CONSTRAINT cluster_pkey PRIMARY KEY (one);
 
@@ -789,8 +993,17 @@ ALTER TABLE ONLY betimes.dedupe
 ALTER TABLE ONLY betimes.deliveries
     ADD CONSTRAINT deliveries_pkey PRIMARY KEY (shard, event_id, endpoint_id);
 
+ALTER TABLE ONLY betimes.device_grants
+    ADD CONSTRAINT device_grants_pkey PRIMARY KEY (digest);
+
+ALTER TABLE ONLY betimes.device_grants
+    ADD CONSTRAINT device_grants_user_code_key UNIQUE (user_code);
+
 ALTER TABLE ONLY betimes.endpoints
     ADD CONSTRAINT endpoints_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY betimes.gaps
+    ADD CONSTRAINT gaps_pkey PRIMARY KEY (shard, from_at, job_id);
 
 ALTER TABLE ONLY betimes.idempotency
     ADD CONSTRAINT idempotency_pkey PRIMARY KEY (shard, tenant_id, key, day);
@@ -843,6 +1056,9 @@ ALTER TABLE ONLY betimes.runs
 ALTER TABLE ONLY betimes.runs_default
     ADD CONSTRAINT runs_default_pkey PRIMARY KEY (shard, id);
 
+ALTER TABLE ONLY betimes.sessions
+    ADD CONSTRAINT sessions_pkey PRIMARY KEY (digest);
+
 ALTER TABLE ONLY betimes.shards
     ADD CONSTRAINT shards_pkey PRIMARY KEY (shard);
 
@@ -870,13 +1086,23 @@ CREATE INDEX audit_tenant_idx ON betimes.audit USING btree (tenant_id, at, shard
 
 CREATE INDEX blobs_expires_idx ON betimes.blobs USING btree (shard, expires_at) WHERE (expires_at IS NOT NULL);
 
+CREATE UNIQUE INDEX catchups_current_idx ON betimes.catchups USING btree (shard, tenant_id) WHERE (state < 2);
+
+CREATE INDEX catchups_decided_idx ON betimes.catchups USING btree (shard, id) WHERE (state = ANY (ARRAY[2, 3]));
+
+CREATE INDEX catchups_tenant_idx ON betimes.catchups USING btree (tenant_id, id);
+
 CREATE INDEX dead_letters_group_idx ON betimes.dead_letters USING btree (tenant_id, fingerprint, dead_at);
 
 CREATE INDEX dead_letters_tenant_idx ON betimes.dead_letters USING btree (tenant_id, state, dead_at, run_id);
 
-CREATE INDEX dedupe_expires_idx ON betimes.dedupe USING btree (shard, expires_at);
+CREATE INDEX dedupe_prune_idx ON betimes.dedupe USING btree (shard, prune_at);
 
 CREATE INDEX deliveries_due_idx ON betimes.deliveries USING btree (shard, due_at) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX device_grants_expires_idx ON betimes.device_grants USING btree (expires_at);
+
+CREATE INDEX jobs_calendars_idx ON betimes.jobs USING btree (tenant_id, id) WHERE (options ? 'calendars'::text);
 
 CREATE UNIQUE INDEX jobs_name_idx ON betimes.jobs USING btree (shard, tenant_id, job_group, name) WHERE (name IS NOT NULL);
 
@@ -888,7 +1114,13 @@ CREATE INDEX jobs_spent_idx ON betimes.jobs USING btree (shard, id) WHERE ((stat
 
 CREATE INDEX jobs_tenant_idx ON betimes.jobs USING btree (tenant_id, id);
 
+CREATE INDEX limits_used_idx ON betimes.limits USING btree (used_at);
+
+CREATE INDEX members_code_idx ON betimes.members USING btree (code) WHERE (code IS NOT NULL);
+
 CREATE UNIQUE INDEX members_email_idx ON betimes.members USING btree (tenant_id, email);
+
+CREATE INDEX operations_due_idx ON betimes.operations USING btree (due_at) WHERE (state < 2);
 
 CREATE INDEX operations_expires_idx ON betimes.operations USING btree (shard, expires_at);
 
@@ -900,9 +1132,23 @@ CREATE INDEX outbox_tenant_idx ON ONLY betimes.outbox USING btree (tenant_id, id
 
 CREATE INDEX outbox_default_tenant_id_id_idx ON betimes.outbox_default USING btree (tenant_id, id);
 
+CREATE INDEX parcels_episode_idx ON betimes.parcels USING btree (episode, shard, rank) WHERE ((episode IS NOT NULL) AND (held = 3));
+
+CREATE INDEX parcels_gate_idx ON betimes.parcels USING btree (tenant_id, gate, held, rank) WHERE (gate IS NOT NULL);
+
+CREATE INDEX parcels_gate_slot_idx ON betimes.parcels USING btree (tenant_id, gate) WHERE (slot AND (gate IS NOT NULL));
+
+CREATE INDEX parcels_held_idx ON betimes.parcels USING btree (shard, held, visible_at) WHERE (held > 0);
+
+CREATE INDEX parcels_in_flight_idx ON betimes.parcels USING btree (tenant_id, queue) WHERE (worker_id IS NOT NULL);
+
 CREATE INDEX parcels_leased_idx ON betimes.parcels USING btree (shard, lease_until) WHERE (worker_id IS NOT NULL);
 
-CREATE INDEX parcels_ready_idx ON betimes.parcels USING btree (shard, queue, tenant_id, rank) INCLUDE (visible_at, deliveries) WHERE (worker_id IS NULL);
+CREATE INDEX parcels_line_idx ON betimes.parcels USING btree (shard, line, held, rank) WHERE (line IS NOT NULL);
+
+CREATE INDEX parcels_line_slot_idx ON betimes.parcels USING btree (shard, line) WHERE (slot AND (line IS NOT NULL));
+
+CREATE INDEX parcels_ready_idx ON betimes.parcels USING btree (shard, queue, tenant_id, fair, rank) INCLUDE (visible_at, deliveries) WHERE ((worker_id IS NULL) AND (held = 0));
 
 CREATE INDEX parcels_worker_idx ON betimes.parcels USING btree (worker_id) WHERE (worker_id IS NOT NULL);
 
@@ -914,9 +1160,19 @@ CREATE INDEX runs_job_idx ON ONLY betimes.runs USING btree (shard, job_id, id) W
 
 CREATE INDEX runs_default_shard_job_id_id_idx ON betimes.runs_default USING btree (shard, job_id, id) WHERE (job_id IS NOT NULL);
 
+CREATE INDEX runs_start_by_idx ON ONLY betimes.runs USING btree (shard, start_by) WHERE (start_by IS NOT NULL);
+
+CREATE INDEX runs_default_shard_start_by_idx ON betimes.runs_default USING btree (shard, start_by) WHERE (start_by IS NOT NULL);
+
 CREATE INDEX runs_tenant_idx ON ONLY betimes.runs USING btree (tenant_id, id);
 
 CREATE INDEX runs_default_tenant_id_id_idx ON betimes.runs_default USING btree (tenant_id, id);
+
+CREATE INDEX sessions_expires_idx ON betimes.sessions USING btree (expires_at);
+
+CREATE INDEX sessions_member_idx ON betimes.sessions USING btree (tenant_id, member_id) WHERE (member_id IS NOT NULL);
+
+CREATE INDEX tenants_told_all_idx ON betimes.tenants USING btree (id) WHERE ((settings ->> 'run_events'::text) = 'all'::text);
 
 CREATE INDEX workers_tenant_idx ON betimes.workers USING btree (tenant_id, id);
 
@@ -936,6 +1192,8 @@ ALTER INDEX betimes.runs_pkey ATTACH PARTITION betimes.runs_default_pkey;
 
 ALTER INDEX betimes.runs_job_idx ATTACH PARTITION betimes.runs_default_shard_job_id_id_idx;
 
+ALTER INDEX betimes.runs_start_by_idx ATTACH PARTITION betimes.runs_default_shard_start_by_idx;
+
 ALTER INDEX betimes.runs_tenant_idx ATTACH PARTITION betimes.runs_default_tenant_id_id_idx;
 
 ALTER TABLE ONLY betimes.api_keys
@@ -944,17 +1202,26 @@ ALTER TABLE ONLY betimes.api_keys
 ALTER TABLE ONLY betimes.breakers
     ADD CONSTRAINT breakers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY betimes.calendars
+    ADD CONSTRAINT calendars_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.device_grants
+    ADD CONSTRAINT device_grants_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY betimes.endpoints
     ADD CONSTRAINT endpoints_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
-
-ALTER TABLE ONLY betimes.limits
-    ADD CONSTRAINT limits_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.members
     ADD CONSTRAINT members_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.queues
     ADD CONSTRAINT queues_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.sessions
+    ADD CONSTRAINT sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.sessions
+    ADD CONSTRAINT sessions_tenant_id_member_id_fkey FOREIGN KEY (tenant_id, member_id) REFERENCES betimes.members(tenant_id, id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.workers
     ADD CONSTRAINT workers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
@@ -971,6 +1238,10 @@ ALTER TABLE betimes.blobs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.breakers ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.calendars ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.catchups ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.dead_letters ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.decisions ENABLE ROW LEVEL SECURITY;
@@ -979,7 +1250,11 @@ ALTER TABLE betimes.dedupe ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.deliveries ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.device_grants ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.endpoints ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.gaps ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.idempotency ENABLE ROW LEVEL SECURITY;
 
@@ -1007,6 +1282,10 @@ CREATE POLICY own_tenant ON betimes.blobs TO betimes_api USING ((tenant_id = bet
 
 CREATE POLICY own_tenant ON betimes.breakers TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.calendars TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.catchups TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.dead_letters TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.decisions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -1015,7 +1294,11 @@ CREATE POLICY own_tenant ON betimes.dedupe TO betimes_api USING ((tenant_id = be
 
 CREATE POLICY own_tenant ON betimes.deliveries TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.device_grants TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.endpoints TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.gaps TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.idempotency TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -1041,6 +1324,8 @@ CREATE POLICY own_tenant ON betimes.run_notes TO betimes_api USING ((tenant_id =
 
 CREATE POLICY own_tenant ON betimes.runs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.sessions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.tenants TO betimes_api USING ((id = betimes.current_tenant())) WITH CHECK ((id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.workers TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -1061,6 +1346,8 @@ ALTER TABLE betimes.run_notes ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.runs ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.sessions ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.tenants ENABLE ROW LEVEL SECURITY;
 
 CREATE POLICY whole_system ON betimes.api_keys TO betimes_system USING (true) WITH CHECK (true);
@@ -1075,6 +1362,10 @@ CREATE POLICY whole_system ON betimes.blobs TO betimes_system USING (true) WITH 
 
 CREATE POLICY whole_system ON betimes.breakers TO betimes_system USING (true) WITH CHECK (true);
 
+CREATE POLICY whole_system ON betimes.calendars TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.catchups TO betimes_system USING (true) WITH CHECK (true);
+
 CREATE POLICY whole_system ON betimes.dead_letters TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.decisions TO betimes_system USING (true) WITH CHECK (true);
@@ -1083,7 +1374,11 @@ CREATE POLICY whole_system ON betimes.dedupe TO betimes_system USING (true) WITH
 
 CREATE POLICY whole_system ON betimes.deliveries TO betimes_system USING (true) WITH CHECK (true);
 
+CREATE POLICY whole_system ON betimes.device_grants TO betimes_system USING (true) WITH CHECK (true);
+
 CREATE POLICY whole_system ON betimes.endpoints TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.gaps TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.idempotency TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1108,6 +1403,8 @@ CREATE POLICY whole_system ON betimes.run_logs TO betimes_system USING (true) WI
 CREATE POLICY whole_system ON betimes.run_notes TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.runs TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.sessions TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.tenants TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1156,6 +1453,12 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.blobs TO betimes_api;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.breakers TO betimes_system;
 GRANT SELECT,INSERT,UPDATE ON TABLE betimes.breakers TO betimes_api;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.calendars TO betimes_system;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.calendars TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.catchups TO betimes_system;
+GRANT SELECT,UPDATE ON TABLE betimes.catchups TO betimes_api;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.cluster TO betimes_system;
 GRANT SELECT ON TABLE betimes.cluster TO betimes_api;
 
@@ -1173,8 +1476,14 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dedupe TO betimes_api;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.deliveries TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.deliveries TO betimes_api;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.device_grants TO betimes_system;
+GRANT SELECT ON TABLE betimes.device_grants TO betimes_api;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.endpoints TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.endpoints TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.gaps TO betimes_system;
+GRANT SELECT,INSERT ON TABLE betimes.gaps TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.idempotency TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.idempotency TO betimes_api;
@@ -1222,6 +1531,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs_default TO betimes_system;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.sessions TO betimes_system;
+GRANT SELECT,DELETE ON TABLE betimes.sessions TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.shards TO betimes_system;
 GRANT SELECT ON TABLE betimes.shards TO betimes_api;

@@ -22,10 +22,18 @@ Duration = Annotated[
     msgspec.Meta(description="PT15M, 15m, or seconds as a number."),
 ]
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+Search = Annotated[
+    str,
+    msgspec.Meta(
+        max_length=500,
+        description='Filters and words: `state:dead queue:mail since:1h tag.env:prod "timeout"`.',
+    ),
+]
 Json = Any
 """Any JSON value."""
 
 Members = dict[str, Any]
+NAIVE_LENGTH = len("2026-01-01T00:00:00.000000")
 
 
 class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=False):
@@ -42,11 +50,14 @@ class Page(Shown, Generic[T]):
     items: list[T]
     next_cursor: str | None = None
     prev_cursor: str | None = None
+    estimated_total: int | msgspec.UnsetType = msgspec.UNSET
 
 
 def shown_instant(instant: datetime) -> str:
     """UTC with Z and microseconds, always."""
-    return f"{instant.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    if instant.tzinfo is not UTC:
+        instant = instant.astimezone(UTC)
+    return f"{instant.isoformat(timespec='microseconds')[:NAIVE_LENGTH]}Z"
 
 
 def shown_maybe(instant: datetime | None) -> str | None:

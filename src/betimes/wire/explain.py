@@ -9,13 +9,22 @@ class ExplainJob(Asked):
     at: Instant | None = None
 
 
+class Fix(Shown):
+    """What would help, and the call that does it."""
+
+    text: str
+    action: str | None
+
+
 class Reason(Shown):
     """One thing that stands in the way, or explains what happened."""
 
     code: str
+    summary: str
     blocking: bool
-    fix: str
+    since: Instant | None
     evidence: Members
+    fix: Fix | None
 
 
 class Decision(Shown):
@@ -25,6 +34,8 @@ class Decision(Shown):
     until: Instant | None
     fires: int
     code: str
+    summary: str
+    evidence: Members
     decided_at: Instant
 
 
@@ -36,4 +47,7 @@ class Explanation(Shown):
     eligible: bool
     summary: str
     reasons: list[Reason]
+    ahead: int | None
+    expected_at: Instant | None
+    checked: list[str]
     history: list[Decision]

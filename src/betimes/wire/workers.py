@@ -128,6 +128,7 @@ class LeasedRun(Shown, omit_defaults=True):
     queue: str
     priority: int
     idempotency_key: str
+    traceparent: str
     handler: str | None = None
     job_id: str | None = None
     scheduled_for: Instant | None = None
@@ -269,6 +270,13 @@ class ReadLog(Asked):
     after: Annotated[int, msgspec.Meta(ge=0, le=2_147_483_647)] = 0
     attempt: Annotated[int, msgspec.Meta(ge=1, le=32_767)] | None = None
     limit: Annotated[int, msgspec.Meta(ge=1)] = 200
+
+
+class FollowLog(Asked):
+    """From where on."""
+
+    after: Annotated[int, msgspec.Meta(ge=0, le=2_147_483_647)] = 0
+    attempt: Annotated[int, msgspec.Meta(ge=1, le=32_767)] | None = None
 
 
 class LogShown(Shown):

@@ -12,9 +12,11 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import TAIL_BYTES, ParcelId, WorkerId, random_ids, to_ms
 from betimes.rhythm import DatabaseTime, Stopping
+from betimes.store.admit import Offered
 from betimes.store.database import Database
-from betimes.store.finish import Finishing
+from betimes.store.finish import MARGIN, Finishing
 from betimes.store.parcels import Parcels, Source
+from betimes.store.rules import ReadingRules
 from betimes.store.specs import Specs
 from betimes.store.workers import WorkerCard, Workers
 from betimes.telemetry import Telemetry
@@ -28,6 +30,7 @@ from betimes.worker.heartbeat import Answer, Heartbeat, Pulse
 from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.hints import Hint
 from betimes.worker.lookout import CLAIM_RUNS_MAX, Lookout
+from betimes.worker.pick import Turns
 from betimes.worker.plans import Plans, on_the_loop
 from betimes.worker.processes import Processes
 from betimes.worker.registry import Registry
@@ -71,6 +74,7 @@ class Parts:
         settings: WorkerSettings,
         telemetry: Telemetry,
         group: asyncio.TaskGroup,
+        margin: timedelta = MARGIN,
         signals: WorkerSignals = NO_SIGNALS,
     ) -> None:
         self._chance = chance
@@ -78,6 +82,7 @@ class Parts:
         self.pulse = Pulse(clock)
         self.held = HeldParcels()
         self.parcels = Parcels(database, worker)
+        self.turns = Turns()
         nudge = asyncio.Event()
         enough = max(1, min(CLAIM_RUNS_MAX, settings.slots) // 4)
         self.slots = Slots(settings.slots, enough=enough, nudge=nudge)
@@ -89,7 +94,7 @@ class Parts:
             ways={Kind.ASYNC: on_the_loop, Kind.THREAD: self.threads, Kind.PROCESS: self.processes},
         )
         self.reporter = Reporter(
-            finishing=Finishing(database, worker),
+            finishing=Finishing(database, worker, margin),
             held=self.held,
             clock=clock,
             settings=settings,
@@ -120,6 +125,8 @@ class Parts:
             time=self.time,
             settings=settings,
             telemetry=telemetry,
+            turns=self.turns,
+            offered=self._expect_offered,
             signals=signals,
         )
         self.lookout = Lookout(
@@ -134,6 +141,8 @@ class Parts:
             telemetry=telemetry,
             roll=chance.roll,
             nudge=nudge,
+            turns=self.turns,
+            rules=ReadingRules(database),
         )
         self.watch = Watch(
             parcels=self.parcels,
@@ -156,6 +165,9 @@ class Parts:
         """What we queue again ourselves needs no hint; others find it by their polls."""
         if visible_at - self.time.now() < REMEMBERED_AHEAD:
             self.lookout.expect(Hint(source, to_ms(visible_at)))
+
+    def _expect_offered(self, one: Offered) -> None:
+        self._expect(Source(one.shard, one.queue, one.tenant, one.fair), one.visible_at)
 
     def _new_parcel_id(self, parcel: HeldParcel) -> ParcelId:
         entropy = self._chance.entropy(TAIL_BYTES)
@@ -190,6 +202,7 @@ class Worker:
         settings: WorkerSettings,
         drain_timeout: timedelta,
         telemetry: Telemetry,
+        margin: timedelta = MARGIN,
         listen: Callable[[Hear], Listens | None] = lambda _: None,
         signals: WorkerSignals = NO_SIGNALS,
     ) -> None:
@@ -203,6 +216,7 @@ class Worker:
         self._settings = settings
         self._drain_timeout = drain_timeout
         self._telemetry = telemetry
+        self._margin = margin
         self._listen = listen
         self._signals = signals
 
@@ -253,6 +267,7 @@ class Worker:
             settings=self._settings,
             telemetry=self._telemetry,
             group=group,
+            margin=self._margin,
             signals=self._signals,
         )
 

@@ -15,8 +15,8 @@ def losing(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     left: list[int] = []
     commit = database._commit
 
-    async def lose(connection: object, transaction: object) -> None:
-        await commit(connection, transaction)  # type: ignore[arg-type]
+    async def lose(connection: object) -> None:
+        await commit(connection)  # type: ignore[arg-type]
         if left:
             left.pop()
             raise UnknownOutcome("the reply was lost")

@@ -11,6 +11,7 @@ from betimes.domain.errors import NotFound
 from betimes.domain.ids import to_text
 from betimes.domain.scopes import Scope
 from betimes.ops import explain as ops
+from betimes.ops.codes import fix_of, summary_of
 from betimes.telemetry import Reading
 from betimes.wire import explain as wire
 from betimes.wire.base import Members, shown_instant, shown_maybe
@@ -27,34 +28,45 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def _shown(subject: Members, told: ops.Explanation) -> Reply:
-    blocking = [reason for reason in told.reasons if reason.blocking]
-    first = told.reasons[0].code if told.reasons else ""
+    if told.run is not None:
+        subject = {**subject, "run": to_text("run", told.run)}
+    reasons = [_reason(reason) for reason in told.reasons]
+    sentences = [VERDICTS[told.verdict], *(reason.summary for reason in reasons[:1])]
     return Reply(
         value=wire.Explanation(
             subject=subject,
             verdict=told.verdict,
-            eligible=not blocking,
-            summary=f"{VERDICTS[told.verdict]} {first}".strip(),
-            reasons=[
-                wire.Reason(
-                    code=reason.code,
-                    blocking=reason.blocking,
-                    fix=reason.fix,
-                    evidence=dict(reason.evidence),
-                )
-                for reason in told.reasons
-            ],
+            eligible=told.eligible,
+            summary=" ".join(sentences),
+            reasons=reasons,
+            ahead=told.ahead,
+            expected_at=shown_maybe(told.expected_at),
+            checked=list(ops.CHECKED),
             history=[
                 wire.Decision(
                     at=shown_instant(row.fire_at),
                     until=shown_maybe(row.until_at),
                     fires=row.fires,
                     code=row.code,
+                    summary=summary_of(row.code, row.detail),
+                    evidence=dict(row.detail),
                     decided_at=shown_instant(row.decided_at),
                 )
                 for row in told.history
             ],
         )
+    )
+
+
+def _reason(reason: ops.Reason) -> wire.Reason:
+    text, action = fix_of(reason.code, reason.evidence)
+    return wire.Reason(
+        code=reason.code,
+        summary=summary_of(reason.code, reason.evidence),
+        blocking=reason.blocking,
+        since=shown_maybe(reason.since),
+        evidence=dict(reason.evidence),
+        fix=wire.Fix(text=text, action=action or None) if text else None,
     )
 
 

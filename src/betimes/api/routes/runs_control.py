@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from betimes.api.acting import answer, perform
+from betimes.api.admitting import admitted_demand
 from betimes.api.call import Call, Reply
 from betimes.api.finding import run_in_path
 from betimes.api.route import Keyed, Load, NoQuery, Route
@@ -17,11 +18,13 @@ from betimes.domain.scopes import Scope
 from betimes.domain.states import Shown
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
+from betimes.ops.meter import Demand
 from betimes.ops.runs import RUN_CANCELLED, RunView, cancel_run, replay_run, retry_run
 from betimes.wire import runs as wire
 
 
-def _told(view: RunView, *, event: str) -> Told:
+def told_view(view: RunView, *, event: str | None) -> Told:
+    """The answer and the traces of a run that was changed."""
     shown = shown_run(view)
     return Told(
         answer=answer(202 if view.state is Shown.RUNNING else 200, shown),
@@ -45,7 +48,7 @@ async def cancel(call: Call[NoQuery, wire.CancelRun]) -> Reply:
         except NotFound:
             raise missing("run", call.path["run"]) from None
 
-    return await perform(call, verb, lambda view: _told(view, event="run.cancelled"))
+    return await perform(call, verb, lambda view: told_view(view, event="run.cancelled"))
 
 
 async def retry(call: Call[NoQuery, wire.RetryRun]) -> Reply:
@@ -58,7 +61,7 @@ async def retry(call: Call[NoQuery, wire.RetryRun]) -> Reply:
         except NotFound:
             raise missing("run", call.path["run"]) from None
 
-    return await perform(call, verb, lambda view: _told(view, event="run.queued"))
+    return await perform(call, verb, lambda view: told_view(view, event="run.queued"))
 
 
 async def replay(call: Call[NoQuery, wire.ReplayRun]) -> Reply:
@@ -67,6 +70,8 @@ async def replay(call: Call[NoQuery, wire.ReplayRun]) -> Reply:
     payload = None
     if call.body.payload_override is not msgspec.UNSET:
         payload = msgspec.json.encode(call.body.payload_override)
+    if told := await admitted_demand(call, Demand.of(runs=[payload])):
+        return told
 
     async def verb(desk: Desk) -> RunId:
         try:

@@ -1,9 +1,11 @@
 """Schedules, looked at before they are used; what is due soon; fires of the past."""
 
+from dataclasses import replace
 from typing import Any
 
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
+from betimes.api.context import context_of
 from betimes.api.definitions import Context, read_schedule, timetable_of
 from betimes.api.finding import find_job
 from betimes.api.problem import Trouble
@@ -23,6 +25,7 @@ from betimes.domain.scopes import Scope
 from betimes.ops import backfill as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
+from betimes.ops.manual import Overlap
 from betimes.ops.upcoming import Soon, list_upcoming
 from betimes.schedule import Schedule, preview
 from betimes.wire import more as wire
@@ -31,16 +34,16 @@ from betimes.wire.base import Page, shown_instant, shown_maybe
 PARSED_FIRES = 5
 
 
-def _context(call: Call[Any, Any], timezone: str | None) -> Context:
-    return Context(
-        timezone=timezone or call.caller.timezone, now=call.service.now(), by=call.caller.key
-    )
+async def _context(call: Call[Any, Any], timezone: str | None, schedule: object = None) -> Context:
+    context = await context_of(call, schedule)
+    return context if timezone is None else replace(context, timezone=timezone)
 
 
 async def look_ahead(call: Call[NoQuery, wire.PreviewSchedule]) -> Reply:
     """The next fires of a schedule, and what may surprise about it."""
     body = call.body
-    schedule = read_schedule(body.schedule, _context(call, body.timezone))
+    context = await _context(call, body.timezone, body.schedule)
+    schedule = read_schedule(body.schedule, context)
     return _preview(
         schedule,
         begin=maybe_instant(body.from_, pointer="/from") or call.service.now(),
@@ -57,7 +60,7 @@ def _preview(schedule: Schedule, *, begin: Any, end: Any, count: int) -> Reply:
 
 async def understand(call: Call[NoQuery, wire.ParseSchedule]) -> Reply:
     """What a line of words means as a schedule."""
-    context = _context(call, call.body.timezone)
+    context = await _context(call, call.body.timezone)
     schedule = read_schedule(call.body.text, context, pointer="/text")
     fires = schedule.fires(context.now, limit=PARSED_FIRES)
     return Reply(
@@ -139,6 +142,7 @@ async def backfill(call: Call[NoQuery, wire.Backfill]) -> Reply:
             order=ops.Order(body.order),
             only_missing=body.only_missing,
             rate_per_second=body.rate_per_second,
+            overlap=Overlap(body.overlap),
             dry_run=body.dry_run,
             operation=call.key.key if call.key else "",
         )

@@ -16,11 +16,96 @@ SELECT fire_at, until_at, fires, decided_at, code, detail::text AS detail FROM b
 SELECT fire_at, until_at, fires, decided_at, code, detail::text AS detail FROM betimes.decisions
  WHERE shard = :shard::smallint AND job_id = :job::uuid ORDER BY fire_at DESC LIMIT :most::integer;
 
--- name: count_workers :one
--- How many remote workers of a tenant serve a queue and were seen since an instant; ours serve every queue.
--- Returns: remote int8, own int8
-SELECT (SELECT count(*) FROM betimes.workers
-         WHERE tenant_id = :tenant::uuid AND :queue::text = ANY (queues) AND heartbeat_at > :since::timestamptz
-           AND NOT draining) AS remote,
-       (SELECT count(*) FROM betimes.nodes
-         WHERE 'worker' = ANY (roles) AND heartbeat_at > :since::timestamptz AND NOT draining) AS own;
+-- name: read_parcel_of :maybe
+-- The parcel that holds a run, with everything that decides when it is leased.
+-- Returns: id uuid, worker_id uuid, rank timestamptz, visible_at timestamptz, lease_until timestamptz, deliveries int4, lane int2, fair int2, held int2, held_at timestamptz, line uuid, gate text
+SELECT id, worker_id, rank, visible_at, lease_until, deliveries, lane, fair, held, held_at, line, gate
+  FROM betimes.parcels WHERE shard = :shard::smallint AND :run::uuid = ANY (run_ids) LIMIT 1;
+
+-- name: read_blocker :maybe
+-- The run that stood in the way of one that was skipped.
+-- Index: runs_pkey
+-- Returns: blocked_by uuid
+SELECT blocked_by FROM betimes.runs WHERE shard = :shard::smallint AND id = :run::uuid AND blocked_by IS NOT NULL;
+
+-- name: read_gate :one
+-- A concurrency key: its limit, what is in flight, which runs hold it, and how many wait before a rank.
+-- Scatter: a key may be used in every shard
+-- Index: parcels_gate_idx
+-- Returns: max_inflight int4, in_flight int8, holders _uuid, ahead int8
+SELECT (SELECT max_inflight FROM betimes.limits
+         WHERE tenant_id = :tenant::uuid AND kind = 'key' AND key = :gate::text) AS max_inflight,
+       (SELECT count(*) FROM betimes.parcels WHERE tenant_id = :tenant::uuid AND gate = :gate::text AND slot) AS in_flight,
+       ARRAY(SELECT run_ids[1] FROM betimes.parcels
+              WHERE tenant_id = :tenant::uuid AND gate = :gate::text AND slot ORDER BY rank LIMIT 5) AS holders,
+       (SELECT count(*) FROM (
+            SELECT FROM betimes.parcels
+             WHERE tenant_id = :tenant::uuid AND gate = :gate::text AND rank < :rank::timestamptz AND NOT slot
+             LIMIT :most::integer) AS earlier) AS ahead;
+
+-- name: read_line :one
+-- The line of a job: which run is in flight, and how many wait before a rank.
+-- Index: parcels_line_idx
+-- Returns: holders _uuid, ahead int8
+SELECT ARRAY(SELECT run_ids[1] FROM betimes.parcels
+              WHERE shard = :shard::smallint AND line = :job::uuid AND slot ORDER BY rank LIMIT 5) AS holders,
+       (SELECT count(*) FROM (
+            SELECT FROM betimes.parcels
+             WHERE shard = :shard::smallint AND line = :job::uuid AND rank < :rank::timestamptz AND NOT slot
+             LIMIT :most::integer) AS earlier) AS ahead;
+
+-- name: read_standing :one
+-- What is offered before a rank in the same place: how many runs, how many of them with a higher priority; and
+-- whether other fairness keys of the tenant wait there, too.
+-- Index: parcels_ready_idx
+-- Returns: ahead int8, higher int8, others bool
+SELECT coalesce(sum(runs), 0)::bigint AS ahead, coalesce(sum(runs) FILTER (WHERE before.priority > :priority::smallint), 0)::bigint AS higher,
+       EXISTS (SELECT FROM betimes.parcels
+                WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid
+                  AND fair <> :fair::smallint AND worker_id IS NULL AND held = 0) AS others
+  FROM (SELECT cardinality(run_ids) AS runs, priority FROM betimes.parcels
+         WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid AND fair = :fair::smallint
+           AND worker_id IS NULL AND held = 0 AND rank < :rank::timestamptz
+         ORDER BY rank LIMIT :most::integer) AS before;
+
+-- name: read_places :one
+-- Workers of a tenant and of the service that serve a queue: how many, with the handler, on their way out, places.
+-- Returns: serving int8, able int8, draining int8, slots int8, busy int8
+SELECT count(*) FILTER (WHERE NOT draining) AS serving,
+       count(*) FILTER (WHERE NOT draining AND (:handler::text IS NULL OR cardinality(handlers) = 0
+                                                OR :handler::text = ANY (handlers))) AS able,
+       count(*) FILTER (WHERE draining) AS draining,
+       coalesce(sum(slots) FILTER (WHERE NOT draining), 0)::bigint AS slots,
+       coalesce(sum(busy) FILTER (WHERE NOT draining), 0)::bigint AS busy
+  FROM betimes.workers
+ WHERE heartbeat_at > :since::timestamptz AND (tenant_id IS NULL OR tenant_id = :tenant::uuid)
+   AND (:queue::text = ANY (queues) OR '*' = ANY (queues));
+
+-- name: read_crowd :one
+-- What leased parcels of a tenant hold, in all and of one queue.
+-- Scatter: a tenant's parcels lie in every shard
+-- Index: parcels_in_flight_idx
+-- Returns: of_tenant int8, of_queue int8
+SELECT coalesce(sum(cardinality(run_ids)), 0)::bigint AS of_tenant,
+       coalesce(sum(cardinality(run_ids)) FILTER (WHERE queue = :queue::text), 0)::bigint AS of_queue
+  FROM betimes.parcels WHERE tenant_id = :tenant::uuid AND worker_id IS NOT NULL;
+
+-- name: read_pace :one
+-- How many runs of a queue ended lately, and since when: what a wait is estimated from.
+-- Scatter: a tenant's runs lie in every shard
+-- Returns: ended int8, since timestamptz
+SELECT count(*) AS ended, min(finished_at) AS since
+  FROM (SELECT queue, finished_at FROM betimes.runs
+         WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid AND finished_at IS NOT NULL
+         ORDER BY id DESC LIMIT :most::integer) AS lately
+ WHERE queue = :queue::text;
+
+-- name: read_surroundings :maybe
+-- What stands above a run: cluster, tenant, shard.
+-- Index: shards_pkey
+-- Returns: cluster_paused_at timestamptz, tenant_state int2, tenant_reason text, quotas text, owner uuid, lease_until timestamptz, published_through timestamptz
+SELECT (SELECT paused_at FROM betimes.cluster WHERE one) AS cluster_paused_at, tenants.state AS tenant_state,
+       tenants.state_reason AS tenant_reason, tenants.quotas::text AS quotas, shards.owner, shards.lease_until,
+       shards.published_through
+  FROM betimes.shards CROSS JOIN betimes.tenants
+ WHERE shards.shard = :shard::smallint AND tenants.id = :tenant::uuid;

@@ -27,6 +27,17 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
        options::text AS options, state_reason::text AS state_reason, created_by
   FROM betimes.jobs WHERE shard = :shard::smallint AND id = :id::uuid;
 
+-- name: read_jobs :many
+-- Some jobs by their ids.
+-- Scatter: callers who ask at the same time share a transaction, each key names its shard
+-- Index: jobs_pkey
+-- Returns: id uuid, tenant_id uuid, job_group text, name text, next_fire_at timestamptz, paused_until timestamptz, created_at timestamptz, updated_at timestamptz, revision int4, fires int8, state int2, priority int2, after_completion int2, queue text, handler text, tzdata text, schedule text, target text, payload bytea, options text, state_reason text, created_by text
+SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, updated_at, revision, fires, state, priority,
+       after_completion, queue, handler, tzdata, schedule::text AS schedule, target::text AS target, payload,
+       options::text AS options, state_reason::text AS state_reason, created_by
+  FROM unnest(:shards::smallint[], :ids::uuid[]) AS wanted (shard, id)
+  JOIN betimes.jobs USING (shard, id);
+
 -- name: read_named_job :maybe
 -- One job by its name.
 -- Index: jobs_name_idx

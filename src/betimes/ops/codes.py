@@ -1,0 +1,208 @@
+"""Every reason code of an explanation: what it means, and what would help.
+
+The texts are templates over the evidence; `action` names the call that would fix it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A code in words."""
+
+    summary: str
+    fix: str = ""
+    action: str = ""
+
+
+class _Blank(dict[str, Any]):
+    """What the evidence does not know reads as a question mark, never as an error."""
+
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+CODES: Mapping[str, Told] = MappingProxyType(
+    {
+        # time
+        "NOT_DUE": Told("It is not due{until}."),
+        "BEFORE_START": Told(
+            "The schedule begins at {start_at}.", "Set an earlier start_at.", "PATCH /v1/jobs/{job}"
+        ),
+        "AFTER_END": Told(
+            "The schedule has ended.",
+            "Give the job a schedule with a fire in the future.",
+            "PATCH /v1/jobs/{job}",
+        ),
+        "MAX_FIRES_REACHED": Told(
+            "It has fired {max_fires} times, which is all it was to.",
+            "Raise max_fires.",
+            "PATCH /v1/jobs/{job}",
+        ),
+        "DST_GAP_SKIPPED": Told(
+            "{local} did not exist in {timezone}, and the job's DST policy is 'skip'.",
+            "Use dst.gap=next to run at the first instant after the gap.",
+            "PATCH /v1/jobs/{job}",
+        ),
+        "DST_GAP_SHIFTED": Told(
+            "{local} did not exist there; it runs at the first instant after the gap."
+        ),
+        "DST_OVERLAP_MERGED": Told(
+            "{local} came twice that day, and the job runs in one of the passes only.",
+            "Use dst.overlap=both to run in both.",
+            "PATCH /v1/jobs/{job}",
+        ),
+        "CALENDAR_EXCLUDED": Told(
+            "A calendar of the job excludes {local}.",
+            "Change the calendar, or run it by hand.",
+            "POST /v1/jobs/{job}/run",
+        ),
+        "JITTER_DELAY": Told("Jitter or a window moved its start from {fire_time} to {due_at}."),
+        "SCHEDULE_NEVER_FIRES": Told(
+            "The schedule has no fire.", "Change the schedule.", "PATCH /v1/jobs/{job}"
+        ),
+        # catch-up
+        "CATCHUP_WINDOW_EXCEEDED": Told(
+            "It was missed for longer than the catch-up window.",
+            "Backfill the span.",
+            "POST /v1/jobs/{job}/backfill",
+        ),
+        "CATCHUP_COALESCED": Told(
+            "It was missed; only the latest missed fire runs.",
+            "Use catchup.policy=all, or backfill the span.",
+            "POST /v1/jobs/{job}/backfill",
+        ),
+        "CATCHUP_MAX_REACHED": Told(
+            "More fires were missed than catchup.max.",
+            "Backfill the span.",
+            "POST /v1/jobs/{job}/backfill",
+        ),
+        "CATCHUP_AWAITS_APPROVAL": Told(
+            "So many fires were missed that somebody must approve running them.",
+            "Approve or drop what was missed.",
+            "GET /v1/catchups",
+        ),
+        "CATCHUP_DROPPED": Told(
+            "It was missed, and somebody dropped what was missed.",
+            "Backfill the span.",
+            "POST /v1/jobs/{job}/backfill",
+        ),
+        "CATCHUP_PACED": Told(
+            "It was missed and runs at {due_at}, at a pace that leaves room for what is on time."
+        ),
+        "CREATED_AFTER_FIRE": Told(
+            "The job was created after this time.",
+            "Backfill the span.",
+            "POST /v1/jobs/{job}/backfill",
+        ),
+        # state
+        "JOB_PAUSED": Told("The job is paused.", "Resume the job.", "POST /v1/jobs/{job}/resume"),
+        "JOB_AUTO_PAUSED": Told(
+            "A rule has paused the job.",
+            "Look at its last failures, then resume it.",
+            "POST /v1/jobs/{job}/resume",
+        ),
+        "JOB_CANCELLED": Told(
+            "The job was cancelled.", "Create a new job; a cancelled one stays so.", "POST /v1/jobs"
+        ),
+        "JOB_DELETED": Told("The job was deleted."),
+        "SCHEDULE_UNREADABLE": Told(
+            "The schedule can no longer be read.", "Replace it.", "PATCH /v1/jobs/{job}"
+        ),
+        "TENANT_SUSPENDED": Told("The tenant is suspended.", "Ask an administrator."),
+        "CLUSTER_PAUSED": Told("The whole cluster is paused.", "Ask an administrator."),
+        "QUEUE_PAUSED": Told(
+            "The queue {queue} is paused.", "Resume the queue.", "POST /v1/queues/{queue}/resume"
+        ),
+        "SKIPPED_BY_USER": Told(
+            "Somebody skipped it.", "Run it by hand.", "POST /v1/jobs/{job}/run"
+        ),
+        "RUN_CANCELLED": Told("Somebody cancelled it.", "Retry it.", "POST /v1/runs/{run}/retry"),
+        # policy
+        "OVERLAP_SKIPPED": Told(
+            "An earlier run of the job had not ended ({blocked_by}), and it skips then.",
+            "Use overlap=buffer_one or allow, or make the runs shorter than the period.",
+            "PATCH /v1/jobs/{job}",
+        ),
+        "OVERLAP_BUFFERED": Told(
+            "An earlier run of its job has not ended ({holders}).", "Wait for it, or cancel it."
+        ),
+        "DEDUPED": Told("Another one with the same dedupe key stands for it."),
+        "START_DEADLINE_PASSED": Told(
+            "It could not start before its deadline.",
+            "Retry it, or give it a longer start_deadline.",
+            "POST /v1/runs/{run}/retry",
+        ),
+        "CONCURRENCY_KEY_FULL": Told(
+            "The concurrency key {key} has {in_flight} of {limit} in flight.",
+            "Wait for one to end, or raise the limit.",
+            "PATCH /v1/jobs/{job}",
+        ),
+        "RATE_LIMITED": Told(
+            "The rate of {kind} {name} is used up until {free_at}.", "Raise the rate."
+        ),
+        "QUOTA_EXCEEDED": Told(
+            "{kind} {name} has {in_flight} of {limit} in flight.", "Wait, or raise the limit."
+        ),
+        "FAIR_SHARE_WAIT": Told("Other fairness keys have their turns in between."),
+        "LOWER_PRIORITY": Told("{ahead} with a higher priority go first."),
+        # capacity
+        "NO_WORKER_FOR_QUEUE": Told(
+            "No worker serves the queue {queue}.",
+            "Start a worker that serves it.",
+            "betimes worker run -q {queue}",
+        ),
+        "NO_WORKER_FOR_HANDLER": Told(
+            "No worker of the queue {queue} has the handler {handler}.",
+            "Start a worker that has it.",
+        ),
+        "WORKERS_BUSY": Told(
+            "All {slots} places of the workers are taken.", "Add places or workers."
+        ),
+        "WORKERS_DRAINING": Told(
+            "The workers of the queue {queue} are shutting down.", "Start others."
+        ),
+        # attempt
+        "RETRY_BACKOFF": Told("Attempt {attempt} failed; the next one comes at {due_at}."),
+        "LEASED": Told("A worker has it until {lease_until} or its next heartbeat."),
+        "LEASE_EXPIRED_WAIT": Told(
+            "Its worker has not been heard since {lease_until}; it goes to another one."
+        ),
+        "RETRIES_EXHAUSTED": Told(
+            "It failed as often as it may.",
+            "Fix the cause and redrive it.",
+            "POST /v1/dead-letters/{run}/redrive",
+        ),
+        "PERMANENT_ERROR": Told(
+            "It failed in a way that a retry cannot mend.",
+            "Fix the cause and redrive it.",
+            "POST /v1/dead-letters/{run}/redrive",
+        ),
+        "TIMED_OUT": Told(
+            "It took longer than its timeout.", "Give it more time.", "PATCH /v1/jobs/{job}"
+        ),
+        # system
+        "SHARD_UNOWNED": Told("No coordinator owns its part of the work.", "Start a coordinator."),
+        "SCHEDULER_LAGGING": Told(
+            "The coordinator is behind: it has published up to {published_through}."
+        ),
+        "PURGED_BY_RETENTION": Told("It is so long ago that nothing is kept about it."),
+    }
+)
+
+
+def summary_of(code: str, evidence: Mapping[str, Any]) -> str:
+    """A sentence; an unknown code is its own."""
+    told = CODES.get(code)
+    return code if told is None else told.summary.format_map(_Blank(evidence))
+
+
+def fix_of(code: str, evidence: Mapping[str, Any]) -> tuple[str, str]:
+    """What would help, and the call that does it; both may be empty."""
+    told = CODES.get(code)
+    if told is None:
+        return "", ""
+    return told.fix, told.action.format_map(_Blank(evidence))

@@ -1,0 +1,217 @@
+"""From facts to reasons: everything that stands in the way of a waiting run. Pure.
+
+Ordered by what must be fixed first: what would keep it from running even with all the room in the
+world, then what only makes it wait.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from betimes.domain.ids import to_text
+from betimes.domain.job import Job
+from betimes.domain.parcel import Lane
+from betimes.domain.run import Run
+from betimes.domain.states import JobState, RunState
+from betimes.store.explain import Crowd, HeldFor, Place, Places, Standing, Surroundings
+from betimes.store.queues import Queue
+from betimes.store.tenants import TenantState
+
+LAGS_AFTER = timedelta(seconds=5)
+"""A coordinator publishes ahead of time; one that is this late is behind."""
+OF_JOB = {
+    JobState.PAUSED: "JOB_PAUSED",
+    JobState.AUTO_PAUSED: "JOB_AUTO_PAUSED",
+    JobState.CANCELLED: "JOB_CANCELLED",
+    JobState.COMPLETED: "AFTER_END",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """One thing that stands in the way, or explains what happened."""
+
+    code: str
+    blocking: bool
+    since: datetime | None = None
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceiling:
+    """A limit on what is in flight, with what is."""
+
+    kind: str
+    name: str
+    limit: int
+    in_flight: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """A rate that is used up, and when there is room again."""
+
+    kind: str
+    name: str
+    free_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is stored about a waiting run and everything around it."""
+
+    run: Run
+    now: datetime
+    above: Surroundings
+    places: Places
+    queue: Queue | None = None
+    job: Job | None = None
+    place: Place | None = None
+    gate: Crowd | None = None
+    line: Crowd | None = None
+    standing: Standing | None = None
+    ceilings: Sequence[Ceiling] = ()
+    spent: Sequence[Spent] = ()
+    ended_lately: int = 0
+    ended_since: datetime | None = None
+
+
+def why_it_waits(facts: Facts) -> list[Reason]:
+    """Every reason, the most stubborn first."""
+    found = [*_of_states(facts), *_of_workers(facts), *_of_rules(facts), *_of_time(facts)]
+    if not found:
+        found = [*_of_coordinators(facts), *_of_turns(facts)]
+    return sorted(found, key=lambda reason: not reason.blocking)
+
+
+def estimate(facts: Facts) -> tuple[int | None, datetime | None]:
+    """How many go first, and when its turn may come if runs go on ending as they did lately."""
+    crowd = facts.gate or facts.line
+    ahead = crowd.ahead if crowd else facts.standing.ahead if facts.standing else None
+    if ahead is None or facts.ended_since is None or not facts.ended_lately:
+        return ahead, None
+    span = max((facts.now - facts.ended_since).total_seconds(), 0.001)
+    wait = (ahead + 1) * span / facts.ended_lately
+    return ahead, max(facts.now, facts.run.due_at) + timedelta(seconds=min(wait, 10**8))
+
+
+def _of_states(facts: Facts) -> Iterator[Reason]:
+    above, queue = facts.above, facts.queue
+    if above.cluster_paused_at is not None:
+        yield Reason(code="CLUSTER_PAUSED", blocking=True, since=above.cluster_paused_at)
+    if above.tenant_state == TenantState.SUSPENDED:
+        told = {"reason": above.tenant_reason}
+        yield Reason(code="TENANT_SUSPENDED", blocking=True, evidence=told)
+    if queue is not None and _is_paused(queue, facts.now):
+        told = {"queue": queue.name, "reason": queue.paused_reason}
+        yield Reason(code="QUEUE_PAUSED", blocking=True, since=queue.paused_at, evidence=told)
+
+
+def _is_paused(queue: Queue, now: datetime) -> bool:
+    until = queue.paused_until
+    return queue.paused_at is not None and (until is None or until > now)
+
+
+def of_job_state(job: Job) -> list[Reason]:
+    """A job that is not active makes no fires."""
+    code = OF_JOB.get(job.state)
+    if code is None:
+        return []
+    told = {
+        "job": to_text("job", job.id),
+        "reason": job.state_reason.get("reason") or job.state_reason.get("detail"),
+        "by": job.state_reason.get("by"),
+    }
+    return [Reason(code=code, blocking=True, evidence=told)]
+
+
+def _of_workers(facts: Facts) -> Iterator[Reason]:
+    places, told = facts.places, {"queue": facts.run.queue, "handler": facts.run.handler}
+    if not places.serving:
+        code = "WORKERS_DRAINING" if places.draining else "NO_WORKER_FOR_QUEUE"
+        yield Reason(code=code, blocking=True, evidence=told)
+    elif not places.able:
+        yield Reason(code="NO_WORKER_FOR_HANDLER", blocking=True, evidence=told)
+
+
+def _of_rules(facts: Facts) -> Iterator[Reason]:
+    place = facts.place
+    if place is not None and place.held is not HeldFor.NOTHING:
+        yield _of_held(facts, place)
+    for ceiling in facts.ceilings:
+        if ceiling.in_flight >= ceiling.limit:
+            told = {
+                "kind": ceiling.kind,
+                "name": ceiling.name,
+                "limit": ceiling.limit,
+                "in_flight": ceiling.in_flight,
+            }
+            yield Reason(code="QUOTA_EXCEEDED", blocking=False, evidence=told)
+    for spent in facts.spent:
+        told = {"kind": spent.kind, "name": spent.name, "free_at": spent.free_at.isoformat()}
+        yield Reason(code="RATE_LIMITED", blocking=False, evidence=told)
+
+
+def _of_held(facts: Facts, place: Place) -> Reason:
+    since = place.held_at
+    if place.held is HeldFor.APPROVAL:
+        return Reason(code="CATCHUP_AWAITS_APPROVAL", blocking=True, since=since)
+    crowd, code, told = facts.line, "OVERLAP_BUFFERED", dict[str, Any]()
+    if facts.gate is not None and _is_full(facts.gate):
+        crowd, code = facts.gate, "CONCURRENCY_KEY_FULL"
+        told = {"key": place.gate, "limit": crowd.limit, "in_flight": crowd.in_flight}
+    if place.held is HeldFor.OVERLAP:
+        told["decided_at"] = place.visible_at.isoformat()
+    told["holders"] = [to_text("run", run) for run in crowd.holders] if crowd else []
+    if crowd is not None:
+        told["ahead"] = crowd.ahead
+    return Reason(code=code, blocking=False, since=since, evidence=told)
+
+
+def _is_full(crowd: Crowd) -> bool:
+    return crowd.limit is not None and crowd.in_flight >= crowd.limit
+
+
+def _of_time(facts: Facts) -> Iterator[Reason]:
+    run, place, now = facts.run, facts.place, facts.now
+    visible_at = run.due_at if place is None else place.visible_at
+    if visible_at <= now:
+        return
+    told: dict[str, Any] = {"due_at": visible_at.isoformat(), "until": f" before {visible_at}"}
+    if run.state is RunState.RETRY_WAIT:
+        told["attempt"] = run.attempt
+        yield Reason(code="RETRY_BACKOFF", blocking=False, evidence=told)
+    elif place is not None and place.lane is Lane.CATCH_UP:
+        yield Reason(code="CATCHUP_PACED", blocking=False, evidence=told)
+    elif run.fire_at is not None and run.fire_at <= now < run.due_at:
+        told["fire_time"] = run.fire_at.isoformat()
+        yield Reason(code="JITTER_DELAY", blocking=False, evidence=told)
+    else:
+        yield Reason(code="NOT_DUE", blocking=False, evidence=told)
+
+
+def _of_coordinators(facts: Facts) -> Iterator[Reason]:
+    """A run that is due and in no parcel waits for the owner of its shard."""
+    above = facts.above
+    if facts.place is not None:
+        return
+    if above.owner is None or (above.lease_until is not None and above.lease_until < facts.now):
+        yield Reason(code="SHARD_UNOWNED", blocking=True, since=above.lease_until)
+    elif above.published_through is None or above.published_through + LAGS_AFTER < facts.now:
+        through = above.published_through
+        told = {"published_through": None if through is None else through.isoformat()}
+        yield Reason(code="SCHEDULER_LAGGING", blocking=False, since=through, evidence=told)
+
+
+def _of_turns(facts: Facts) -> Iterator[Reason]:
+    """Nothing stands in the way but others."""
+    standing, places = facts.standing, facts.places
+    if standing is not None and standing.higher:
+        yield Reason(code="LOWER_PRIORITY", blocking=False, evidence={"ahead": standing.higher})
+    if standing is not None and standing.others:
+        yield Reason(code="FAIR_SHARE_WAIT", blocking=False)
+    told = {"slots": places.slots, "busy": places.busy}
+    if standing is not None:
+        told["ahead"] = standing.ahead
+    yield Reason(code="WORKERS_BUSY", blocking=False, evidence=told)
