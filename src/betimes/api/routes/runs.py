@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from betimes.api.acting import answer, intent_of, perform, replied
+from betimes.api.acting import intent_of, perform, replied
 from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
 from betimes.api.context import targets_of
@@ -14,17 +14,16 @@ from betimes.api.paging import read_place, scope_of, turn
 from betimes.api.problem import Trouble, body_of, trouble_of
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs import WRITE_PROBLEMS, check_view, read_tags
-from betimes.api.routes.jobs_control import told_run
 from betimes.api.run_shapes import last_attempt, new_run, shown_attempt, shown_run
 from betimes.api.searching import search_into
 from betimes.api.shaping import coerced, maybe_instant, missing, page, paged, read_id, selected
+from betimes.api.told_runs import told_enqueued, told_runs
 from betimes.api.waiting import prefer_wait, until_final
 from betimes.domain.errors import NotFound, Refused
-from betimes.domain.ids import JobId, WorkerId, shard_of, to_text
+from betimes.domain.ids import JobId, WorkerId, to_text
 from betimes.domain.run import NewRun
 from betimes.domain.scopes import Scope
 from betimes.domain.states import FINAL, RunState, Shown, Trigger
-from betimes.ops.acting import Told
 from betimes.ops.dedupe import MadeRun, enqueue_made
 from betimes.ops.desk import Desk
 from betimes.ops.enqueue import check_new_run
@@ -68,21 +67,6 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     return await prefer_wait(call, replied(done))
 
 
-def told_enqueued(enqueued: Enqueued) -> Told:
-    """A run that was made, or the one that has its dedupe key."""
-    made, view = enqueued
-    if view is None:
-        return told_run(made.id, replaced=made.replaced)
-    shown = shown_run(view)
-    shown.deduplicated = True
-    return Told(
-        answer=answer(200, shown, headers={"Location": f"/v1/runs/{shown.id}"}),
-        resource=shown.id,
-        shard=shard_of(made.id),
-        changed=False,
-    )
-
-
 async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
     """Enqueue many runs, all or none, or each for itself."""
     alone = call.body.mode == "independent"
@@ -98,7 +82,7 @@ async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
     if told := await admitted(call, runs=new):
         return told
     await call.service.gates.check(call.service.desk, call.tenant, {one.queue for one in new})
-    return await perform(call, verb, lambda runs: _told_runs(runs, refused if alone else None))
+    return await perform(call, verb, lambda runs: told_runs(runs, refused if alone else None))
 
 
 def _read_all(
@@ -122,33 +106,6 @@ def _read_all(
             told = msgspec.json.decode(body_of(trouble, call.request.id))
             refused[place] = BatchItem(status=trouble.status, error=told)
     return new, refused
-
-
-def _told_runs(runs: list[MadeRun], refused: dict[int, BatchItem] | None) -> Told:
-    made = [
-        wire.RunMade(
-            id=to_text("run", one.id),
-            deduplicated=one.deduplicated,
-            replaced=None if one.replaced is None else to_text("run", one.replaced),
-        )
-        for one in runs
-    ]
-    reply = answer(202, wire.RunsMade(items=made))
-    if refused is not None:
-        left = iter(made)
-        items = [
-            refused.get(place) or BatchItem(status=202, id=next(left).id)
-            for place in range(len(made) + len(refused))
-        ]
-        reply = answer(207, wire.RunsTold(items=items))
-    return Told(
-        answer=reply,
-        resource=f"runs:{len(runs)}",
-        shard=shard_of(runs[0].id),
-        after={"count": len(runs), "first": made[0].id},
-        event="run.queued",
-        details={"count": len(runs), "first": made[0].id},
-    )
 
 
 async def read(call: Call[wire.RunView, None]) -> Reply:
