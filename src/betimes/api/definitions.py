@@ -11,6 +11,7 @@ import msgspec
 
 from betimes.api.etag import tag_of
 from betimes.api.shaping import maybe_span, read_span
+from betimes.domain.dedupe import Dedupe, DedupeForm
 from betimes.domain.errors import Refused
 from betimes.domain.ids import to_text
 from betimes.domain.job import AfterCompletion, Definition, Job
@@ -46,6 +47,22 @@ def new_job(asked: wire.NewJob, context: Context) -> NewJob:
         name=asked.name,
         group=asked.group,
         created_by=context.by,
+        dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
+    )
+
+
+def dedupe_of(asked: wire.Dedupe | None, key: str | None) -> Dedupe | None:
+    """A business key as the verbs take it; the bare key is a unique one without a window."""
+    if asked is None:
+        return None if key is None else Dedupe(key=key)
+    if key is not None:
+        raise _trouble(
+            "invalid_parameter", "expected dedupe or dedupe_key, got both", "/dedupe_key"
+        )
+    return Dedupe(
+        key=asked.key,
+        window=maybe_span(asked.window, pointer="/dedupe/window"),
+        form=DedupeForm(asked.form),
     )
 
 
@@ -61,12 +78,17 @@ def definition_of(asked: wire.NewJob, context: Context) -> Definition:
     return Definition(
         schedule=_schedule(asked, context),
         handler=handler or HANDLER_DEFAULT,
-        payload=None if asked.payload is None else msgspec.json.encode(asked.payload),
+        payload=payload_of(asked),
         queue=asked.queue,
         priority=asked.priority,
         options=_options(asked, context),
         after_completion=AfterCompletion[asked.action_after_completion.upper()],
     )
+
+
+def payload_of(asked: wire.NewJob) -> bytes | None:
+    """The payload of a wire job, as it is stored."""
+    return None if asked.payload is None else msgspec.json.encode(asked.payload)
 
 
 def _schedule(asked: wire.NewJob, context: Context) -> dict[str, Any]:
@@ -125,12 +147,13 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "tags": asked.tags,
         "metadata": asked.metadata,
         "description": asked.description,
+        "dedupe_key": asked.dedupe_key if asked.dedupe is None else asked.dedupe.key,
         "payload_ref": asked.payload_ref or asked.payload_reference,
+        "concurrency": concurrency_of(asked.concurrency),
+        "fairness_key": asked.fairness_key,
         "calendars": {
             name: context.calendars[name].revision for name in calendar_names(asked.schedule)
         },
-        "concurrency": concurrency_of(asked.concurrency),
-        "fairness_key": asked.fairness_key,
     }
     return {name: value for name, value in options.items() if value}
 
@@ -215,6 +238,7 @@ def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
         handler=definition.handler,
         target=dict(definition.target) or None,
         payload_ref=options.get("payload_ref"),
+        dedupe_key=options.get("dedupe_key"),
         queue=definition.queue,
         priority=definition.priority,
         concurrency=dict(options.get("concurrency") or {}) or None,
@@ -330,10 +354,12 @@ __all__ = [
     "Context",
     "asked_again",
     "concurrency_of",
+    "dedupe_of",
     "definition_of",
     "definition_shown",
     "new_job",
     "next_fires",
+    "payload_of",
     "policy_of",
     "read_schedule",
     "shown_job",

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from betimes.api.definitions import concurrency_of, policy_of, shown_payload
+from betimes.api.definitions import concurrency_of, dedupe_of, policy_of, shown_payload
 from betimes.api.problem import Trouble
 from betimes.api.shaping import maybe_instant, maybe_span
 from betimes.domain.ids import to_text
@@ -36,6 +36,7 @@ def new_run(asked: wire.NewRun) -> NewRun:
         due_at=maybe_instant(asked.at, pointer="/at"),
         delay=maybe_span(asked.delay, pointer="/delay"),
         options=_options(asked),
+        dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
     )
 
 
@@ -88,6 +89,7 @@ def shown_run(view: RunView, *, full: bool = False) -> wire.Run:
         run_ms=_ms(run.started_at, run.finished_at),
         tags=dict(run.options.get("tags") or {}),
         payload_ref=run.options.get("payload_ref"),
+        dedupe_key=run.options.get("dedupe_key"),
     )
     if full:
         shown.payload = shown_payload(run.payload)

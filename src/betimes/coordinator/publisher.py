@@ -13,8 +13,8 @@ What may go wrong: a transaction fails or its reply is lost. Then the shard is r
 and read again; the statement inserts nothing when the cursor has already moved.
 """
 
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 
 from betimes.config.settings import CoordinatorSettings
@@ -22,6 +22,7 @@ from betimes.coordinator.elector import TRUST_MARGIN
 from betimes.coordinator.holdings import Held, Holdings
 from betimes.coordinator.wheel import Wheel
 from betimes.domain.clock import Clock
+from betimes.domain.errors import Unavailable
 from betimes.domain.ids import ShardId, TenantId, floor_of, time_ms_of, to_ms
 from betimes.domain.parcel import Parcel, Waiting, pack
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
@@ -33,6 +34,9 @@ PAGE = 2_000
 RUNS_PER_TRANSACTION = 10_000
 SHARDS_PER_TRANSACTION = 16
 LOAD_SLACK_MS = 500
+PASSES_MISSED_MAX = 3
+FAILED_MAX = 2
+"""So often a shard, or a few together, may fail in a pass without ending it."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Hint = Callable[[ShardId, str, TenantId, datetime, int], None]
@@ -67,7 +71,12 @@ class Publisher:
         self._read_under: dict[ShardId, Claim] = {}
         self._lead_ms = _milliseconds(settings.lead)
         self._ahead_ms = _milliseconds(settings.margin - transaction_timeout)
+        # What makes no progress for so long is not renewed, and gone a lease later at the latest.
+        patience = PASSES_MISSED_MAX * max(settings.plan_every, settings.publish_every)
+        self._patience = min(patience, settings.lease_ttl).total_seconds()
         self._renewed_at = float("-inf")
+        self._failed: dict[ShardId, Unavailable] = {}
+        self._apart: set[ShardId] = set()
         self._lag = telemetry.histogram("betimes_schedule_lag_seconds")
         self._lost = telemetry.counter("betimes_lease_lost_total")
         self._outage = Outage(duty="coordinator.publisher", telemetry=telemetry)
@@ -85,13 +94,30 @@ class Publisher:
         with self._telemetry.span("publisher.tick") as span:
             span.expect_errors()
             held = self._holdings.trusted(self._clock.monotonic())
+            self._failed.clear()
             for one in held:
-                await self._load(one)
+                with self._excused([one.claim.shard]):
+                    await self._load(one)
             published = await self._publish()
-            self._note_idle(held)
+            # A shard that failed has not passed: it is left to run out if that goes on.
+            self._note_idle([one for one in held if one.claim.shard not in self._failed])
             await self._renew()
             span.add(runs=published, waiting=len(self._wheel))
+            for error in self._failed.values():
+                raise error
         return published
+
+    @contextmanager
+    def _excused(self, shards: Collection[ShardId]) -> Iterator[None]:
+        """Let shards fail without the others; more failures, and it is the database's trouble."""
+        try:
+            yield
+        except Unavailable as error:
+            if len(self._failed) >= FAILED_MAX:
+                raise
+            for shard in shards:
+                self._failed[shard] = error
+                self._apart.add(shard)
 
     async def _load(self, held: Held) -> None:
         """Read what is due soon into the wheel, a page at a time, as far as is safe."""
@@ -117,7 +143,7 @@ class Publisher:
 
     async def _learn_cursor(self, held: Held) -> bool:
         """After a commit of unknown fate: what it published must not be read again."""
-        found = await self._publishing.cursor(held.claim)
+        found = await self._publishing.cursor(held.claim, now=self._clock.stated())
         if found is None:
             self._lose(held.claim)
             return False
@@ -174,7 +200,14 @@ class Publisher:
                 if (held := self._holdings.get(shard)) is not None
                 and self._read_under.get(shard) == held.claim
             ]
-            published += await self._commit(batches)
+            with self._excused(chosen):
+                try:
+                    published += await self._commit(batches)
+                except BaseException:
+                    for shard in chosen:
+                        self._rewind(shard)
+                    raise
+                self._apart.difference_update(chosen)
         return published
 
     def _next_shards(self, left: list[ShardId], ripe: dict[int, list[Waiting]]) -> list[ShardId]:
@@ -185,7 +218,11 @@ class Publisher:
             held = self._holdings.get(shard)
             if held is not None and held.writing.locked():
                 continue
+            if shard in self._apart and chosen:
+                continue
             chosen.append(shard)
+            if shard in self._apart:
+                break
             runs += len(ripe[shard])
             if runs >= RUNS_PER_TRANSACTION or len(chosen) == SHARDS_PER_TRANSACTION:
                 break
@@ -202,7 +239,7 @@ class Publisher:
             for batch in batches:
                 if (held := self._holdings.get(batch.claim.shard)) is not None:
                     await locks.enter_async_context(held.writing)
-            lost = await self._publishing.publish(batches)
+            lost = await self._publishing.publish(batches, now=self._clock.stated())
         done: list[Batch] = []
         for batch in batches:
             held = self._holdings.get(batch.claim.shard)
@@ -243,7 +280,7 @@ class Publisher:
         held = [
             one
             for one in self._holdings.trusted(asked_at)
-            if asked_at - min(one.planned_at, one.published_at) < ttl.total_seconds()
+            if asked_at - min(one.planned_at, one.published_at) < self._patience
         ]
         if not held:
             return

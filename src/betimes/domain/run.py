@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from betimes.domain.dedupe import Dedupe
 from betimes.domain.ids import Fence, JobId, RunId, ShardId, TenantId, WorkerId, shard_of
 from betimes.domain.parcel import PRIORITY_DEFAULT
 from betimes.domain.states import RunState, Shown, Trigger, shown
@@ -25,6 +26,7 @@ class NewRun:
     due_at: datetime | None = None
     delay: timedelta | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    dedupe: Dedupe | None = None
 
     def due(self, now: datetime) -> datetime:
         """When it is due; a time that has passed means now: nothing is due before it exists."""

@@ -51,8 +51,8 @@ class Pruner:
             span.expect_errors()
             rows = await self._pruning.silent(after=SILENT_AFTER, now=self._clock.stated())
             now = self._clock.stated() or await read_clock(self._pruning.database)
-            rows += await self._pruning.visits(now=now)
             rows += await self._repairing.forget(now=now)
+            rows += await self._pruning.visits(now=now)
             for shard in self._shards:
                 rows += await self._prune(shard)
             await self._watch()
@@ -69,6 +69,7 @@ class Pruner:
             rows += await self._pruning.default_runs(shard, before=runs)
             rows += await self._pruning.catchups(shard, before=runs)
             rows += await self._pruning.words(shard, before=runs)
+            rows += await self._pruning.keys(shard, now=now)
             rows += await self._pruning.expired(shard, now=self._clock.stated())
             total += rows
             if rows < self._pruning.most:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from betimes.domain.errors import TooLarge
+from betimes.domain.errors import Bug, TooLarge
 from betimes.domain.ids import (
     TAIL_MASK,
     RunId,
@@ -44,6 +44,8 @@ async def enqueue_runs(
     desk: Desk, tenant: TenantId, new: Sequence[NewRun], *, shard: ShardId | None = None
 ) -> list[RunId]:
     """All of them or none, in one transaction; the ids come back in the order given."""
+    if any(one.dedupe is not None for one in new):
+        raise Bug("runs with a dedupe key are enqueued by ops.dedupe")
     order = Order(desk, tenant, new, shard=desk.next_shard() if shard is None else shard)
     if not new:
         return []

@@ -49,6 +49,8 @@ class Held:
     """The gates and lines of those that end; learned from the rows for the slower endings."""
     offered: list[Offered] = field(default_factory=list)
     """Who may come next, once it is written."""
+    counted: frozenset[ParcelId] = frozenset()
+    """Those under a ceiling: what is done of them makes room before all of it is."""
 
 
 class _Content(NamedTuple):
@@ -149,7 +151,14 @@ class _Fast:
                 "low": min(runs, default=NOBODY),
             }
         )
-        return int(await self.connection.fetchval(SQL["finish_succeeded"].text, *arguments))
+        written = int(await self.connection.fetchval(SQL["finish_succeeded"].text, *arguments))
+        going_on = held.counted & ours - {*held.emptied}
+        if going_on:
+            gone = [run for one in streaks if one.parcel in going_on for run in one.runs]
+            await SQL["shrink_parcels"].execute(
+                self.connection, shard=self.shard, ids=list(going_on), gone=gone
+            )
+        return written
 
     async def _lock(self, held: Held) -> set[ParcelId]:
         query = SQL["lock_parcels"]

@@ -54,7 +54,7 @@ class Publishing:
         )
         return [Waiting(*row.values()) for row in rows]
 
-    async def cursor(self, claim: Claim) -> Cursor | None:
+    async def cursor(self, claim: Claim, *, now: datetime | None) -> Cursor | None:
         """How far a shard of ours is published; None when it is no longer ours.
 
         Waits for a commit of ours that is still under way.
@@ -65,34 +65,38 @@ class Publishing:
             shard=claim.shard,
             node=self.node,
             epoch=claim.epoch,
-            now=None,
+            now=now,
         )
         return None if row is None else Cursor(row["published_through"])
 
-    async def publish(self, batches: Sequence[Batch]) -> set[ShardId]:
+    async def publish(self, batches: Sequence[Batch], *, now: datetime | None) -> set[ShardId]:
         """Publish several shards in one transaction; returns those where we were fenced out.
 
-        Repeating it after a lost reply inserts nothing: the cursor is already there.
+        Fenced out is also who froze past the end of its lease, although nobody has taken the shard
+        yet. Repeating it after a lost reply inserts nothing: the cursor is already there.
         """
 
         async def work(connection: Connection) -> set[ShardId]:
             lost: set[ShardId] = set()
-            for batch in batches:
-                if not await self._publish_one(connection, batch):
+            # In the order in which shards are acquired: nobody waits in a circle.
+            for batch in sorted(batches, key=lambda one: one.claim.shard):
+                if not await self._publish_one(connection, batch, now=now):
                     lost.add(batch.claim.shard)
             return lost
 
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
-    async def _publish_one(self, connection: Connection, batch: Batch) -> bool:
+    async def _publish_one(
+        self, connection: Connection, batch: Batch, *, now: datetime | None
+    ) -> bool:
         holder = {"shard": batch.claim.shard, "node": self.node, "epoch": batch.claim.epoch}
         query = SQL["publish_parcels"]
         columns = parcel_columns(batch.parcels)
         wanted = {name: columns[name] for name in query.parameters if name in columns}
-        if await query.fetch(connection, **holder, **wanted, through=batch.through):
+        if await query.fetch(connection, **holder, **wanted, through=batch.through, now=now):
             return True
         # Nothing was inserted: we are fenced out, or we repeat what has already been done.
-        rows = await SHARDS["hold_shard"].fetch(connection, **holder, now=None)
+        rows = await SHARDS["hold_shard"].fetch(connection, **holder, now=now)
         return bool(rows) and rows[0]["published_through"] >= batch.through
 
 

@@ -1,6 +1,6 @@
 """Shard leases: who owns which slice, under which epoch, up to where its work is done."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -70,22 +70,28 @@ class Shards:
         return seen, rows[0]["now"]
 
     async def acquire(
-        self, shard: ShardId, *, ttl: timedelta, now: datetime | None
-    ) -> Grant | None:
-        """Take a free or expired shard; None when somebody was faster."""
-        row = await self.database.maybe(
-            SQL["acquire_shard"], lane=Lane.LEASE, shard=shard, node=self.node, ttl=ttl, now=now
+        self, shards: Sequence[ShardId], *, ttl: timedelta, now: datetime | None
+    ) -> list[Grant]:
+        """Take those of some shards that are free or expired; where somebody was faster, none."""
+        rows = await self.database.many(
+            SQL["acquire_shards"],
+            lane=Lane.LEASE,
+            shards=sorted(shards),
+            node=self.node,
+            ttl=ttl,
+            now=now,
         )
-        if row is None:
-            return None
-        return Grant(
-            shard=shard,
-            epoch=Epoch(row["epoch"]),
-            published_through=row["published_through"],
-            swept_through=row["swept_through"],
-            tzdata=row["tzdata"],
-            now=row["now"],
-        )
+        return [
+            Grant(
+                shard=ShardId(row["shard"]),
+                epoch=Epoch(row["epoch"]),
+                published_through=row["published_through"],
+                swept_through=row["swept_through"],
+                tzdata=row["tzdata"],
+                now=row["now"],
+            )
+            for row in rows
+        ]
 
     async def renew(
         self,
@@ -95,7 +101,7 @@ class Shards:
         now: datetime | None,
     ) -> tuple[set[ShardId], datetime | None]:
         """Prolong what we hold and move idle cursors; returns what is still ours, and the time."""
-        pairs = list(held)
+        pairs = sorted(held, key=lambda pair: pair[0].shard)  # locked in the order of all others
         rows = await self.database.many(
             SQL["renew_shards"],
             lane=Lane.LEASE,

@@ -33,8 +33,8 @@ A test compares this table with the names used in the code; a star stands for th
 | `partitions.tick`  | span  | debug    | made, dropped       |                                   |
 | `pruner.tick`      | span  | debug    | rows                |                                   |
 | `errands.tick`     | span  | debug    | resumed, deleted    |                                   |
-| `operator.tick`    | span  | debug    | worked              |                                   |
 | `offerer.tick`     | span  | debug    | offered             |                                   |
+| `operator.tick`    | span  | debug    | worked              |                                   |
 | `snapshot.old`     | event | warning  | seconds             |                                   |
 | `lease.expired`    | event | warning  |                     | workers, runs                     |
 | `zones.changed`    | event | info     | moved               | shard, before, after              |

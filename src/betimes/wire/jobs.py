@@ -27,6 +27,7 @@ FairnessKey = Annotated[
     ),
 ]
 AfterCompletion = Literal["keep", "delete"]
+DedupeKey = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Schedule = Annotated[
     str | dict[str, Any],
     msgspec.Meta(
@@ -67,6 +68,14 @@ class Concurrency(Asked):
     on_limit: Literal["wait", "skip"] = "wait"
 
 
+class Dedupe(Asked):
+    """A business key: within its window, or while it is active, a second one is the first one."""
+
+    key: DedupeKey
+    window: Duration | None = None
+    form: Literal["unique", "throttle", "debounce"] = "unique"
+
+
 class TaskTarget(Asked, tag="task", tag_field="type"):
     """A handler of a worker."""
 
@@ -94,6 +103,8 @@ class NewJob(Asked):
     tags: Tags = {}
     metadata: Members = {}
     action_after_completion: AfterCompletion = "keep"
+    dedupe: Dedupe | None = None
+    dedupe_key: DedupeKey | None = None
     run_at: Instant | None = msgspec.field(default=None, name="runAt")
     cron: str | None = None
     payload_reference: Reference | None = msgspec.field(default=None, name="payloadRef")
@@ -153,6 +164,8 @@ class Job(Shown, omit_defaults=True):
     next_fires: list[Instant] | None = None
     will_fire: list[Instant] | None = None
     validated: bool = False
+    dedupe_key: str | None = None
+    deduplicated: bool = False
     job_id: str | None = msgspec.field(default=None, name="jobId")
 
 
@@ -255,6 +268,7 @@ class BatchItem(Shown, omit_defaults=True):
 
     status: int
     id: str | None = None
+    deduplicated: bool = False
     error: Members | None = None
 
 

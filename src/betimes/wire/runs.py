@@ -7,6 +7,8 @@ import msgspec
 from betimes.wire.base import Asked, Duration, Instant, Json, Members, Shown
 from betimes.wire.jobs import (
     Concurrency,
+    Dedupe,
+    DedupeKey,
     FairnessKey,
     Handler,
     Priority,
@@ -42,6 +44,7 @@ class RunMade(Shown):
     job_id: str | None = None
     state: str = "queued"
     deduplicated: bool = False
+    replaced: str | None = None
 
 
 class NewRun(Asked):
@@ -61,6 +64,8 @@ class NewRun(Asked):
     timeout: Duration | None = None
     start_deadline: Duration | None = None
     tags: Tags = {}
+    dedupe: Dedupe | None = None
+    dedupe_key: DedupeKey | None = None
 
 
 class NewRuns(Asked):
@@ -127,6 +132,8 @@ class Run(Shown, omit_defaults=True):
     payload_ref: str | None = None
     result: Json = msgspec.UNSET
     progress: Members | None = None
+    dedupe_key: str | None = None
+    deduplicated: bool = False
     attempts: list["Attempt"] | None = None
 
 

@@ -60,7 +60,8 @@ class Box:
         about = {one.parcel for one in self.streaks}
         emptied = [parcel for parcel in self.emptied if parcel not in slow]
         fences = {parcel: self.fence(parcel) for parcel in {*about, *emptied}}
-        return Held(fences, emptied, self._freed(emptied))
+        counted = frozenset(one for one in fences if self.parcels[one].leased.counted)
+        return Held(fences, emptied, self._freed(emptied), counted=counted)
 
     def slow(self) -> Held:
         """Parcels that the other endings are about."""

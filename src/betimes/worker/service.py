@@ -124,6 +124,7 @@ class Parts:
             time=self.time,
             settings=settings,
             telemetry=telemetry,
+            turns=self.turns,
             offered=self._expect_offered,
             signals=signals,
         )

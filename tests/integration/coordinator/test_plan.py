@@ -5,19 +5,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from betimes.coordinator.plan import plan_until
 from betimes.coordinator.service import Coordinator
 from betimes.domain.errors import FencedOut, UnknownOutcome
-from betimes.domain.ids import ShardId
 from betimes.domain.states import RunState
-from integration.coordinator.conftest import SETTINGS, World
+from integration.coordinator.conftest import SETTINGS, World, ahead
 
 MINUTE = timedelta(minutes=1)
-
-
-def ahead(now: datetime, period: int, *, shard: int = 1) -> int:
-    """How many fires of a period are planned at once."""
-    return (plan_until(ShardId(shard), now, SETTINGS.horizon) - now) // timedelta(seconds=period)
 
 
 async def plan(coordinator: Coordinator) -> int:

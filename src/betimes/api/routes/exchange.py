@@ -6,6 +6,7 @@ from uuid import UUID
 import msgspec
 
 from betimes.api.acting import answer, perform
+from betimes.api.admitting import admitted_demand
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
 from betimes.api.definitions import Context, asked_again, new_job
@@ -20,10 +21,10 @@ from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
 from betimes.ops.acting import Told
 from betimes.ops.calendars import CalendarRow, find_calendars, new_calendar, put_calendar
-from betimes.ops.create import create_job
+from betimes.ops.dedupe import create_made
 from betimes.ops.desk import Desk
 from betimes.ops.listing import JobFilter, find_jobs
-from betimes.ops.quotas import check_jobs
+from betimes.ops.meter import Demand
 from betimes.schedule import Calendar
 from betimes.wire import jobs as wire
 from betimes.wire import queues as more
@@ -77,9 +78,12 @@ async def import_jobs(call: Call[more.ImportOptions, more.Import]) -> Reply:
     """Create the calendars and jobs of an export; what exists or cannot be read is told."""
     if call.body.format != FORMAT:
         raise Trouble("invalid_parameter", f"expected the format {FORMAT}")
-    body, desk = call.body, call.service.desk
+    body = call.body
     maybe_instant(body.exported_at, pointer="/exported_at")
-    await check_jobs(desk, call.tenant, call.caller.quotas, more=len(body.jobs))
+    if not call.query.dry_run:
+        demand = Demand.of(jobs=[None] * len(body.jobs))
+        if told := await admitted_demand(call, demand):
+            return told
     fresh = await _new_calendars(call)
 
     async def verb(inner: Desk) -> more.Imported:
@@ -145,7 +149,7 @@ async def _one(
 ) -> None:
     try:
         asked: wire.NewJob = convert(source, wire.NewJob)
-        job = await create_job(desk, call.tenant, new_job(asked, context))
+        ((job, _),) = await create_made(desk, call.tenant, [new_job(asked, context)])
         done.created.append(to_text("job", job.id))
     except (Refused, Trouble) as error:
         done.skipped.append({"place": place, "reason": trouble_of(error).detail})

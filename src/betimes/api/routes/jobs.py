@@ -6,10 +6,12 @@ from uuid import UUID
 import msgspec
 
 from betimes.api.acting import answer, intent_of, perform, replied
+from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
 from betimes.api.definitions import asked_again, definition_of, new_job, next_fires, shown_job
-from betimes.api.etag import expected_revision, stale, tag_of, unchanged, wants_none
+from betimes.api.editing import check_preconditions, merge_patch, require_match
+from betimes.api.etag import expected_revision, tag_of, unchanged
 from betimes.api.finding import find_job, split_name
 from betimes.api.problem import Trouble
 from betimes.api.reading import convert
@@ -20,12 +22,11 @@ from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
 from betimes.domain.states import JobState
 from betimes.ops.acting import Told
-from betimes.ops.create import create_job
+from betimes.ops.dedupe import MadeJob, create_made
 from betimes.ops.desk import Desk
 from betimes.ops.end import RunsOf, delete_job
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.listing import JobFilter, find_jobs
-from betimes.ops.quotas import check_jobs
 from betimes.ops.read import get_named_job
 from betimes.ops.update import update_job
 from betimes.wire import jobs as wire
@@ -61,6 +62,23 @@ def told_of(
     )
 
 
+def told_made(call: Call[Any, Any], made: MadeJob) -> Told:
+    """The answer and the traces of a creation; with a dedupe key that is taken, of none."""
+    if not made.deduplicated:
+        return told_of(call, made.job, status=CREATED, event="job.created")
+    shown = shown_job(made.job)
+    shown.next_fires = next_fires(
+        call.service.desk.schedules, made.job, now=call.service.now(), most=NEXT_FIRES
+    )
+    shown.deduplicated = True
+    return Told(
+        answer=answer(200, shown, headers={"ETag": tag_of(made.job.revision)}),
+        resource=shown.id,
+        shard=made.job.shard,
+        changed=False,
+    )
+
+
 def uses_aliases(body: Any) -> bool:
     """Whether a body was written with the short camel-case names."""
     return isinstance(body, wire.NewJob) and bool(
@@ -72,16 +90,15 @@ async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
     """Create a job."""
     new = new_job(call.body, await context_of(call, call.body.schedule))
 
-    async def verb(desk: Desk) -> Job:
+    async def verb(desk: Desk) -> MadeJob:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
-        return await create_job(desk, call.tenant, new, shard=shard)
+        return (await create_made(desk, call.tenant, [new], shard=shard))[0]
 
-    await check_jobs(call.service.desk, call.tenant, call.caller.quotas, more=1)
+    if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
+        return told
     intent = intent_of(call, only_try=call.query.validate_only)
     return replied(
-        await call.service.jobs.act(
-            new, intent, verb, lambda job: told_of(call, job, status=201, event="job.created")
-        )
+        await call.service.jobs.act(new, intent, verb, lambda made: told_made(call, made))
     )
 
 
@@ -168,39 +185,25 @@ async def replace(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
         current = await get_named_job(call.service.desk, call.tenant, name, group=group)
     except NotFound:
         current = None
-    _check_preconditions(call, current)
+    check_preconditions(call, current)
     call.body.name, call.body.group = name, group
     if current is None:
         return await _create_named(call)
     return await _update(call, current, call.body, event="job.updated")
 
 
-def _check_preconditions(call: Call[wire.ReplaceOptions, Any], current: Job | None) -> None:
-    request = call.request
-    if wants_none(request):
-        if current is not None:
-            raise stale(current.revision)
-        return
-    said = request.header(b"if-match") is not None
-    if not said and not call.query.force:
-        raise Trouble(
-            "precondition_required",
-            "expected If-Match, If-None-Match: * or force=true for a replacement",
-        )
-    if said:
-        expected_revision(request, None if current is None else current.revision)
-
-
 async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
     new = new_job(call.body, await context_of(call, call.body.schedule))
+    if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
+        return told
 
-    async def verb(desk: Desk) -> Job:
-        return await create_job(desk, call.tenant, new)
+    async def verb(desk: Desk) -> MadeJob:
+        return (await create_made(desk, call.tenant, [new]))[0]
 
     return await perform(
         call,
         verb,
-        lambda job: told_of(call, job, status=201, event="job.created"),
+        lambda made: told_made(call, made),
         only_try=call.query.validate_only,
     )
 
@@ -208,7 +211,7 @@ async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
 async def patch(call: Call[wire.CreateOptions, Members]) -> Reply:
     """Edit a job by a merge patch."""
     job = await find_job(call)
-    _require_match(call)
+    require_match(call)
     expected_revision(call.request, job.revision)
     unknown = sorted(set(call.body) - {one.encode_name for one in EDITABLE})
     if unknown:
@@ -218,25 +221,6 @@ async def patch(call: Call[wire.CreateOptions, Members]) -> Reply:
     if (asked.name, asked.group) != (job.name, job.group):
         raise Trouble("invalid_parameter", "a job cannot be renamed; create a new one")
     return await _update(call, job, asked, event="job.updated")
-
-
-def _require_match(call: Call[Any, Any]) -> None:
-    required = call.caller.settings.get("require_if_match") is True
-    if required and call.request.header(b"if-match") is None:
-        raise Trouble("precondition_required", "expected If-Match: the tenant demands it")
-
-
-def merge_patch(target: Any, patch: Any) -> Any:
-    """RFC 7396: null removes, objects merge, everything else replaces."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = merge_patch(merged.get(name), value)
-    return merged
 
 
 async def _update(call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: str) -> Reply:
@@ -265,7 +249,7 @@ async def _update(call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: 
 async def delete(call: Call[wire.DeleteOptions, None]) -> Reply:
     """Forget a job; its history stays readable."""
     job = await find_job(call)
-    _require_match(call)
+    require_match(call)
     revision = expected_revision(call.request, job.revision)
 
     async def verb(desk: Desk) -> Job:
@@ -315,7 +299,7 @@ ROUTES = (
         scope=Scope.JOBS_WRITE,
         query=wire.CreateOptions,
         body=wire.NewJob,
-        answers={201: wire.Job},
+        answers={201: wire.Job, 200: wire.Job},
         keyed=Keyed.REQUIRED,
         load=Load.CREATE,
         policy=Policy.CREATE,

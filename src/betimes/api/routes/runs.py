@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 
 from betimes.api.acting import answer, intent_of, perform, replied
+from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
 from betimes.api.finding import find_run, run_in_path
 from betimes.api.problem import Trouble
@@ -16,16 +17,16 @@ from betimes.api.routes.jobs_control import told_run
 from betimes.api.run_shapes import last_attempt, new_run, shown_attempt, shown_run
 from betimes.api.shaping import coerced, maybe_instant, missing, page, paged, read_id, selected
 from betimes.domain.errors import NotFound
-from betimes.domain.ids import JobId, RunId, WorkerId, shard_of, to_text
+from betimes.domain.ids import JobId, WorkerId, shard_of, to_text
 from betimes.domain.scopes import Scope
 from betimes.domain.states import FINAL, RunState, Shown, Trigger
 from betimes.ops.acting import Told
+from betimes.ops.dedupe import MadeRun, enqueue_made
 from betimes.ops.desk import Desk
-from betimes.ops.enqueue import enqueue_runs
 from betimes.ops.history import get_history
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.listing import RunFilter, find_runs
-from betimes.ops.quotas import check_runs
+from betimes.ops.making import Enqueued, make_runs
 from betimes.ops.runs import RunView
 from betimes.wire import runs as wire
 from betimes.wire.base import Page, shown_instant
@@ -40,14 +41,31 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     """Enqueue one run."""
     new = new_run(call.body)
 
-    async def verb(desk: Desk) -> RunId:
-        shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
-        return (await enqueue_runs(desk, call.tenant, [new], shard=shard))[0]
+    async def verb(desk: Desk) -> Enqueued:
+        key = call.key.key if call.key else call.request.id
+        shard = shard_of_idempotency(desk, call.tenant, key)
+        return (await make_runs(desk, call.tenant, [new], shard))[0]
 
-    await check_runs(call.service.desk, call.tenant, call.caller.quotas, more=1)
+    if told := await admitted(call, runs=[new]):
+        return told
     await call.service.gates.check(call.service.desk, call.tenant, [new.queue])
-    done = await call.service.runs.act(new, intent_of(call), verb, told_run)
+    done = await call.service.runs.act(new, intent_of(call), verb, told_enqueued)
     return await _prefer_wait(call, replied(done))
+
+
+def told_enqueued(enqueued: Enqueued) -> Told:
+    """A run that was made, or the one that has its dedupe key."""
+    made, view = enqueued
+    if view is None:
+        return told_run(made.id, replaced=made.replaced)
+    shown = shown_run(view)
+    shown.deduplicated = True
+    return Told(
+        answer=answer(200, shown, headers={"Location": f"/v1/runs/{shown.id}"}),
+        resource=shown.id,
+        shard=shard_of(made.id),
+        changed=False,
+    )
 
 
 async def _prefer_wait(call: Call[Any, Any], reply: Reply) -> Reply:
@@ -75,21 +93,29 @@ async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
                 error.pointer = f"/items/{place}{error.pointer}"
             raise
 
-    async def verb(desk: Desk) -> list[RunId]:
+    async def verb(desk: Desk) -> list[MadeRun]:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
-        return await enqueue_runs(desk, call.tenant, new, shard=shard)
+        return await enqueue_made(desk, call.tenant, new, shard=shard)
 
-    await check_runs(call.service.desk, call.tenant, call.caller.quotas, more=len(new))
+    if told := await admitted(call, runs=new):
+        return told
     await call.service.gates.check(call.service.desk, call.tenant, {one.queue for one in new})
     return await perform(call, verb, _told_runs)
 
 
-def _told_runs(runs: list[RunId]) -> Told:
-    items = [wire.RunMade(id=to_text("run", run)) for run in runs]
+def _told_runs(runs: list[MadeRun]) -> Told:
+    items = [
+        wire.RunMade(
+            id=to_text("run", made.id),
+            deduplicated=made.deduplicated,
+            replaced=None if made.replaced is None else to_text("run", made.replaced),
+        )
+        for made in runs
+    ]
     return Told(
         answer=answer(202, wire.RunsMade(items=items)),
         resource=f"runs:{len(runs)}",
-        shard=shard_of(runs[0]),
+        shard=shard_of(runs[0].id),
         after={"count": len(runs), "first": items[0].id},
         event="run.queued",
         details={"count": len(runs), "first": items[0].id},

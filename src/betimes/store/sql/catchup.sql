@@ -124,13 +124,17 @@ WITH contents AS (
       FROM unnest(:numbers::integer[], :runs::uuid[]) WITH ORDINALITY AS run (number, run_id, position)
      GROUP BY number
 )
-INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, run_ids, episode, held, held_at)
+INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, run_ids, episode, held, held_at,
+                             fair, when_full, gate, line)
 SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.lane, parcel.rank,
        parcel.visible_at, contents.run_ids, parcel.episode,
-       CASE WHEN parcel.episode IS NULL THEN 0 ELSE 3 END, CASE WHEN parcel.episode IS NULL THEN NULL ELSE :now::timestamptz END
+       CASE WHEN parcel.episode IS NULL THEN 0 ELSE 3 END, CASE WHEN parcel.episode IS NULL THEN NULL ELSE :now::timestamptz END,
+       parcel.fair, parcel.when_full, parcel.gate, parcel.line
   FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
-              :ranks::timestamptz[], :visible::timestamptz[], :episodes::uuid[])
-       WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, lane, rank, visible_at, episode, number)
+              :ranks::timestamptz[], :visible::timestamptz[], :episodes::uuid[],
+              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[])
+       WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, lane, rank, visible_at, episode, fair, when_full, gate, line,
+                                  number)
   JOIN contents ON contents.number = parcel.number;
 
 -- name: list_catchups :many

@@ -77,8 +77,10 @@ SELECT held.run_id, parcels.id AS parcel_id, parcels.worker_id, parcels.fence, p
 -- Returns: jobs int8
 SELECT count(*) AS jobs FROM (SELECT FROM betimes.jobs WHERE tenant_id = :tenant::uuid LIMIT :most::bigint) AS few;
 
--- name: count_active_runs :one
--- How many runs of a tenant wait or are under way.
+-- name: count_work :one
+-- How many runs of a tenant wait, and how many are under way.
 -- Scatter: a tenant's parcels lie in every shard
--- Returns: runs int8
-SELECT coalesce(sum(cardinality(run_ids)), 0)::bigint AS runs FROM betimes.parcels WHERE tenant_id = :tenant::uuid;
+-- Returns: waiting int8, leased int8
+SELECT coalesce(sum(cardinality(run_ids)) FILTER (WHERE worker_id IS NULL), 0)::bigint AS waiting,
+       coalesce(sum(cardinality(run_ids)) FILTER (WHERE worker_id IS NOT NULL), 0)::bigint AS leased
+  FROM betimes.parcels WHERE tenant_id = :tenant::uuid;

@@ -187,11 +187,12 @@ SELECT held.run_id, parcels.id AS parcel_id, parcels.worker_id, parcels.fence, p
 -- name: publish_parcels :many
 -- Put the parcels of runs that are nearly due into the queue and move the cursor, all or nothing.
 -- Index: shards_pkey
--- Guard: owner and epoch of the shard, and a cursor that is not yet there: a repeat inserts nothing
+-- Guard: owner, epoch and a lease that has not run out, and a cursor that is not yet there: a repeat inserts nothing
 -- Returns: id uuid
 WITH moved AS (
     UPDATE betimes.shards SET published_through = :through::timestamptz
      WHERE shard = :shard::smallint AND owner = :node::uuid AND epoch = :epoch::bigint
+       AND lease_until >= coalesce(:now::timestamptz, statement_timestamp())
        AND (published_through IS NULL OR published_through < :through::timestamptz)
     RETURNING shard
 ), contents AS (
