@@ -16,4 +16,5 @@ async def context_of(call: Call[Any, Any], *schedules: object) -> Context:
         now=call.service.now(),
         by=call.caller.key,
         calendars=calendars,
+        trace=call.request.traceparent,
     )

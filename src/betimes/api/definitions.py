@@ -38,6 +38,8 @@ class Context:
     now: datetime
     by: str | None
     calendars: Mapping[str, CalendarRow] = field(default_factory=dict)
+    trace: str | None = None
+    """The caller's place in its own trace."""
 
 
 def new_job(asked: wire.NewJob, context: Context) -> NewJob:
@@ -148,6 +150,7 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "metadata": asked.metadata,
         "description": asked.description,
         "dedupe_key": asked.dedupe_key if asked.dedupe is None else asked.dedupe.key,
+        "trace": context.trace,
         "payload_ref": asked.payload_ref or asked.payload_reference,
         "concurrency": concurrency_of(asked.concurrency),
         "fairness_key": asked.fairness_key,

@@ -1,4 +1,4 @@
-"""Edits of definitions: what the caller must have seen, and merge patches."""
+"""Edits of definitions: what the caller must have seen."""
 
 from typing import Any
 
@@ -31,16 +31,3 @@ def require_match(call: Call[Any, Any]) -> None:
     required = call.caller.settings.get("require_if_match") is True
     if required and call.request.header(b"if-match") is None:
         raise Trouble("precondition_required", "expected If-Match: the tenant demands it")
-
-
-def merge_patch(target: Any, patch: Any) -> Any:
-    """RFC 7396: null removes, objects merge, everything else replaces."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = merge_patch(merged.get(name), value)
-    return merged

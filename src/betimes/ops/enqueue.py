@@ -55,6 +55,13 @@ async def enqueue_runs(
     return order.ids
 
 
+def check_new_run(new: NewRun) -> None:
+    """Everything that can be said about one run without asking anybody."""
+    check_payload(new.payload)
+    check_run(new)
+    encode_options(new.options, new.target)
+
+
 @dataclass(slots=True)
 class Looks:
     """What the runs of an order look like; equal ones share one entry, checked once."""
