@@ -83,7 +83,7 @@ def unhandled(
     """What to write for a run that this worker cannot do: another one may, so nothing is counted.
 
     It is out of sight for a while that grows with each time it was handed out, so that workers
-    without the handler do not pass it to and fro.
+    without the handler do not pass it back and forth.
     """
     return Ending(
         **_whose(run, parcel, plan),
