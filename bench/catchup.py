@@ -34,7 +34,9 @@ LIVELY_PERIOD = timedelta(seconds=10)
 PERIOD = timedelta(minutes=10)
 PHASES = 600
 SETTLE_SECONDS = 5.0
-PATIENCE_SECONDS = 300.0
+PATIENCE_SECONDS = 200.0
+OWNED = "SELECT EXISTS (SELECT FROM betimes.shards WHERE owner IS NOT NULL)"
+WORKING = "SELECT EXISTS (SELECT FROM betimes.workers)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +58,9 @@ class Load:
 
 @dataclass(slots=True)
 class Progress:
-    """When the planner had reached the fires of now, and when every gap was settled."""
+    """When shards had an owner, its planner the fires of now, and every gap its end."""
 
+    began: float = 0.0
     reached: float = 0.0
     settled: float = 0.0
 
@@ -98,13 +101,13 @@ async def measure(options: argparse.Namespace) -> int:
 async def one_load(server: EmbeddedPostgres, report: Report, load: Load, *, behind: bool) -> None:
     """Fill, start everything, look."""
     start = await fill(server, load, behind=behind)
-    progress, began = Progress(), time()
+    progress = Progress()
     with tempfile.TemporaryDirectory(prefix="betimes-notes-") as folder:
         async with noting_workers(server, Path(folder), count=load.workers, slots=1_024) as files:
-            began = time()
-            cost = await _run(server, load, progress, began)
+            cost = await _run(server, load, progress)
         noted = Noted.read(files)
-    first, last = began + SETTLE_SECONDS, began + SETTLE_SECONDS + load.seconds
+    began, first = progress.began, progress.began + SETTLE_SECONDS
+    last = first + load.seconds
     lively = [lag for due, lag in _of(noted, first, last) if due % 1 > 0]
     others = [lag for due, lag in _of(noted, first, last) if due % 1 == 0]
     name = f"{load.hours:g} h behind" if behind else "nothing missed"
@@ -154,29 +157,44 @@ async def fill(server: EmbeddedPostgres, load: Load, *, behind: bool) -> datetim
     phases = min(PHASES, load.schedules)
     jobs = interval_jobs(load.schedules, period=PERIOD, start=start, phases=phases, **shared)
     await copy_jobs(server, jobs, count=load.schedules)
-    count = int(load.lively * LIVELY_PERIOD.total_seconds())
-    half = datetime.now(UTC).replace(microsecond=500_000) + timedelta(seconds=2)
-    jobs = interval_jobs(count, period=LIVELY_PERIOD, start=half, phases=10, **shared)
-    await copy_jobs(server, jobs, count=count)
     return start
 
 
-async def _run(
-    server: EmbeddedPostgres, load: Load, progress: Progress, began: float
-) -> dict[str, float]:
+async def _add_lively(server: EmbeddedPostgres, load: Load) -> None:
+    """Schedules that have missed nothing, as if they were created just now."""
+    count = int(load.lively * LIVELY_PERIOD.total_seconds())
+    half = datetime.now(UTC).replace(microsecond=500_000) + timedelta(seconds=2)
+    jobs = interval_jobs(
+        count, period=LIVELY_PERIOD, start=half, phases=10, shards=load.shards, tzdata=TZDATA
+    )
+    await copy_jobs(server, jobs, count=count)
+
+
+async def _until(connection: Any, question: str) -> None:
+    while not await connection.fetchval(question):  # noqa: ASYNC110 -- other processes do it
+        await asyncio.sleep(0.05)
+
+
+async def _run(server: EmbeddedPostgres, load: Load, progress: Progress) -> dict[str, float]:
     """The coordinator until the window is over and nothing late is left."""
-    last = began + SETTLE_SECONDS + load.seconds
-    async with a_node(
-        server,
-        "coordinator,janitor",
-        coordinator__catchup_per_second=str(load.pace),
-        coordinator__catchup_unapproved="100000000",
+    async with (
+        as_owner(server) as connection,
+        a_node(
+            server,
+            "coordinator,janitor",
+            coordinator__catchup_per_second=str(load.pace),
+            coordinator__catchup_unapproved="100000000",
+        ),
     ):
-        before = used()
-        async with as_owner(server) as connection:
-            while time() < last or (await _left(connection) and time() < last + PATIENCE_SECONDS):
-                await _look(connection, progress)
-                await asyncio.sleep(1.0)
+        await _until(connection, OWNED)
+        await _until(connection, WORKING)
+        await _add_lively(server, load)
+        before, began = used(), time()
+        progress.began = began
+        last = began + SETTLE_SECONDS + load.seconds
+        while time() < last or (await _left(connection) and time() < last + PATIENCE_SECONDS):
+            await _look(connection, progress)
+            await asyncio.sleep(1.0)
         spent = used().since(before)
     return {"cores": round((spent.python + spent.postgres) / (time() - began), 2)}
 

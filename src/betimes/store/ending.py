@@ -27,6 +27,8 @@ class Attempted(NamedTuple):
 
     outcome: int
     next_retry_at: datetime | None
+    http: str | None = None
+    """The exchange with an HTTP target, as JSON."""
 
 
 class DeadLetter(NamedTuple):

@@ -365,6 +365,24 @@ async def test_a_foreign_catchup_cannot_be_seen(world: World) -> None:
             await get_catchup(desk, OTHER, one)
 
 
+async def test_late_runs_keep_the_terms_of_their_job(world: World) -> None:
+    """A concurrency key and a fairness bucket hold for what is late as well."""
+    desk = make_desk(world.database, world.clock)
+    options = {"concurrency": {"key": "db", "limit": 1}, "fairness_key": "k"}
+    definition = every(60, schedule={"catchup": ALL}, options=options)
+    job = await create_job(desk, TENANT, NewJob(definition=definition))
+    world.clock.advance(timedelta(minutes=5))
+    await catch_up(world, catchup_unapproved=2)
+    rows = await world.fetch(
+        "SELECT parcels.gate, parcels.fair = runs.fair, cardinality(run_ids), parcels.held "
+        "FROM betimes.parcels JOIN betimes.runs ON runs.id = parcels.run_ids[1] "
+        "WHERE lane = 2 AND runs.job_id = $1 AND runs.gate = parcels.gate ORDER BY 4",
+        job.id,
+    )
+    assert [row[3] for row in rows] == [0, 0, 3, 3]
+    assert {row[:3] for row in rows} == {("db", True, 1)}
+
+
 class _With:
     """An object with one method replaced."""
 

@@ -81,8 +81,8 @@ async def import_jobs(call: Call[more.ImportOptions, more.Import]) -> Reply:
     body = call.body
     maybe_instant(body.exported_at, pointer="/exported_at")
     if not call.query.dry_run:
-        demand = Demand.of(jobs=[None] * len(body.jobs))
-        if told := await admitted_demand(call, demand):
+        told = await admitted_demand(call, Demand.of(jobs=[None] * len(body.jobs)))
+        if told is not None:
             return told
     fresh = await _new_calendars(call)
 
