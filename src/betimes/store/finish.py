@@ -5,21 +5,19 @@ carry our worker and fence already and changes nothing; `ours` tells them from a
 """
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from operator import itemgetter
-from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId
 from betimes.domain.parcel import Lane, rank_of
-from betimes.domain.states import RunState
 from betimes.domain.terms import Terms
 from betimes.store.admit import Freed, Offered, release
 from betimes.store.database import Database
-from betimes.store.ending import Ending, Follow, Streak
+from betimes.store.ending import EVENTS, Ending, Follow, Streak
 from betimes.store.failures import AutoPaused, pause_failing
 from betimes.store.pool import Connection
 from betimes.store.pool import Lane as Pool
@@ -29,17 +27,6 @@ SQL = load("finish")
 PARCELS = load("parcels")
 NOBODY = UUID(int=0)
 MARGIN = timedelta(seconds=10)
-EVENTS: Mapping[RunState, str] = MappingProxyType(
-    {
-        RunState.RETRY_WAIT: "run.retrying",
-        RunState.SUCCEEDED: "run.succeeded",
-        RunState.DEAD: "run.dead",
-        RunState.CANCELLED: "run.cancelled",
-        RunState.SKIPPED: "run.skipped",
-        RunState.EXPIRED: "run.expired",
-        RunState.MISSED: "run.missed",
-    }
-)
 
 
 @dataclass(slots=True)
