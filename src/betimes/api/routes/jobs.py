@@ -10,7 +10,8 @@ from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
 from betimes.api.definitions import asked_again, definition_of, new_job, shown_job
-from betimes.api.etag import expected_revision, stale, tag_of, wants_none
+from betimes.api.editing import check_preconditions, require_match
+from betimes.api.etag import expected_revision, tag_of
 from betimes.api.finding import find_job, split_name
 from betimes.api.merging import merge_patch
 from betimes.api.paging import above, below, read_place, scope_of, turn
@@ -146,27 +147,11 @@ async def replace(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
         current = await get_named_job(call.service.desk, call.tenant, name, group=group)
     except NotFound:
         current = None
-    _check_preconditions(call, current)
+    check_preconditions(call, current)
     call.body.name, call.body.group = name, group
     if current is None:
         return await _create_named(call)
     return await _update(call, current, call.body, event="job.updated")
-
-
-def _check_preconditions(call: Call[wire.ReplaceOptions, Any], current: Job | None) -> None:
-    request = call.request
-    if wants_none(request):
-        if current is not None:
-            raise stale(current.revision)
-        return
-    said = request.header(b"if-match") is not None
-    if not said and not call.query.force:
-        raise Trouble(
-            "precondition_required",
-            "expected If-Match, If-None-Match: * or force=true for a replacement",
-        )
-    if said:
-        expected_revision(request, None if current is None else current.revision)
 
 
 async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
@@ -188,7 +173,7 @@ async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
 async def patch(call: Call[wire.CreateOptions, Members]) -> Reply:
     """Edit a job by a merge patch."""
     job = await find_job(call)
-    _require_match(call)
+    require_match(call)
     expected_revision(call.request, job.revision)
     unknown = sorted(set(call.body) - {one.encode_name for one in EDITABLE})
     if unknown:
@@ -198,12 +183,6 @@ async def patch(call: Call[wire.CreateOptions, Members]) -> Reply:
     if (asked.name, asked.group) != (job.name, job.group):
         raise Trouble("invalid_parameter", "a job cannot be renamed; create a new one")
     return await _update(call, job, asked, event="job.updated")
-
-
-def _require_match(call: Call[Any, Any]) -> None:
-    required = call.caller.settings.get("require_if_match") is True
-    if required and call.request.header(b"if-match") is None:
-        raise Trouble("precondition_required", "expected If-Match: the tenant demands it")
 
 
 async def _update(call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: str) -> Reply:
@@ -232,7 +211,7 @@ async def _update(call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: 
 async def delete(call: Call[wire.DeleteOptions, None]) -> Reply:
     """Forget a job; its history stays readable."""
     job = await find_job(call)
-    _require_match(call)
+    require_match(call)
     revision = expected_revision(call.request, job.revision)
 
     async def verb(desk: Desk) -> Job:
