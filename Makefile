@@ -68,8 +68,8 @@ chaos: $(VENV)/.dev ## Kill, freeze and cut real processes, then check that noth
 fuzz: $(VENV)/.dev ## Fuzz the whole API from its own document (long: make fuzz ARGS="--max-time 600")
 	@$(BIN)/python tests/fuzz/run.py $(ARGS)
 
-mutation: $(VENV)/.dev ## Mutation testing of the pure rooms (long)
-	@$(BIN)/mutmut run $(ARGS)
+mutation: $(VENV)/.dev ## Mutation testing of the time mathematics; ARGS="placement cron" names modules
+	@$(BIN)/python scripts/mutation.py $(ARGS)
 
 docs: $(VENV)/.dev ## Build the documentation into site/, warnings as errors
 	@$(BIN)/mkdocs build --strict --quiet

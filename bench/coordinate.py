@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from time import perf_counter, process_time
 
-from bench.kit.processes import Used, used
+from bench.kit.processes import used
 from bench.kit.report import Report
 from bench.kit.rows import copy_jobs, copy_rate, interval_jobs
 from bench.kit.server import a_server, empty
@@ -139,7 +139,7 @@ async def timed(
     before, python, began = used(), process_time(), perf_counter()
     runs = await work()
     seconds = perf_counter() - began
-    spent = Used(process_time() - python, used().since(before).postgres)
+    spent = used().since(before)._replace(python=process_time() - python)
     report.tell(
         figure,
         settings,

@@ -63,6 +63,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--horizon", type=float, default=60.0)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--slots", type=int, default=1_024)
     parser.add_argument("--shards", type=int, default=64)
     parser.add_argument("--peak", action="store_true", help="look for the highest rate as well")
     parser.add_argument("--peak-from", type=int, default=8_000, help="first rate tried, fires/s")
@@ -80,6 +81,7 @@ async def measure(options: argparse.Namespace) -> int:
         seconds=min(options.seconds, 6.0) if options.quick else options.seconds,
         horizon=24.0 if options.quick else options.horizon,
         workers=options.workers,
+        slots=options.slots,
         shards=options.shards,
     )
     async with a_server(options.shards) as server:

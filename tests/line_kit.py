@@ -111,12 +111,17 @@ class Line:
             suspects=False,
             queues=None,
             most=100,
+            after_shard=-1,
+            after_queue="",
+            after_tenant=UUID(int=0),
+            after_fair=-1,
         ):
             parcels = await self._many(
                 PARCELS["lease_parcels"],
                 shard=place["shard"],
                 queue=place["queue"],
                 tenant=place["tenant_id"],
+                fair=place["fair"],
                 now=self.clock.now(),
                 suspect_after=SUSPECT_AFTER,
                 suspects=False,
@@ -207,6 +212,10 @@ class Line:
             visible=[at],
             fences=[held.fence],
             runs=[held.row["id"]],
+            fairs=[home["fair"]],
+            whens=[home["when_full"]],
+            gates=[home["gate"]],
+            lines=[home["line"]],
         )
 
     async def check(self) -> None:

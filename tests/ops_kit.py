@@ -30,10 +30,14 @@ HOUR = timedelta(hours=1)
 @dataclass(slots=True)
 class KeptHints:
     hints: list[tuple[ShardId, str, TenantId, datetime]] = field(default_factory=list)
+    buckets: list[int] = field(default_factory=list)
     plans: list[ShardId] = field(default_factory=list)
 
-    def hint(self, shard: ShardId, queue: str, tenant: TenantId, visible_at: datetime) -> None:
+    def hint(
+        self, shard: ShardId, queue: str, tenant: TenantId, visible_at: datetime, fair: int = 0
+    ) -> None:
         self.hints.append((shard, queue, tenant, visible_at))
+        self.buckets.append(fair)
 
     def replan(self, shard: ShardId) -> None:
         self.plans.append(shard)

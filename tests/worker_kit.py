@@ -17,6 +17,7 @@ from betimes.domain.clock import Clock
 from betimes.domain.ids import RunId, ShardId, TenantId, WorkerId, compose, to_ms
 from betimes.domain.parcel import rank_of
 from betimes.domain.states import RunState
+from betimes.domain.terms import BARE, Terms
 from betimes.store.database import Database
 from betimes.store.pool import Lane
 from betimes.telemetry import Recorder, Telemetry
@@ -130,9 +131,11 @@ async def enqueue(
     payload: bytes | None = None,
     options: dict[str, Any] | None = None,
     deliveries: int = 0,
+    terms: Terms = BARE,
     **columns: Any,
 ) -> list[RunId]:
-    """Put runs into the database, queued, in one parcel."""
+    """Put runs into the database, queued, in one parcel, or each in its own if they are gated."""
+    columns |= {"fair": terms.fair, "gate": terms.gate, "when_full": terms.when_full}
     runs = [run_id(due_at, shard=shard) for _ in handlers]
     extra = "".join(f", {name}" for name in columns)
     places = "".join(f", ${number}" for number in range(9, 9 + len(columns)))
@@ -156,9 +159,17 @@ async def enqueue(
                 for run, handler in zip(runs, handlers, strict=True)
             ],
         )
-        await put_parcel(
-            connection, runs, due_at, shard, queue, tenant=tenant, deliveries=deliveries
-        )
+        for some in [[run] for run in runs] if terms.is_gated else [runs]:
+            await put_parcel(
+                connection,
+                some,
+                due_at,
+                shard,
+                queue,
+                tenant=tenant,
+                deliveries=deliveries,
+                terms=terms,
+            )
     return runs
 
 
@@ -171,11 +182,13 @@ async def put_parcel(
     *,
     tenant: UUID = TENANT,
     deliveries: int = 0,
+    terms: Terms = BARE,
 ) -> None:
     """Put runs that exist into one parcel."""
     await connection.execute(
         "INSERT INTO betimes.parcels (shard, id, tenant_id, queue, rank, visible_at, deliveries,"
-        " run_ids) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        " run_ids, fair, gate, when_full, line)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
         shard,
         compose(to_ms(visible_at), shard, next(_numbers)),
         tenant,
@@ -184,6 +197,10 @@ async def put_parcel(
         visible_at,
         deliveries,
         list(runs),
+        terms.fair,
+        terms.gate,
+        terms.when_full,
+        terms.line,
     )
 
 
@@ -213,7 +230,7 @@ async def reap(database: Database, now: datetime) -> int:
     """What the janitor does to leases that ran out."""
     freed = await rows(
         database,
-        "UPDATE betimes.parcels SET worker_id = NULL, lease_until = NULL"
+        "UPDATE betimes.parcels SET worker_id = NULL, lease_until = NULL, slot = false"
         " WHERE lease_until < $1 RETURNING id",
         now,
     )

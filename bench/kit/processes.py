@@ -19,21 +19,28 @@ ROOT = Path(__file__).parents[2]
 
 
 class Used(NamedTuple):
-    """CPU seconds."""
+    """CPU seconds: ours, and those of the whole machine."""
 
     python: float
     postgres: float
+    machine: float
+
+    @property
+    def others(self) -> float:
+        """What was used by whoever else was there: how quiet the machine was."""
+        return max(0.0, self.machine - self.python - self.postgres)
 
     def since(self, before: "Used") -> "Used":
         """What was used between two looks."""
-        return Used(self.python - before.python, self.postgres - before.postgres)
+        return Used(*(now - then for now, then in zip(self, before, strict=True)))
 
     def per(self, count: int) -> dict[str, float]:
-        """Microseconds for each of so many."""
+        """Microseconds for each of so many, and which part of the CPU time was not ours."""
         count = max(count, 1)
         return {
             "python_us": round(self.python / count * 1e6, 1),
             "postgres_us": round(self.postgres / count * 1e6, 1),
+            "others_share": round(self.others / self.machine, 2) if self.machine else 0.0,
         }
 
 
@@ -50,7 +57,14 @@ def used() -> Used:
             postgres += ticks
         else:
             python += ticks
-    return Used(python / TICKS_PER_SECOND, postgres / TICKS_PER_SECOND)
+    return Used(python / TICKS_PER_SECOND, postgres / TICKS_PER_SECOND, _machine_seconds())
+
+
+def _machine_seconds() -> float:
+    """CPU seconds since the machine started, without idling and waiting for disks."""
+    line = Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0]
+    user, nice, system, _, _, irq, softirq, steal, *_ = map(int, line.split()[1:])
+    return (user + nice + system + irq + softirq + steal) / TICKS_PER_SECOND
 
 
 def resident_mb(pid: int) -> float:

@@ -44,6 +44,16 @@ SELECT n % 4, pg_temp.a_uuid(n), pg_temp.few(n, 50),
        now() + n * interval '1 s', now() + n * interval '1 s', 'default', ARRAY[pg_temp.a_uuid(n)]
   FROM generate_series(1, 8000) AS n;
 
+INSERT INTO betimes.parcels (
+    shard, id, tenant_id, worker_id, lease_until, rank, visible_at, queue, run_ids, gate, line,
+    held, held_at, slot)
+SELECT n % 4, pg_temp.a_uuid(n), pg_temp.few(n, 50),
+       CASE WHEN n % 10 = 0 THEN pg_temp.few(n, 20) END, CASE WHEN n % 10 = 0 THEN now() END,
+       now() + n * interval '1 s', now() + n * interval '1 s', 'default', ARRAY[pg_temp.a_uuid(n)],
+       'key' || n % 500, pg_temp.a_uuid(n % 400), CASE WHEN n % 10 < 2 THEN 0 ELSE 1 END,
+       CASE WHEN n % 10 < 2 THEN NULL ELSE now() END, n % 10 = 0
+  FROM generate_series(20001, 28000) AS n;
+
 INSERT INTO betimes.dead_letters (
     shard, run_id, tenant_id, dead_at, attempts, queue, fingerprint, reason)
 SELECT n % 4, pg_temp.a_uuid(n), pg_temp.few(n, 50), now(), 1, 'default',
@@ -52,6 +62,29 @@ SELECT n % 4, pg_temp.a_uuid(n), pg_temp.few(n, 50), now(), 1, 'default',
 
 INSERT INTO betimes.attempts (shard, run_id, number, tenant_id, fence, finished_at, outcome)
 SELECT n % 4, pg_temp.a_uuid(n), 1, pg_temp.few(n, 50), 1, now(), 1
+  FROM generate_series(1, 4000) AS n;
+
+INSERT INTO betimes.parcels (
+    shard, id, tenant_id, rank, visible_at, queue, run_ids, lane, held, held_at, episode)
+SELECT n % 4, pg_temp.a_uuid(n), pg_temp.few(n, 50), now(), now(), 'default',
+       ARRAY[pg_temp.a_uuid(n)], 2, 3, now(), pg_temp.few(n, 100)
+  FROM generate_series(20001, 24000) AS n;
+
+INSERT INTO betimes.gaps (
+    shard, job_id, from_at, until_at, tenant_id, revision, priority, queue, schedule)
+SELECT n % 4, pg_temp.a_uuid(n), now(), now(), pg_temp.few(n, 50), 1, 5, 'default', '{}'
+  FROM generate_series(1, 4000) AS n;
+
+INSERT INTO betimes.catchups (
+    shard, id, tenant_id, opened_at, found_at, paced_through, first_fire_at, last_fire_at,
+    per_second, state)
+SELECT n % 4, pg_temp.a_uuid(n), pg_temp.a_uuid(n / 2), now(), now(), now(), now(), now(), 1,
+       CASE WHEN n % 2 = 0 THEN 0 WHEN n % 100 = 1 THEN 2 ELSE 4 END
+  FROM generate_series(1, 8000) AS n;
+
+INSERT INTO betimes.dedupe (shard, tenant_id, key, holder, created_at, expires_at, prune_at)
+SELECT n % 4, pg_temp.few(n, 50), 'run:' || n, pg_temp.a_uuid(n), now(), now(),
+       now() + n * interval '1 s'
   FROM generate_series(1, 4000) AS n;
 """
 

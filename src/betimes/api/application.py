@@ -228,7 +228,7 @@ def _doubled(pairs: Iterable[tuple[bytes, bytes]]) -> frozenset[bytes]:
 def _body(route: Route, request: Request, raw: bytes) -> Any:
     check_media(request, route.media, raw)
     if route.body is bytes:
-        if not raw:
+        if not raw and not route.body_optional:
             raise Trouble("invalid_parameter", "expected a body, got nothing")
         return raw
     if not raw:

@@ -50,6 +50,7 @@ _ALL = (
     Code("lease_lost", 409, "Lease lost", "The lease ended, and somebody else may hold the run now. Stop working on it."),
     Code("idempotency_in_progress", 409, "Request in progress", "The first request with this key is still running.", retryable=True),
     Code("queue_not_empty", 409, "Queue not empty", "Runs wait in the queue; drain or purge it first."),
+    Code("queue_draining", 409, "Queue draining", "The queue accepts nothing new until it is resumed."),
     Code("worker_draining", 409, "Worker draining", "The worker was told to finish and gets no new work."),
     Code("dependency_in_use", 409, "In use", "Something else still needs it."),
     Code("retention_expired", 410, "Retention expired", "It existed; its data was removed when its retention ended."),

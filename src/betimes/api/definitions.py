@@ -11,6 +11,7 @@ import msgspec
 
 from betimes.api.etag import tag_of
 from betimes.api.shaping import maybe_span, read_span
+from betimes.domain.dedupe import Dedupe, DedupeForm
 from betimes.domain.errors import Refused
 from betimes.domain.ids import to_text
 from betimes.domain.job import AfterCompletion, Definition, Job
@@ -48,6 +49,22 @@ def new_job(asked: wire.NewJob, context: Context) -> NewJob:
         name=asked.name,
         group=asked.group,
         created_by=context.by,
+        dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
+    )
+
+
+def dedupe_of(asked: wire.Dedupe | None, key: str | None) -> Dedupe | None:
+    """A business key as the verbs take it; the bare key is a unique one without a window."""
+    if asked is None:
+        return None if key is None else Dedupe(key=key)
+    if key is not None:
+        raise _trouble(
+            "invalid_parameter", "expected dedupe or dedupe_key, got both", "/dedupe_key"
+        )
+    return Dedupe(
+        key=asked.key,
+        window=maybe_span(asked.window, pointer="/dedupe/window"),
+        form=DedupeForm(asked.form),
     )
 
 
@@ -63,12 +80,17 @@ def definition_of(asked: wire.NewJob, context: Context) -> Definition:
     return Definition(
         schedule=_schedule(asked, context),
         handler=handler or HANDLER_DEFAULT,
-        payload=None if asked.payload is None else msgspec.json.encode(asked.payload),
+        payload=payload_of(asked),
         queue=asked.queue,
         priority=asked.priority,
         options=_options(asked, context),
         after_completion=AfterCompletion[asked.action_after_completion.upper()],
     )
+
+
+def payload_of(asked: wire.NewJob) -> bytes | None:
+    """The payload of a wire job, as it is stored."""
+    return None if asked.payload is None else msgspec.json.encode(asked.payload)
 
 
 def _schedule(asked: wire.NewJob, context: Context) -> dict[str, Any]:
@@ -128,12 +150,27 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "metadata": asked.metadata,
         "description": asked.description,
         "trace": context.trace,
+        "dedupe_key": asked.dedupe_key if asked.dedupe is None else asked.dedupe.key,
         "payload_ref": asked.payload_ref or asked.payload_reference,
         "calendars": {
             name: context.calendars[name].revision for name in calendar_names(asked.schedule)
         },
+        "concurrency": concurrency_of(asked.concurrency),
+        "fairness_key": asked.fairness_key,
     }
     return {name: value for name, value in options.items() if value}
+
+
+def concurrency_of(asked: wire.Concurrency | None) -> dict[str, Any] | None:
+    """A concurrency key as it is stored: only what was said."""
+    if asked is None:
+        return None
+    told: dict[str, Any] = {"key": asked.key}
+    if asked.limit is not None:
+        told["limit"] = asked.limit
+    if asked.on_limit != "wait":
+        told["on_limit"] = asked.on_limit
+    return told
 
 
 def policy_of(asked: wire.Retry) -> RetryPolicy:
@@ -204,8 +241,11 @@ def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
         handler=definition.handler,
         target=dict(definition.target) or None,
         payload_ref=options.get("payload_ref"),
+        dedupe_key=options.get("dedupe_key"),
         queue=definition.queue,
         priority=definition.priority,
+        concurrency=dict(options.get("concurrency") or {}) or None,
+        fairness_key=options.get("fairness_key"),
         retry=shown_policy(options["retry"]) if options.get("retry") else None,
         timeout=_shown_ms(options.get("timeout_ms")),
         start_deadline=_shown_ms(options.get("start_deadline_ms")),
@@ -316,10 +356,13 @@ def _trouble(code: str, sentence: str, pointer: str) -> Refused:
 __all__ = [
     "Context",
     "asked_again",
+    "concurrency_of",
+    "dedupe_of",
     "definition_of",
     "definition_shown",
     "new_job",
     "next_fires",
+    "payload_of",
     "policy_of",
     "read_schedule",
     "shown_job",

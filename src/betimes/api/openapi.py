@@ -171,6 +171,16 @@ def _parameters(route: Route, shapes: _Shapes) -> list[dict[str, Any]]:
                 "schema": {"type": "boolean", "default": False},
             }
         )
+    found += [
+        {
+            "name": name,
+            "in": "header",
+            "required": False,
+            "description": says,
+            "schema": {"type": "string"},
+        }
+        for name, says in route.sends.items()
+    ]
     if route.keyed is not Keyed.NO:
         found.append(
             {

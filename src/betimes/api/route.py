@@ -80,6 +80,8 @@ class Route:
     problems: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     seconds: float = 30.0
+    sends: Mapping[str, str] = field(default_factory=dict)
+    """Header fields it reads, with what they say."""
     example: Any = None
     """A body that would be accepted, for the document."""
     waits: bool = False

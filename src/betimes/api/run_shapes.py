@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from betimes.api.definitions import policy_of, shown_payload
+from betimes.api.definitions import concurrency_of, dedupe_of, policy_of, shown_payload
 from betimes.api.problem import Trouble
 from betimes.api.shaping import maybe_instant, maybe_span
 from betimes.domain.ids import to_text
@@ -37,6 +37,7 @@ def new_run(asked: wire.NewRun, *, trace: str | None = None) -> NewRun:
         due_at=maybe_instant(asked.at, pointer="/at"),
         delay=maybe_span(asked.delay, pointer="/delay"),
         options=_options(asked) | ({"trace": trace} if trace else {}),
+        dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
     )
 
 
@@ -49,6 +50,8 @@ def _options(asked: wire.NewRun) -> dict[str, Any]:
         "start_deadline_ms": None if deadline is None else to_ms(deadline),
         "tags": asked.tags,
         "payload_ref": asked.payload_ref,
+        "concurrency": concurrency_of(asked.concurrency),
+        "fairness_key": asked.fairness_key,
     }
     return {name: value for name, value in options.items() if value}
 
@@ -88,6 +91,7 @@ def shown_run(view: RunView, *, full: bool = False) -> wire.Run:
         run_ms=_ms(run.started_at, run.finished_at),
         tags=dict(run.options.get("tags") or {}),
         payload_ref=run.options.get("payload_ref"),
+        dedupe_key=run.options.get("dedupe_key"),
     )
     if full:
         shown.payload = shown_payload(run.payload)

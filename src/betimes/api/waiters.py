@@ -37,9 +37,10 @@ class Waiters:
                     del self._events[queue, tenant]
 
     def heard(self, payload: str) -> None:
-        """Read a hint `shard:queue:tenant:visible_at_ms`; what is none wakes nobody."""
-        try:
-            queue, tenant, _ = payload.partition(":")[2].rsplit(":", 2)
-            self.wake(queue, TenantId(UUID(tenant)))
-        except ValueError:
-            return
+        """Read lines of `shard:queue:tenant:visible_at_ms`; what is no hint wakes nobody."""
+        for line in payload.split("\n"):
+            try:
+                queue, tenant, _ = line.partition(":")[2].rsplit(":", 2)
+                self.wake(queue, TenantId(UUID(tenant)))
+            except ValueError:
+                continue

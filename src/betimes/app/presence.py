@@ -1,6 +1,7 @@
 """Telling the other nodes that this one is alive, and measuring its clock against the database's.
 
-Purely informative: no decision depends on these rows, leases live elsewhere.
+Informative: leases live elsewhere. The one thing a node learns from its row is that somebody has
+asked it to finish and go.
 """
 
 from datetime import timedelta
@@ -23,6 +24,7 @@ class Presence:
         self._every = node.settings.server.presence_every
         self._skew_ms: float | None = None
         self._known: int | None = None
+        self._asked_to_go = False
         self._outage = Outage(duty="presence", telemetry=node.telemetry)
         self._skew = node.telemetry.gauge("betimes_clock_skew_seconds")
 
@@ -33,6 +35,8 @@ class Presence:
             self._node.clock, every=self._every, jitter=JITTER, roll=roll, stopping=stopping
         ):
             await self._try_tick()
+            if self._asked_to_go:
+                stopping.request("asked to drain")
         await self._try_tick(draining=True)
 
     async def _try_tick(self, *, draining: bool = False) -> None:
@@ -61,6 +65,9 @@ class Presence:
             self._skew_ms = (middle - told) / timedelta(milliseconds=1)
             self._skew.set(self._skew_ms / 1000)
             alive = await nodes.seen_since(node.database, told - ALIVE_BEATS * self._every)
+            self._asked_to_go = any(
+                seen.id == node.card.id and seen.drain_at is not None for seen in alive
+            )
             span.add(nodes=len(alive))
         if self._known != len(alive):
             self._known = len(alive)

@@ -209,6 +209,23 @@ class CoordinatorSettings:
     wheel_max: Annotated[
         int, Rule("Most near-due runs held in memory per shard.", least=100, most=1_000_000)
     ] = 10_000
+    catchup_per_second: Annotated[
+        int,
+        Rule(
+            "How many missed runs the whole cluster starts per second after an outage; tenants "
+            "with a backlog share it, unless their quota `catchup_per_second` says otherwise.",
+            least=1,
+            most=100_000,
+        ),
+    ] = 100
+    catchup_unapproved: Annotated[
+        int,
+        Rule(
+            "How many missed runs of a tenant are caught up without asking; what exceeds it waits "
+            "for approval. A tenant's quota `catchup_runs` overrides it.",
+            least=0,
+        ),
+    ] = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,9 @@
 
 Jobs that share a schedule share the work: the fires of one window are computed once per pass and
 specification, and only ids are made per job.
+
+A job that is behind goes on at once with the fires of now, and leaves a gap behind. The gap is
+settled later, when everything that is on time has been planned.
 """
 
 from collections.abc import Sequence
@@ -10,15 +13,21 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from betimes.domain.ids import RunId, occurrences, to_us
+from betimes.domain.errors import Refused
+from betimes.domain.ids import RunId, ShardId, occurrences, to_us
 from betimes.schedule import Schedule, ScheduleCache, plan_catchup
-from betimes.store.plan import DroppedFires, DueJob, Step
+from betimes.store.catchup import Gap, Settled
+from betimes.store.plan import DroppedFires, DueJob, Span, Step
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 FIRES_PER_JOB_MAX = 1_000
+UNREADABLE = "SCHEDULE_UNREADABLE"
 LATE_AFTER = timedelta(seconds=10)
 """A fire that is planned this late is missed, and catch-up decides about it."""
+
+_GOLDEN_RATIO = 0.6180339887498949
+"""Its multiples, taken modulo one, are spread evenly however many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +41,24 @@ class Window:
 
 
 class Pass:
-    """One planning pass: every window of it ends at the same horizon."""
+    """One planning pass over a shard: every window of it ends at the same instant."""
 
     def __init__(self, schedules: ScheduleCache, *, now: datetime, until: datetime) -> None:
         self._schedules = schedules
-        self._now_us = to_us(now)
         self._until_us = to_us(until)
-        self._windows: dict[tuple[str, datetime], Window] = {}
+        self._windows: dict[tuple[str, datetime | None], Window] = {}
+        self.edge = now - LATE_AFTER
+        """What should have fired up to here was missed."""
+        self._edge_us = to_us(self.edge)
 
     def step(self, job: DueJob) -> Step:
         """What to do with one job now."""
         seed = str(job.id)
         schedule = self._schedules.get(job.schedule, seed)
-        window = self._window(job, schedule)
-        ids, dues = planned(job, schedule, window, seed)
+        behind = job.next_fire_at <= self.edge and not schedule.is_fixed_delay
+        window = self._window(job, schedule, behind=behind)
+        ids, dues = planned(job, schedule, window.fires_us, window.fires, seed)
+        ends = window.next_fire_at is None and not schedule.is_fixed_delay
         return Step(
             job=job,
             next_fire_at=window.next_fire_at,
@@ -53,60 +66,112 @@ class Pass:
             fires=window.fires,
             dues=dues,
             dropped=window.dropped,
-            completed=window.next_fire_at is None and not schedule.is_fixed_delay,
+            completed=ends and not behind,
+            gap=Span(job.next_fire_at, self.edge, completes=ends) if behind else None,
         )
 
-    def _window(self, job: DueJob, schedule: Schedule) -> Window:
+    def _window(self, job: DueJob, schedule: Schedule, *, behind: bool) -> Window:
         if schedule.is_fixed_delay:
             # Its one fire is the one it waits for; the next follows the end of that run.
             return Window([to_us(job.next_fire_at)], [job.next_fire_at], None, ())
+        before_us = self._edge_us if behind else to_us(job.next_fire_at) - 1
         if schedule.is_seeded:
-            return self._compute(job, schedule)
-        key = (job.schedule, job.next_fire_at)
+            return self._compute(schedule, before_us)
+        key = (job.schedule, None if behind else job.next_fire_at)
         window = self._windows.get(key)
         if window is None:
-            window = self._windows[key] = self._compute(job, schedule)
+            window = self._windows[key] = self._compute(schedule, before_us)
         return window
 
-    def _compute(self, job: DueJob, schedule: Schedule) -> Window:
-        before_us = to_us(job.next_fire_at) - 1
-        fires: list[int] = []
-        dropped: list[DroppedFires] = []
-        if before_us < self._now_us:
-            fires, dropped = self._catch_up(schedule, before_us)
-        after_us = max(before_us, self._now_us)
+    def _compute(self, schedule: Schedule, before_us: int) -> Window:
         until_us = self._until_us
-        ahead = schedule.instants(after_us, until_us, FIRES_PER_JOB_MAX)
-        if len(ahead) == FIRES_PER_JOB_MAX:
-            until_us = ahead[-1]
-        dropped += denied(schedule, before_us, until_us)
+        fires = schedule.instants(before_us, until_us, FIRES_PER_JOB_MAX)
+        if len(fires) == FIRES_PER_JOB_MAX:
+            until_us = fires[-1]
         following = schedule.next_instant(until_us)
-        every = [*fires, *ahead]
         return Window(
-            every,
-            [instant(us) for us in every],
+            fires,
+            [instant(us) for us in fires],
             None if following is None else instant(following),
-            dropped,
+            denied(schedule, before_us, until_us),
         )
 
-    def _catch_up(self, schedule: Schedule, before_us: int) -> tuple[list[int], list[DroppedFires]]:
-        """Fires that are past already: what is barely late runs, the rest is up to the policy."""
-        plan = plan_catchup(schedule, instant(before_us), instant(self._now_us), grace=LATE_AFTER)
-        skipped = [
-            DroppedFires(gap.first, gap.code, None if gap.count == 1 else gap.last, gap.count)
-            for gap in plan.skipped
-        ]
-        return [to_us(fire.nominal) for fire in plan.runs], skipped
+
+class Settling:
+    """Decides about gaps; those of jobs that share a schedule and a span are decided once."""
+
+    def __init__(self, schedules: ScheduleCache) -> None:
+        self._schedules = schedules
+        self._known: dict[tuple[str, datetime, datetime], Caught] = {}
+
+    def settle(self, gap: Gap) -> Settled:
+        """Every fire of a gap: it runs late, or the reason why not is recorded."""
+        job, seed = gap.job, str(gap.job.id)
+        try:
+            schedule = self._schedules.get(job.schedule, seed)
+        except Refused as error:
+            # It could be read when it was planned, and cannot any more: nobody can count its fires.
+            why = msgspec.json.encode({"detail": error.sentence}).decode()
+            lost = DroppedFires(job.next_fire_at, UNREADABLE, gap.until_at, detail=why)
+            return Settled(gap=gap, ids=[], fires=[], dues=[], dropped=[lost])
+        key = (job.schedule, job.next_fire_at, gap.until_at)
+        caught = None if schedule.is_seeded else self._known.get(key)
+        if caught is None:
+            caught = self._known[key] = catch_up(schedule, job.next_fire_at, gap.until_at)
+        ids, dues = planned(job, schedule, caught.fires_us, caught.fires, seed)
+        return Settled(gap=gap, ids=ids, fires=caught.fires, dues=dues, dropped=caught.dropped)
+
+
+@dataclass(frozen=True, slots=True)
+class Caught:
+    """What becomes of the fires of a gap."""
+
+    fires_us: Sequence[int]
+    fires: Sequence[datetime]
+    dropped: Sequence[DroppedFires]
+
+
+def catch_up(schedule: Schedule, first: datetime, last: datetime) -> Caught:
+    """The policy of the schedule about every fire from `first` up to `last`.
+
+    What came within `LATE_AFTER` after the gap was planned as usual; the policy counts it.
+    """
+    plan = plan_catchup(schedule, first - MICROSECOND, last + LATE_AFTER, grace=LATE_AFTER)
+    fires = [fire.nominal for fire in plan.runs if fire.nominal <= last]
+    dropped = [
+        DroppedFires(gap.first, gap.code, None if gap.count == 1 else gap.last, gap.count)
+        for gap in plan.skipped
+    ]
+    dropped += denied(schedule, to_us(first) - 1, to_us(last))
+    return Caught([to_us(fire) for fire in fires], fires, dropped)
+
+
+def plan_until(shard: ShardId, now: datetime, horizon: timedelta) -> datetime:
+    """How far a shard is planned: between the half and the whole of the horizon.
+
+    Each shard has marks of its own, half a horizon apart, and is planned up to the last one within
+    the horizon. Its jobs come due again when that mark is half a horizon away, so every shard is
+    planned once per half horizon and the shards take turns, also when all their jobs were created
+    or taken over in the same moment.
+    """
+    half = horizon / 2
+    offset = half * (shard * _GOLDEN_RATIO % 1.0)
+    latest = now + horizon
+    return latest - (latest - EPOCH - offset) % half
 
 
 def planned(
-    job: DueJob, schedule: Schedule, window: Window, seed: str
+    job: DueJob,
+    schedule: Schedule,
+    fires_us: Sequence[int],
+    fires: Sequence[datetime],
+    seed: str,
 ) -> tuple[list[RunId], Sequence[datetime]]:
-    """The runs of one window: their ids, functions of the job and the fire, and their due times."""
+    """The runs of these fires: ids, functions of the job and the fire, and due times."""
     if not schedule.moves_starts:
-        return occurrences(job.id, [(us, us // 1_000) for us in window.fires_us]), window.fires
-    due_us = [schedule.effective(us, seed) for us in window.fires_us]
-    pairs = zip(window.fires_us, (us // 1_000 for us in due_us), strict=True)
+        return occurrences(job.id, [(us, us // 1_000) for us in fires_us]), fires
+    due_us = [schedule.effective(us, seed) for us in fires_us]
+    pairs = zip(fires_us, (us // 1_000 for us in due_us), strict=True)
     return occurrences(job.id, pairs), [instant(us) for us in due_us]
 
 

@@ -4,23 +4,29 @@ What is authoritative: `next_fire_at` of a job. It moves in the transaction that
 to it, under the shard's epoch and the job's revision, so every fire becomes exactly one run or one
 recorded decision, whoever dies in between.
 
-A job is planned when its next fire is nearer than half the horizon, and then through the whole of
-it: frequent jobs advance their row once per half horizon, not once per fire.
+A job is planned when its next fire is nearer than half the horizon, and then half a horizon further
+(`plan_until`): frequent jobs advance their row once per half horizon, not once per fire.
+
+What is on time comes first. Then jobs that are behind go on with the fires of now and leave a gap
+each. What was missed is settled last, a bounded number of gaps in each pass.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from uuid import UUID
 
 from betimes.config.settings import CoordinatorSettings
 from betimes.coordinator.holdings import Held, Holdings
-from betimes.coordinator.plan import Pass
+from betimes.coordinator.plan import LATE_AFTER, Pass, Settling, plan_until
 from betimes.coordinator.publisher import Hint
 from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut, Refused
 from betimes.domain.ids import ShardId
+from betimes.fairness.pace import share_of
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
 from betimes.schedule import ScheduleCache
+from betimes.store.catchup import Catching, Pace, Settled
 from betimes.store.plan import DueJob, Planning, Step
 from betimes.telemetry import Outage, Telemetry
 
@@ -31,8 +37,11 @@ RUNS_PER_TRANSACTION = 2_000
 TURN_SECONDS = 0.002
 """How long computing may keep the event loop."""
 PAGES_PER_SHARD_MAX = 8
+GAPS_PER_PASS = 2_000
 SCHEDULES_MAX = 50_000
-BEGINNING = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
+Place = tuple[datetime, UUID]
+"""Where a page begins: after this next fire and this job."""
+BEGINNING: Place = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
 
 
 class Planner:
@@ -42,6 +51,7 @@ class Planner:
         self,
         *,
         planning: Planning,
+        catching: Catching,
         holdings: Holdings,
         time: DatabaseTime,
         clock: Clock,
@@ -51,6 +61,7 @@ class Planner:
         hint: Hint = lambda *_: None,
     ) -> None:
         self._planning = planning
+        self._catching = catching
         self._holdings = holdings
         self._time = time
         self._clock = clock
@@ -62,6 +73,7 @@ class Planner:
         self._turns: dict[ShardId, float] = {}
         self.nudge = asyncio.Event()
         self._missed = telemetry.counter("betimes_fires_missed_total")
+        self._late = telemetry.counter("betimes_catchup_runs_total")
         self._lost = telemetry.counter("betimes_lease_lost_total")
         self._outage = Outage(duty="coordinator.planner", telemetry=telemetry)
 
@@ -78,22 +90,31 @@ class Planner:
         with self._telemetry.span("planner.tick") as span:
             span.expect_errors()
             now = self._time.now()
-            current = Pass(self._schedules, now=now, until=now + self._settings.horizon)
-            before = now + self._settings.horizon / 2
+            before, edge = now + self._settings.horizon / 2, now - LATE_AFTER
             held = self._holdings.trusted(self._clock.monotonic())
-            due = set(
-                await self._planning.shards_to_plan(
-                    [one.claim.shard for one in held], before=before
-                )
-            )
-            self._passed(held)
-            wanted = sorted((one for one in held if one.claim.shard in due), key=self._last_turn)
-            runs = await self._plan_shards(wanted, held, current, before)
+            runs = await self._plan_due(held, now, after=(edge, UUID(int=0)), before=before)
+            runs += await self._plan_due(held, now, after=BEGINNING, before=edge)
+            runs += await self._settle(held)
             span.add(runs=runs)
         return runs
 
-    async def _plan_shards(
-        self, wanted: list[Held], held: list[Held], current: Pass, before: datetime
+    async def _plan_due(
+        self, held: list[Held], now: datetime, *, after: Place, before: datetime
+    ) -> int:
+        """The jobs whose next fire lies between two instants, in every shard that has any."""
+        shards = [one.claim.shard for one in held]
+        due = set(await self._planning.shards_to_plan(shards, after=after[0], before=before))
+        self._passed(held)
+        wanted = sorted((one for one in held if one.claim.shard in due), key=self._last_turn)
+
+        async def plan(one: Held) -> int:
+            self._turns[one.claim.shard] = self._clock.monotonic()
+            return await self._plan_shard(one, now, after, before)
+
+        return await self._take_turns(wanted, held, plan)
+
+    async def _take_turns(
+        self, wanted: list[Held], held: list[Held], work: Callable[[Held], Awaitable[int]]
     ) -> int:
         """A few shards at a time: one is computed while another one is written."""
         turns = iter(wanted)
@@ -102,8 +123,7 @@ class Planner:
         async def take_turns() -> None:
             nonlocal runs
             for one in turns:
-                self._turns[one.claim.shard] = self._clock.monotonic()
-                runs += await self._plan_shard(one, current, before)
+                runs += await work(one)
                 self._passed(held)
 
         try:
@@ -127,9 +147,11 @@ class Planner:
         for one in held:
             one.planned_at = now
 
-    async def _plan_shard(self, held: Held, current: Pass, before: datetime) -> int:
+    async def _plan_shard(self, held: Held, now: datetime, after: Place, before: datetime) -> int:
         """Page through the due jobs; a bound on pages lets the other shards have their turn."""
-        after, runs = BEGINNING, 0
+        until = plan_until(held.claim.shard, now, self._settings.horizon)
+        current = Pass(self._schedules, now=now, until=until)
+        runs = 0
         for _ in range(PAGES_PER_SHARD_MAX):
             if not held.term.is_trusted(self._clock.monotonic()):
                 break
@@ -180,7 +202,64 @@ class Planner:
             for dropped in step.dropped:
                 self._missed.add(dropped.fires, reason=dropped.code)
         for parcel in done.parcels:
-            self._hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+            self._hint(*parcel.hint)
+        return done.runs
+
+    async def _settle(self, held: list[Held]) -> int:
+        """What was missed becomes late runs and decisions, a bounded number of gaps at a time."""
+        behind = set(await self._catching.shards_behind([one.claim.shard for one in held]))
+        wanted = [one for one in held if one.claim.shard in behind]
+        if not wanted:
+            return 0
+        tenants = await self._catching.tenants_behind(now=self._clock.stated())
+        pace = Pace(
+            per_second=share_of(self._settings.catchup_per_second, tenants),
+            unapproved=self._settings.catchup_unapproved,
+        )
+        settling = Settling(self._schedules)
+        most = min(JOBS_PER_PAGE, max(1, GAPS_PER_PASS // len(wanted)))
+
+        async def settle(one: Held) -> int:
+            return await self._settle_page(one, settling, pace, most)
+
+        runs = await self._take_turns(wanted, held, settle)
+        self.nudge.set()  # there may be more, and the next pass begins with what is on time
+        return runs
+
+    async def _settle_page(self, held: Held, settling: Settling, pace: Pace, most: int) -> int:
+        runs = size = 0
+        settled: list[Settled] = []
+        turn = self._clock.monotonic()
+        try:
+            for gap in await self._catching.gaps(held.claim.shard, most=most):
+                if self._clock.monotonic() - turn > TURN_SECONDS:
+                    await self._clock.sleep(0)
+                    turn = self._clock.monotonic()
+                settled.append(settling.settle(gap))
+                size += len(settled[-1].ids)
+                if size >= RUNS_PER_TRANSACTION:
+                    runs += await self._commit_settled(held, settled, pace)
+                    settled, size = [], 0
+            if settled:
+                runs += await self._commit_settled(held, settled, pace)
+        except FencedOut:
+            self._step_down(held)
+        return runs
+
+    async def _commit_settled(self, held: Held, settled: list[Settled], pace: Pace) -> int:
+        if not held.term.is_trusted(self._clock.monotonic()):
+            return 0
+        async with held.writing:
+            done = await self._catching.settle(
+                held.claim, settled, pace=pace, now=self._clock.stated()
+            )
+        for one in settled:
+            for dropped in one.dropped:
+                self._missed.add(dropped.fires, reason=dropped.code)
+        self._late.add(done.runs - done.held, held="no")
+        self._late.add(done.held, held="yes")
+        for parcel in done.parcels:
+            self._hint(*parcel.hint)
         return done.runs
 
     def _step_down(self, held: Held) -> None:

@@ -35,8 +35,8 @@ SHARDS_PER_TRANSACTION = 16
 LOAD_SLACK_MS = 500
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-Hint = Callable[[ShardId, str, TenantId, datetime], None]
-"""Tell workers that (shard, queue, tenant) has something visible at an instant."""
+Hint = Callable[[ShardId, str, TenantId, datetime, int], None]
+"""Tell workers that (shard, queue, tenant) has something visible at an instant, in a bucket."""
 
 
 class Publisher:
@@ -219,7 +219,7 @@ class Publisher:
     def _tell(self, parcels: list[Parcel]) -> None:
         now = self._time.now()
         for parcel in parcels:
-            self._hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+            self._hint(*parcel.hint)
             self._lag.observe(max(0.0, (now - parcel.visible_at).total_seconds()))
 
     def _note_idle(self, held: list[Held]) -> None:

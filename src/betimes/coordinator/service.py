@@ -15,6 +15,7 @@ from betimes.domain.clock import Clock
 from betimes.domain.ids import NodeId
 from betimes.rhythm import DatabaseTime, Stopping
 from betimes.store import nodes
+from betimes.store.catchup import Catching
 from betimes.store.database import Database
 from betimes.store.plan import Planning
 from betimes.store.publish import Publishing
@@ -63,6 +64,7 @@ class Coordinator:
         )
         self.planner = Planner(
             planning=Planning(database, node, settings.margin),
+            catching=Catching(database, node),
             holdings=holdings,
             time=time,
             clock=clock,

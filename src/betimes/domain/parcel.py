@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from enum import IntEnum, unique
 from typing import NamedTuple
 
-from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, to_ms
+from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, TenantId, to_ms
+from betimes.domain.terms import BARE, WAIT, Terms
 
 RUNS_MAX = 256
 """Most runs in one parcel."""
@@ -23,6 +24,13 @@ QUANTUM_MS = 10
 PRIORITY_LOWEST, PRIORITY_DEFAULT, PRIORITY_HIGHEST = 0, 5, 9
 BOOST_PER_PRIORITY = timedelta(seconds=10)
 """How much earlier one step of priority makes a run act; low priority ages past it."""
+
+
+CATCH_UP_PENALTY = timedelta(minutes=5)
+"""How much later what was missed acts: work that is on time goes first, but cannot starve it."""
+
+PACE_QUANTUM_MS = 250
+"""Late runs whose turns come within a quarter of a second share a parcel, visible at the last."""
 
 
 NEVER_LEASED = Fence(0)
@@ -45,6 +53,10 @@ class Waiting(NamedTuple):
     due_at: datetime
     priority: int
     queue: str
+    fair: int = 0
+    gate: str | None = None
+    when_full: int = WAIT
+    line: JobId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,33 +73,52 @@ class Parcel:
     lane: Lane = Lane.ON_TIME
     fence: Fence = NEVER_LEASED
     deliveries: int = 0
+    terms: Terms = BARE
 
     @property
     def rank(self) -> datetime:
         """The order among visible parcels of a tenant."""
-        return rank_of(self.visible_at, self.priority)
+        return rank_of(self.visible_at, self.priority, self.lane)
+
+    @property
+    def hint(self) -> tuple[ShardId, str, TenantId, datetime, int]:
+        """Where and when it waits, as hints tell it."""
+        return self.shard, self.queue, self.tenant, self.visible_at, self.terms.fair
 
 
-def rank_of(visible_at: datetime, priority: int) -> datetime:
-    """A high priority acts as if visible earlier, so low priority ages and cannot starve."""
-    return visible_at - priority * BOOST_PER_PRIORITY
+def rank_of(visible_at: datetime, priority: int, lane: Lane = Lane.ON_TIME) -> datetime:
+    """A high priority acts as if visible earlier, so low priority ages and cannot starve.
+
+    What is being caught up acts as if visible later, by a bounded time: it ages as well.
+    """
+    rank = visible_at - priority * BOOST_PER_PRIORITY
+    return rank + CATCH_UP_PENALTY if lane is Lane.CATCH_UP else rank
 
 
-def pack(shard: ShardId, waiting: Iterable[Waiting], *, lane: Lane = Lane.ON_TIME) -> list[Parcel]:
+def pack(
+    shard: ShardId,
+    waiting: Iterable[Waiting],
+    *,
+    lane: Lane = Lane.ON_TIME,
+    quantum_ms: int = QUANTUM_MS,
+    most: int = RUNS_MAX,
+) -> list[Parcel]:
     """Put runs into as few parcels as may be.
 
-    Runs share a parcel when tenant, queue, priority and nearly the due time are the same; none
-    becomes visible before it is due. A parcel is named after its first run, so packing the same
-    runs again gives the same parcels.
+    Runs share a parcel when tenant, queue, priority, fairness bucket and nearly the due time are
+    the same; none becomes visible before it is due. Whoever has a gate or a line travels alone. A
+    parcel is named after its first run, so packing the same runs again gives the same parcels.
     """
-    groups: dict[tuple[TenantId, str, int, int], list[Waiting]] = {}
+    groups: dict[tuple[TenantId, str, int, int, int, RunId | None], list[Waiting]] = {}
     for run in waiting:
-        key = (run.tenant, run.queue, run.priority, to_ms(run.due_at) // QUANTUM_MS)
+        alone = None if run.gate is None and run.line is None else run.id
+        quantum = to_ms(run.due_at) // quantum_ms
+        key = (run.tenant, run.queue, run.priority, run.fair, quantum, alone)
         groups.setdefault(key, []).append(run)
     return [
-        _parcel(shard, runs[start : start + RUNS_MAX], lane)
+        _parcel(shard, runs[start : start + most], lane)
         for runs in groups.values()
-        for start in range(0, len(runs), RUNS_MAX)
+        for start in range(0, len(runs), most)
     ]
 
 
@@ -102,6 +133,7 @@ def _parcel(shard: ShardId, runs: list[Waiting], lane: Lane) -> Parcel:
         visible_at=max(run.due_at for run in runs),
         runs=tuple(run.id for run in runs),
         lane=lane,
+        terms=Terms(first.fair, first.gate, first.when_full, first.line),
     )
 
 

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from betimes.domain.dedupe import Dedupe
 from betimes.domain.ids import Fence, JobId, RunId, ShardId, TenantId, WorkerId, shard_of
 from betimes.domain.parcel import PRIORITY_DEFAULT
 from betimes.domain.states import RunState, Shown, Trigger, shown
+from betimes.domain.terms import BARE, Terms
 
 QUEUE_DEFAULT = "default"
 
@@ -24,6 +26,7 @@ class NewRun:
     due_at: datetime | None = None
     delay: timedelta | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    dedupe: Dedupe | None = None
 
     def due(self, now: datetime) -> datetime:
         """When it is due; a time that has passed means now: nothing is due before it exists."""
@@ -60,6 +63,7 @@ class Run:
     options: Mapping[str, Any]
     result: bytes | None
     error: Mapping[str, Any] | None
+    terms: Terms = BARE
 
     @property
     def shard(self) -> ShardId:

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from betimes.domain.clock import Clock
 from betimes.domain.ids import ShardId
+from betimes.ops.catchups import carry_out
 from betimes.ops.desk import Desk
 from betimes.ops.end import delete_spent
 from betimes.ops.pause import resume_elapsed
@@ -28,12 +29,16 @@ class Errands:
         await attend(self.tick, beats=beats, troubles=self._outage)
 
     async def tick(self) -> tuple[int, int]:
-        """One pass; returns how many jobs were resumed and deleted."""
+        """One pass; returns how many jobs were resumed and deleted.
+
+        What was decided about catching up is carried out as well.
+        """
         with self._telemetry.span("errands.tick") as span:
             span.expect_errors()
-            resumed = deleted = 0
+            resumed = deleted = caught_up = 0
             for number in range(self._desk.shards):
                 resumed += len(await resume_elapsed(self._desk, ShardId(number)))
                 deleted += len(await delete_spent(self._desk, ShardId(number)))
-            span.add(resumed=resumed, deleted=deleted)
+                caught_up += await carry_out(self._desk, ShardId(number))
+            span.add(resumed=resumed, deleted=deleted, caught_up=caught_up)
         return resumed, deleted

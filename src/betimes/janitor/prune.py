@@ -7,6 +7,7 @@ from betimes.domain.clock import Clock
 from betimes.domain.ids import ShardId
 from betimes.rhythm import Stopping, attend, beat
 from betimes.store.prune import Pruning
+from betimes.store.repair import Repairing
 from betimes.store.server import read_bloat, read_clock
 from betimes.telemetry import Outage, Telemetry
 
@@ -22,12 +23,14 @@ class Pruner:
         self,
         *,
         pruning: Pruning,
+        repairing: Repairing,
         shards: int,
         clock: Clock,
         telemetry: Telemetry,
         settings: JanitorSettings,
     ) -> None:
         self._pruning = pruning
+        self._repairing = repairing
         self._shards = [ShardId(number) for number in range(shards)]
         self._clock = clock
         self._telemetry = telemetry
@@ -47,6 +50,9 @@ class Pruner:
         with self._telemetry.span("pruner.tick") as span:
             span.expect_errors()
             rows = await self._pruning.silent(after=SILENT_AFTER, now=self._clock.stated())
+            now = self._clock.stated() or await read_clock(self._pruning.database)
+            rows += await self._pruning.visits(now=now)
+            rows += await self._repairing.forget(now=now)
             for shard in self._shards:
                 rows += await self._prune(shard)
             await self._watch()
@@ -61,6 +67,9 @@ class Pruner:
         for _ in range(PASSES_MAX):
             rows = await self._pruning.dead_letters(shard, before=letters)
             rows += await self._pruning.default_runs(shard, before=runs)
+            rows += await self._pruning.catchups(shard, before=runs)
+            rows += await self._pruning.words(shard, before=runs)
+            rows += await self._pruning.keys(shard, now=now)
             rows += await self._pruning.expired(shard, now=self._clock.stated())
             total += rows
             if rows < self._pruning.most:

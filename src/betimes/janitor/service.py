@@ -1,10 +1,11 @@
-"""The janitor of a node: reaper, partition keeper, pruner, errands and operator."""
+"""The janitor of a node: reaper, partition keeper, pruner, errands, operator and offerer."""
 
 import asyncio
 
 from betimes.config.settings import JanitorSettings
 from betimes.domain.clock import Clock
 from betimes.janitor.errands import Errands
+from betimes.janitor.offer import Offerer
 from betimes.janitor.operate import Operator
 from betimes.janitor.partitions import PartitionKeeper
 from betimes.janitor.prune import Pruner
@@ -14,6 +15,7 @@ from betimes.rhythm import Stopping
 from betimes.store.partitions import Partitions
 from betimes.store.prune import Pruning
 from betimes.store.reap import NewId, Reaping
+from betimes.store.repair import Repairing
 from betimes.telemetry import Telemetry
 
 
@@ -38,6 +40,7 @@ class Janitor:
         )
         self.pruner = Pruner(
             pruning=Pruning(database),
+            repairing=Repairing(database),
             shards=shards,
             clock=clock,
             telemetry=telemetry,
@@ -46,12 +49,16 @@ class Janitor:
 
         self.errands = Errands(desk=desk, clock=clock, telemetry=telemetry)
         self.operator = Operator(desk=desk, clock=clock, telemetry=telemetry)
+        self.offerer = Offerer(
+            repairing=Repairing(database), hints=desk.hints, clock=clock, telemetry=telemetry
+        )
 
     async def run(self, stopping: Stopping) -> None:
-        """Run the five loops."""
+        """Run the six loops."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.reaper.run(stopping), name="reaper")
             group.create_task(self.partitions.run(stopping), name="partitions")
             group.create_task(self.pruner.run(stopping), name="pruner")
             group.create_task(self.errands.run(stopping), name="errands")
             group.create_task(self.operator.run(stopping), name="operator")
+            group.create_task(self.offerer.run(stopping), name="offerer")

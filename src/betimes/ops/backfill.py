@@ -13,7 +13,7 @@ from enum import StrEnum
 from betimes.domain.errors import IllegalTransition, Invalid, TooLarge
 from betimes.domain.ids import JobId, RunId, TenantId, floor_of, occurrence, to_ms, to_us
 from betimes.domain.job import Job
-from betimes.domain.parcel import Lane, Parcel, Waiting, pack
+from betimes.domain.parcel import Lane, Parcel, pack
 from betimes.domain.run import spread
 from betimes.domain.states import JobState, RunState, Trigger
 from betimes.ops.checks import check_instant, check_rate
@@ -141,7 +141,7 @@ class Backfill:
             inserted, parcels = await self._insert(piece, start)
             made += inserted
             for parcel in parcels[:1]:
-                self.desk.hints.hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+                self.desk.hints.hint(*parcel.hint)
         return made
 
     async def _insert(self, fires: Sequence[Fire], before: int) -> tuple[list[RunId], list[Parcel]]:
@@ -162,9 +162,7 @@ class Backfill:
             inserted = await insert_planned(connection, job.shard, runs, trigger=Trigger.BACKFILL)
             times = list(spread(before + len(runs), self.started_at, self.rate))[before:]
             waiting = [
-                Waiting(run.id, run.tenant, at, run.priority, run.queue)
-                for run, at in zip(runs, times, strict=True)
-                if run.id in inserted
+                run.waiting(at) for run, at in zip(runs, times, strict=True) if run.id in inserted
             ]
             parcels = pack(job.shard, waiting, lane=Lane.CATCH_UP)
             await insert_parcels(connection, job.shard, parcels)

@@ -17,6 +17,8 @@ REASON_LENGTH_MAX = 1_000
 PAYLOAD_BYTES_MAX = 256 * 1024
 OPTIONS_BYTES_MAX = 16 * 1024
 BATCH_RUNS_MAX = 10_000
+KEY_LENGTH_MAX = 255
+IN_FLIGHT_MAX = 1_000_000
 RATE_MAX = 100_000.0
 EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
@@ -120,11 +122,36 @@ def encode_options(options: Mapping[str, Any], target: Mapping[str, Any]) -> str
     return encoded.decode()
 
 
+def check_terms(options: Mapping[str, Any]) -> None:
+    """Keys that an index can hold, and a limit that lets somebody in."""
+    fairness_key, concurrency = options.get("fairness_key"), options.get("concurrency")
+    if fairness_key is not None:
+        check_text(
+            fairness_key, what="a fairness key", most=KEY_LENGTH_MAX, pointer="/fairness_key"
+        )
+    if not concurrency:
+        return
+    pointer = "/concurrency"
+    key, limit = concurrency.get("key"), concurrency.get("limit")
+    if not isinstance(key, str):
+        raise Invalid(f"expected a key as text, got {key!r}", pointer=f"{pointer}/key")
+    check_text(key, what="a key", most=KEY_LENGTH_MAX, pointer=f"{pointer}/key")
+    if limit is not None and not 1 <= limit <= IN_FLIGHT_MAX:
+        raise Invalid(
+            f"expected a limit within 1-{IN_FLIGHT_MAX}, got {limit}", pointer=f"{pointer}/limit"
+        )
+    if concurrency.get("on_limit", "wait") not in {"wait", "skip"}:
+        raise Invalid(
+            f"expected wait or skip, got {concurrency['on_limit']!r}", pointer=f"{pointer}/on_limit"
+        )
+
+
 def check_run(new: NewRun) -> None:
     """Everything about an ad-hoc run except its payload."""
     check_work(new.handler, new.target)
     check_queue(new.queue)
     check_priority(new.priority)
+    check_terms(new.options)
     if new.due_at is not None and new.delay is not None:
         raise Invalid("expected a time or a delay, got both", pointer="/delay")
     if new.due_at is not None:

@@ -1,12 +1,28 @@
 """The cell as a whole: whether it answers, who is there, who owns what."""
 
 from datetime import datetime, timedelta
+from uuid import UUID
 
-from betimes.domain.errors import SchedulerError
+from betimes.domain.errors import NotFound, SchedulerError
+from betimes.ops.checks import check_reason
 from betimes.ops.desk import Desk
 from betimes.store import cluster as rows
 from betimes.store.cluster import Cell, NodeRow, ShardRow
 from betimes.store.pool import Connection
+
+__all__ = [
+    "Cell",
+    "NodeRow",
+    "ShardRow",
+    "check_database",
+    "drain_node",
+    "pause_cell",
+    "read_cell",
+    "read_nodes",
+    "read_shards",
+    "read_skews",
+    "resume_cell",
+]
 
 
 async def check_database(desk: Desk) -> dict[str, str]:
@@ -60,3 +76,40 @@ async def read_nodes(desk: Desk) -> list[NodeRow]:
 async def read_lag(desk: Desk) -> timedelta:
     """How late due work is published, at worst."""
     return await desk.transact(rows.read_due_lag, tenant=None)
+
+
+async def pause_cell(desk: Desk, *, reason: str) -> Cell:
+    """Nothing is leased anywhere until it is resumed; what is under way goes on."""
+    check_reason(reason)
+
+    async def work(connection: Connection) -> Cell:
+        now = await desk.now(connection)
+        await rows.pause_cell(connection, paused_at=now, reason=reason or None)
+        return await rows.read_cell(connection)
+
+    return await desk.transact(work, tenant=None)
+
+
+async def resume_cell(desk: Desk) -> Cell:
+    """Let the brake go."""
+
+    async def work(connection: Connection) -> Cell:
+        await rows.pause_cell(connection, paused_at=None, reason=None)
+        return await rows.read_cell(connection)
+
+    return await desk.transact(work, tenant=None)
+
+
+async def drain_node(desk: Desk, node: UUID) -> NodeRow:
+    """Ask a node to finish what it holds and to stop; it hears of it with its next report."""
+
+    async def work(connection: Connection) -> NodeRow:
+        now = await desk.now(connection)
+        found = None
+        if await rows.drain_node(connection, node, now=now):
+            found = next((one for one in await rows.read_nodes(connection) if one.id == node), None)
+        if found is None:
+            raise NotFound("there is no such node")
+        return found
+
+    return await desk.transact(work, tenant=None)

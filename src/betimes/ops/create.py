@@ -1,20 +1,23 @@
 """Creating jobs, one and many: the definition and what is nearly due, in one transaction."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from betimes.domain.errors import AlreadyExists, Refused, TooLarge
+from betimes.domain.dedupe import Dedupe
+from betimes.domain.errors import AlreadyExists, Bug, Refused, TooLarge
 from betimes.domain.ids import JobId, ShardId, TenantId, random_ids, shard_of_key, to_ms
 from betimes.domain.job import GROUP_DEFAULT, Definition, Job
 from betimes.domain.parcel import Parcel
 from betimes.domain.states import Trigger
+from betimes.domain.terms import most_of, terms_of
 from betimes.ops.checks import (
     check_name,
     check_payload,
     check_priority,
     check_queue,
+    check_terms,
     check_work,
     encode_options,
 )
@@ -23,6 +26,7 @@ from betimes.ops.outlook import Outlook, look_ahead, require_a_future, runs_of
 from betimes.ops.parcelling import parcel_runs
 from betimes.ops.timetable import shared_timetable
 from betimes.schedule import Schedule
+from betimes.store.admit import declare
 from betimes.store.jobs import insert_jobs, read_job
 from betimes.store.occurrences import insert_planned
 from betimes.store.pool import Connection
@@ -38,6 +42,7 @@ class NewJob:
     name: str | None = None
     group: str = GROUP_DEFAULT
     created_by: str | None = None
+    dedupe: Dedupe | None = None
 
 
 async def create_job(
@@ -51,6 +56,8 @@ async def create_jobs(
     desk: Desk, tenant: TenantId, new: Sequence[NewJob], *, shard: ShardId | None = None
 ) -> list[Job]:
     """All of them or none, in one transaction, in the order given."""
+    if any(one.dedupe is not None for one in new):
+        raise Bug("jobs with a dedupe key are created by ops.dedupe")
     creation = Creation(desk, tenant, new, shard=shard)
     parcels = await desk.transact(creation.place, tenant=tenant)
     announce(desk, creation.jobs, parcels)
@@ -60,7 +67,7 @@ async def create_jobs(
 def announce(desk: Desk, jobs: Sequence[Job], parcels: Sequence[Parcel]) -> None:
     """Hints about what is due and what is to be planned; after the commit."""
     for parcel in parcels:
-        desk.hints.hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+        desk.hints.hint(*parcel.hint)
     for shard in {job.shard for job in jobs if job.next_fire_at is not None}:
         desk.hints.replan(shard)
 
@@ -71,6 +78,7 @@ def check_definition(definition: Definition) -> None:
     check_queue(definition.queue)
     check_priority(definition.priority)
     check_payload(definition.payload)
+    check_terms(definition.options)
     encode_options(definition.options, definition.target)
 
 
@@ -94,7 +102,7 @@ class Creation:
         self._tenant = tenant
         self._new = new
         for place, one in enumerate(new):
-            with _pointing(place, alone=len(new) == 1):
+            with pointing(place, alone=len(new) == 1):
                 check_new_job(one)
         unnamed = desk.next_shard() if shard is None else shard
         self._shards = [
@@ -122,6 +130,9 @@ class Creation:
         parcels: list[Parcel] = []
         for places in by_shard.values():
             parcels += await self._place_in_shard(connection, places, outlooks, near=near)
+        await declare_gates(
+            connection, self._tenant, (one.definition for one in self._new), now=now
+        )
         return parcels
 
     async def _place_in_shard(
@@ -172,7 +183,7 @@ class Creation:
         for place, (one, shard) in enumerate(zip(self._new, self._shards, strict=True)):
             tail = self._tails[place * TAIL_BYTES : (place + 1) * TAIL_BYTES]
             job = JobId(next(random_ids(to_ms(now), shard, tail)))
-            with _pointing(place, alone=len(self._new) == 1):
+            with pointing(place, alone=len(self._new) == 1):
                 self._timetables.append(
                     shared_timetable(self._desk.schedules, one.definition.schedule, job)
                 )
@@ -185,14 +196,26 @@ class Creation:
             if outlook is None:
                 outlook = look_ahead(timetable, one.definition, after=now, near=near)
                 known[id(timetable)] = outlook
-            with _pointing(place, alone=len(self._new) == 1):
+            with pointing(place, alone=len(self._new) == 1):
                 require_a_future(outlook, one.definition)
             outlooks.append(outlook)
         return outlooks
 
 
+async def declare_gates(
+    connection: Connection, tenant: TenantId, definitions: Iterable[Definition], *, now: datetime
+) -> None:
+    """Write down how many runs of their concurrency keys may be in flight; the last word counts."""
+    gates = {
+        gate: most_of(one.options)
+        for one in definitions
+        if (gate := terms_of(one.options).gate) is not None
+    }
+    await declare(connection, tenant, gates, now=now)
+
+
 @contextmanager
-def _pointing(place: int, *, alone: bool) -> Iterator[None]:
+def pointing(place: int, *, alone: bool) -> Iterator[None]:
     """Let what is refused in a batch point at its item."""
     try:
         yield

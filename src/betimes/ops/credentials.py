@@ -8,18 +8,20 @@ checksum without asking; an unknown one costs the same digest as a known one.
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from ipaddress import ip_address, ip_network
 
 from betimes.domain.clock import Clock
-from betimes.domain.errors import Forbidden, Refused
+from betimes.domain.errors import Forbidden, Refused, Unavailable
 from betimes.domain.key_text import DIGEST_BYTES, digest_of, read_key
 from betimes.ops.keys import Caller
 from betimes.store.database import Database
-from betimes.store.keys import Credential, read_credential
+from betimes.store.keys import Credential, note_use, read_credential
 
 BELIEVED_FOR = timedelta(seconds=2)
 KNOWN_MAX = 10_000
+TOLD_TO = timedelta(hours=1)
+NOTED_EVERY_SECONDS = 10.0
 REJECTING, SUSPENDED = 1, 2
 ADMIN = "ak"
 NOBODY = bytes(DIGEST_BYTES)
@@ -49,6 +51,7 @@ class Credentials:
         self._clock = clock
         self._pepper = pepper
         self._known: dict[str, Known] = {}
+        self._used: dict[str, None] = {}
 
     def forget(self, key: str) -> None:
         """Ask about a key anew: it was changed here."""
@@ -74,6 +77,9 @@ class Credentials:
         self._check(credential, address)
         if known.caller is None:
             known.caller = caller_of(credential)
+            # Once per belief, not per request: a busy key costs one row per hour and node.
+            if _is_news(credential.key.last_used_at, self._clock.now()):
+                self._used[key.id] = None
         return known.caller
 
     async def by_id(self, key: str, address: str) -> Caller:
@@ -96,6 +102,22 @@ class Credentials:
                 f"the tenant is suspended: {credential.tenant_reason or 'no reason given'}",
                 code="tenant_suspended",
             )
+
+    async def note_use(self) -> int:
+        """Write down which keys were used: one statement for all of them; how many."""
+        used, self._used = self._used, {}
+        if used:
+            await note_use(self._database, list(used), self._clock.now())
+        return len(used)
+
+    async def run(self) -> None:
+        """Write it down now and then, until cancelled; what an outage keeps from it comes later."""
+        while True:
+            await self._clock.sleep(NOTED_EVERY_SECONDS)
+            try:
+                await self.note_use()
+            except Unavailable:
+                continue
 
     async def _learn(self, key: str) -> Known:
         now = self._clock.monotonic()
@@ -126,6 +148,11 @@ def caller_of(credential: Credential) -> Caller:
         settings=dict(credential.settings),
         rejecting=credential.tenant_state >= REJECTING,
     )
+
+
+def _is_news(last_used_at: datetime | None, now: datetime) -> bool:
+    """Use is told to the hour, so a busy key costs one row per hour and node."""
+    return last_used_at is None or now - last_used_at >= TOLD_TO
 
 
 def _numbers(quotas: Mapping[str, object]) -> dict[str, int]:

@@ -123,7 +123,7 @@ async def redrive(
 
     parcels = await desk.transact(work, tenant=tenant)
     for parcel in parcels:
-        desk.hints.hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+        desk.hints.hint(*parcel.hint)
     revived = {run for parcel in parcels for run in parcel.runs}
     return [run for run in runs if run in revived]
 

@@ -9,7 +9,14 @@ from betimes.domain.job import AfterCompletion, Job
 from betimes.domain.states import JobState, RunState, check_job
 from betimes.ops.checks import check_reason
 from betimes.ops.desk import Desk
-from betimes.ops.grip import Running, check_revision, grip, stop_everything, stop_future
+from betimes.ops.grip import (
+    Running,
+    check_revision,
+    grip,
+    leave_gap,
+    stop_everything,
+    stop_future,
+)
 from betimes.store.control import find_parcelled
 from betimes.store.jobs import delete_job as delete_row
 from betimes.store.jobs import keep_revision, spent_jobs, steer_job
@@ -45,6 +52,7 @@ async def cancel_job(
         if held.job.state is JobState.CANCELLED:
             return held.job
         check_job(held.job.state, JobState.CANCELLED)
+        await leave_gap(connection, held)
         stopped = await stop_everything(connection, held, running=running, reason=JOB_CANCELLED)
         cancelled = replace(
             held.job,
@@ -87,6 +95,7 @@ async def delete_job(
             raise
         seen = True
         check_revision(held.job, expected_revision)
+        await leave_gap(connection, held)
         if runs is RunsOf.CANCEL:
             await stop_everything(connection, held, running=Running.CANCEL, reason=JOB_DELETED)
         else:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from betimes.domain.errors import TooLarge
+from betimes.domain.errors import Bug, TooLarge
 from betimes.domain.ids import (
     TAIL_MASK,
     RunId,
@@ -24,10 +24,12 @@ from betimes.domain.ids import (
 from betimes.domain.parcel import Parcel
 from betimes.domain.run import NewRun
 from betimes.domain.states import RunState, Trigger
+from betimes.domain.terms import BARE, Terms, most_of, terms_of
 from betimes.ops.checks import BATCH_RUNS_MAX, check_payload, check_run, encode_options
 from betimes.ops.desk import TAIL_BYTES, Desk
-from betimes.ops.parcelling import pack_groups
+from betimes.ops.parcelling import Place, pack_groups
 from betimes.store.adhoc import Batch, Shape, existing, insert_parcels, insert_runs
+from betimes.store.admit import declare
 from betimes.store.pool import Connection
 
 Look = tuple[object, ...]
@@ -42,12 +44,14 @@ async def enqueue_runs(
     desk: Desk, tenant: TenantId, new: Sequence[NewRun], *, shard: ShardId | None = None
 ) -> list[RunId]:
     """All of them or none, in one transaction; the ids come back in the order given."""
+    if any(one.dedupe is not None for one in new):
+        raise Bug("runs with a dedupe key are enqueued by ops.dedupe")
     order = Order(desk, tenant, new, shard=desk.next_shard() if shard is None else shard)
     if not new:
         return []
     parcels = await desk.transact(order.place, tenant=tenant)
     for parcel in parcels:
-        desk.hints.hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+        desk.hints.hint(*parcel.hint)
     return order.ids
 
 
@@ -64,6 +68,7 @@ class Looks:
 
     news: list[NewRun] = field(default_factory=list)
     options: list[str | None] = field(default_factory=list)
+    terms: list[Terms] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
 
     @classmethod
@@ -88,6 +93,7 @@ class Looks:
                 place = known[key] = len(looks.news)
                 looks.news.append(one)
                 looks.options.append(encode_options(one.options, one.target))
+                looks.terms.append(terms_of(one.options) if one.options else BARE)
             looks.places.append(place)
         return looks
 
@@ -101,9 +107,20 @@ class Looks:
                 due_at,
                 RunState.QUEUED if due_at <= near else RunState.SCHEDULED,
                 options,
+                terms,
             )
-            for one, due_at, options in zip(self.news, dues, self.options, strict=True)
+            for one, due_at, options, terms in zip(
+                self.news, dues, self.options, self.terms, strict=True
+            )
         ]
+
+    def mosts(self) -> dict[str, int | None]:
+        """How many runs of each concurrency key may be in flight; the last word counts."""
+        return {
+            terms.gate: most_of(one.options)
+            for one, terms in zip(self.news, self.terms, strict=True)
+            if terms.gate is not None
+        }
 
 
 def sorted_ids(time_ms: int, shard: ShardId, entropy: bytes) -> list[RunId]:
@@ -155,6 +172,7 @@ class Order:
         )
         parcels = self._parcels(shapes)
         await insert_parcels(connection, parcels)
+        await declare(connection, self._tenant, self._looks.mosts(), now=now)
         return parcels
 
     def _make_ids(self) -> list[RunId]:
@@ -169,9 +187,10 @@ class Order:
         ]
 
     def _parcels(self, shapes: Sequence[Shape]) -> list[Parcel]:
-        groups: dict[tuple[str, int, datetime], list[RunId]] = {}
+        groups: dict[Place, list[RunId]] = {}
         for run, place in zip(self.ids, self._looks.places, strict=True):
             shape = shapes[place]
             if shape.state is RunState.QUEUED:
-                groups.setdefault((shape.queue, shape.priority, shape.due_at), []).append(run)
+                key = (shape.queue, shape.priority, shape.due_at, shape.terms)
+                groups.setdefault(key, []).append(run)
         return pack_groups(self._shard, self._tenant, groups)

@@ -31,6 +31,7 @@ from betimes.store.control import (
     hold,
 )
 from betimes.store.jobs import lock_job
+from betimes.store.plan import Span, insert_gaps
 from betimes.store.pool import Connection
 
 
@@ -122,6 +123,14 @@ async def stop_everything(
         running=running,
         every_attempt=True,
     )
+
+
+async def leave_gap(connection: Connection, held: Grip) -> None:
+    """Fires up to now that no planner has come to: they stay accounted for, whatever we do next."""
+    first = held.job.next_fire_at
+    if first is None or first > held.now or held.job.definition.has_fixed_delay:
+        return
+    await insert_gaps(connection, held.shard, {held.job.id: Span(first, held.now)})
 
 
 async def is_under_way(connection: Connection, held: Grip) -> bool:

@@ -14,7 +14,9 @@ from betimes.domain.spec import RunSpec
 from betimes.domain.states import RunState, Trigger
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.store import remote as rows
-from betimes.store.finish import Again, Attempted, DeadLetter, Ending, Follow, Held, write_endings
+from betimes.store.admit import Freed, Offered, release
+from betimes.store.ending import Again, Attempted, DeadLetter, Ending, Follow
+from betimes.store.finish import Held, write_endings
 from betimes.store.parcels import WantedRun
 from betimes.store.pool import Connection, Lane
 from betimes.store.remote import HeldLease
@@ -61,8 +63,11 @@ async def report(
     """Write outcomes in one transaction, each under the fence of its lease; in the order given."""
     rolls = [roll() for _ in reports]
     tails = desk.entropy(len(reports) * TAIL_BYTES)
+    offered: list[Offered] = []
 
     async def work(connection: Connection) -> list[Settled]:
+        nonlocal offered
+        freed = Freed()
         now = await desk.now(connection)
         settled: dict[int, Settled] = {}
         by_shard: dict[ShardId, list[int]] = {}
@@ -78,12 +83,17 @@ async def report(
                     connection, tenant, reports[place], now, rolls[place], parcel
                 )
                 endings.append(ending)
-            written = await _write(connection, shard, [reports[place] for place in places], endings)
+            about = [reports[place] for place in places]
+            written = await _write(connection, shard, about, endings, freed)
             for place, ending in zip(places, endings, strict=True):
                 settled[place] = await _settled(connection, reports[place], ending, written)
+        offered = await release(connection, freed)
         return [settled[place] for place in range(len(reports))]
 
-    return await desk.database.transact(work, lane=Lane.COMPLETE, repeatable=True, tenant=tenant)
+    answer = await desk.database.transact(work, lane=Lane.COMPLETE, repeatable=True, tenant=tenant)
+    for one in offered:
+        desk.hints.hint(*one.hint)
+    return answer
 
 
 async def _write(
@@ -91,6 +101,7 @@ async def _write(
     shard: ShardId,
     reports: Sequence[Report],
     endings: Sequence[Ending | None],
+    freed: Freed,
 ) -> set[RunId]:
     """Worker by worker, because every statement repeats who holds what."""
     written: set[RunId] = set()
@@ -103,6 +114,7 @@ async def _write(
         if mine:
             held = Held({one.parcel: one.fence for one in mine})
             written |= await write_endings(connection, worker, shard, held, mine)
+            freed.add(held.freed)
     return written
 
 

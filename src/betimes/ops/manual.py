@@ -9,6 +9,7 @@ from betimes.domain.job import Job
 from betimes.domain.parcel import Parcel
 from betimes.domain.run import Run
 from betimes.domain.states import FINAL, JobState, RunState, Trigger
+from betimes.domain.terms import terms_of
 from betimes.ops.checks import check_instant, check_payload, check_priority
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.grip import Grip, grip, no_such_job
@@ -61,6 +62,7 @@ class Wish:
             priority=chosen,
             handler=job.definition.handler,
             payload=self.payload,
+            terms=terms_of(job.definition.options),
         )
 
 
@@ -90,7 +92,7 @@ async def run_now(desk: Desk, tenant: TenantId, job: JobId, wish: Wish | None = 
 
     made, parcels = await desk.transact(work, tenant=tenant)
     for parcel in parcels:
-        desk.hints.hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+        desk.hints.hint(*parcel.hint)
     return made
 
 

@@ -8,6 +8,7 @@ from betimes.domain.errors import BadSchedule, NeverFires
 from betimes.domain.ids import JobId, RunId, TenantId, occurrence, to_ms, to_us
 from betimes.domain.job import Definition
 from betimes.domain.states import JobState, RunState
+from betimes.domain.terms import terms_of
 from betimes.schedule import Fire, Schedule
 from betimes.store.occurrences import Occurrence
 
@@ -72,6 +73,7 @@ def runs_of(
     near: datetime,
 ) -> list[Occurrence]:
     """The runs these fires become, with the ids the planner would give them."""
+    terms = terms_of(definition.options)
     return [
         Occurrence(
             id=run_id(job, fire),
@@ -84,6 +86,7 @@ def runs_of(
             priority=definition.priority,
             queue=definition.queue,
             handler=definition.handler,
+            terms=terms,
         )
         for fire in fires
     ]

@@ -4,26 +4,22 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from betimes.domain.ids import ParcelId, RunId, ShardId, TenantId
-from betimes.domain.parcel import RUNS_MAX, Lane, Parcel, Waiting, pack
+from betimes.domain.parcel import RUNS_MAX, Lane, Parcel, pack
 from betimes.domain.states import RunState
+from betimes.domain.terms import Terms
 from betimes.store.occurrences import Occurrence
 from betimes.store.pool import Connection
 from betimes.store.publish import insert_parcels
 
-Place = tuple[str, int, datetime]
-"""Queue, priority, visible at: what the runs of one parcel have in common."""
+Place = tuple[str, int, datetime, Terms]
+"""Queue, priority, visible at and terms: what the runs of one parcel have in common."""
 
 
 async def parcel_runs(
     connection: Connection, shard: ShardId, runs: Sequence[Occurrence]
 ) -> list[Parcel]:
     """Parcels for the queued ones among runs that this transaction has inserted."""
-    waiting = [
-        Waiting(run.id, run.tenant, run.due_at, run.priority, run.queue)
-        for run in runs
-        if run.state is RunState.QUEUED
-    ]
-    parcels = pack(shard, waiting)
+    parcels = pack(shard, [run.waiting() for run in runs if run.state is RunState.QUEUED])
     await insert_parcels(connection, shard, parcels)
     return parcels
 
@@ -35,7 +31,10 @@ def pack_groups(
     *,
     lane: Lane = Lane.ON_TIME,
 ) -> list[Parcel]:
-    """Parcels for fresh runs that are grouped already; each is named after its first run."""
+    """Parcels for fresh runs that are grouped already; each is named after its first run.
+
+    Runs with a gate or a line travel alone.
+    """
     return [
         Parcel(
             shard=shard,
@@ -44,9 +43,11 @@ def pack_groups(
             queue=queue,
             priority=priority,
             visible_at=visible_at,
-            runs=tuple(runs[start : start + RUNS_MAX]),
+            runs=tuple(runs[start : start + size]),
             lane=lane,
+            terms=terms,
         )
-        for (queue, priority, visible_at), runs in groups.items()
-        for start in range(0, len(runs), RUNS_MAX)
+        for (queue, priority, visible_at, terms), runs in groups.items()
+        for size in (1 if terms.is_gated else RUNS_MAX,)
+        for start in range(0, len(runs), size)
     ]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from betimes.domain.job import Job
-from betimes.domain.parcel import Lane, Parcel, Waiting, pack
+from betimes.domain.parcel import Lane, Parcel, pack
 from betimes.domain.states import RunState, Trigger
 from betimes.ops.grip import Grip
 from betimes.ops.outlook import runs_of
@@ -32,7 +32,7 @@ async def insert_fires(
     )
     inserted = await insert_planned(connection, job.shard, runs, trigger=Trigger.SCHEDULE)
     waiting = [
-        Waiting(run.id, run.tenant, max(run.due_at, held.now), run.priority, run.queue)
+        run.waiting(max(run.due_at, held.now))
         for run in runs
         if run.id in inserted and run.state is RunState.QUEUED
     ]

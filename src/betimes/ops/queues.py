@@ -1,6 +1,6 @@
 """Queues: settings, pausing, and what waits in them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,8 +14,10 @@ from betimes.store.queues import Depth, Queue
 
 __all__ = [
     "Depth",
+    "Gates",
     "Queue",
     "delete_queue",
+    "drain_queue",
     "get_queue",
     "list_queues",
     "measure",
@@ -23,6 +25,10 @@ __all__ = [
     "put_queue",
     "resume_queue",
 ]
+
+
+BELIEVED_FOR = 2.0
+TENANTS_MAX = 10_000
 
 
 async def list_queues(desk: Desk, tenant: TenantId, *, after: str, most: int) -> list[Queue]:
@@ -85,6 +91,51 @@ async def resume_queue(desk: Desk, tenant: TenantId, name: str) -> Queue:
     """Go on."""
     check_queue(name)
     return await _pause(desk, tenant, name, paused=False, reason=None, until=None)
+
+
+async def drain_queue(desk: Desk, tenant: TenantId, name: str, *, draining: bool = True) -> Queue:
+    """Nothing new is accepted from callers; what is there, and what schedules bring, goes on."""
+    check_queue(name)
+
+    async def work(connection: Connection) -> Queue:
+        now = await desk.now(connection)
+        await rows.drain_queue(connection, tenant, name, draining=draining, now=now)
+        return await _required(connection, tenant, name)
+
+    return await desk.transact(work, tenant=tenant)
+
+
+class Gates:
+    """Which queues accept nothing new, as learned a moment ago."""
+
+    def __init__(self) -> None:
+        self._known: dict[TenantId, tuple[frozenset[str], float]] = {}
+
+    def forget(self, tenant: TenantId) -> None:
+        """Ask anew: a queue was changed here."""
+        self._known.pop(tenant, None)
+
+    async def check(self, desk: Desk, tenant: TenantId, queues: Iterable[str]) -> None:
+        """Refuse new work for a queue that drains."""
+        now = desk.clock.monotonic()
+        closed, until = self._known.get(tenant, (frozenset(), -1.0))
+        if until <= now:
+            closed = frozenset(await _draining(desk, tenant))
+            if len(self._known) >= TENANTS_MAX:
+                self._known.clear()
+            self._known[tenant] = (closed, now + BELIEVED_FOR)
+        for queue in queues:
+            if queue in closed:
+                raise Conflict(
+                    f"the queue {queue!r} drains and accepts nothing new", code="queue_draining"
+                )
+
+
+async def _draining(desk: Desk, tenant: TenantId) -> list[str]:
+    async def work(connection: Connection) -> list[str]:
+        return await rows.draining_queues(connection, tenant)
+
+    return await desk.transact(work, tenant=tenant)
 
 
 async def _pause(

@@ -8,13 +8,13 @@ highest one it ever had, so that whoever held it before is refused.
 from collections.abc import Sequence
 from datetime import datetime
 
-from betimes.domain.ids import Fence, ParcelId, RunId, TenantId, compose, shard_of, to_ms
+from betimes.domain.ids import ParcelId, RunId, TenantId, compose, shard_of, to_ms
 from betimes.domain.parcel import Lane, Parcel
 from betimes.ops.desk import TAIL_BYTES
 from betimes.store.control import HeldParcel, hold, take_out
 from betimes.store.pool import Connection
 from betimes.store.publish import insert_parcels
-from betimes.store.runs import revive
+from betimes.store.runs import Revived, revive
 
 
 async def revive_runs(
@@ -60,22 +60,22 @@ async def revive_runs(
 def _parcel(
     run: RunId,
     tenant: TenantId,
-    revived: tuple[Fence, str, int],
+    revived: Revived,
     before: HeldParcel | None,
     *,
     at: datetime,
     tail: int,
 ) -> Parcel:
-    fence, queue, priority = revived
     shard = shard_of(run)
     return Parcel(
         shard=shard,
         id=ParcelId(compose(to_ms(at), shard, tail)),
         tenant=tenant,
-        queue=queue,
-        priority=priority,
+        queue=revived.queue,
+        priority=revived.priority,
         visible_at=at,
         runs=(run,),
         lane=Lane.RETRY,
-        fence=fence if before is None else max(fence, before.fence),
+        fence=revived.fence if before is None else max(revived.fence, before.fence),
+        terms=revived.terms,
     )

@@ -149,6 +149,7 @@ def parcel_of(run: Run, *, lane: Lane = Lane.ON_TIME) -> Parcel:
         visible_at=run.due_at,
         runs=(run.id,),
         lane=lane,
+        terms=run.terms,
     )
 
 
@@ -200,4 +201,4 @@ async def _view(connection: Connection, run: RunId, state: Shown) -> RunView:
 def hint_all(desk: Desk, parcels: list[Parcel]) -> None:
     """Say where something becomes visible; after the commit."""
     for parcel in parcels:
-        desk.hints.hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+        desk.hints.hint(*parcel.hint)

@@ -8,10 +8,10 @@ from betimes.domain.ids import JobId, TenantId, floor_of, to_ms
 from betimes.domain.job import Definition, Job
 from betimes.domain.parcel import Parcel
 from betimes.domain.states import JobState, Trigger
-from betimes.ops.create import announce, check_definition
+from betimes.ops.create import announce, check_definition, declare_gates
 from betimes.ops.desk import Desk
 from betimes.ops.gap import GAP_FROM, Missed, close_gap, gap_start, open_gap
-from betimes.ops.grip import Grip, check_revision, forget_planned, grip
+from betimes.ops.grip import Grip, check_revision, forget_planned, grip, leave_gap
 from betimes.ops.outlook import Outlook, look_ahead, require_a_future
 from betimes.ops.placing import insert_fires
 from betimes.ops.timetable import read_timetable
@@ -72,6 +72,8 @@ class Edit:
         if job.state is JobState.CANCELLED:
             raise IllegalTransition("a job that is cancelled cannot be edited; create a new one")
         self.replaces = job.revision
+        await leave_gap(connection, held)
+        await declare_gates(connection, job.tenant, [self.definition], now=held.now)
         await keep_revision(connection, job, now=held.now, actor=self.actor)
         forgotten = await forget_planned(connection, held)
         kept = await _last_kept(connection, held)

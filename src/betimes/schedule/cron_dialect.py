@@ -59,7 +59,7 @@ class Dialect:
 _ALL = (
     Dialect("unix", (FIVE, SECONDS_FIRST, SEVEN), seven=True),
     Dialect("quartz", (SECONDS_FIRST, SEVEN), sunday=1, question=True, wrap=True, rich=True),
-    Dialect("aws", (YEAR_LAST,), sunday=1, question=True, rich=True),
+    Dialect("aws", (YEAR_LAST,), sunday=1, question=True, wrap=True, rich=True),
     Dialect("celery", (FIVE,), day_match=AND, wrap=True),
     Dialect("apscheduler3", (FIVE,), sunday=6, day_match=AND),
     Dialect("kubernetes", (FIVE,)),

@@ -91,7 +91,8 @@ def _times(cron: Cron) -> str:
         return f"every hour at minute {minutes[0]}{at}"
     if len(minutes) == 1:
         return f"{_pace(cron.hours, 'hour')} at minute {minutes[0]}{at}"
-    return f"{_pace(cron.minutes, 'minute')}{_of_hours(cron)}"
+    second = f" at second {seconds[0]}" if seconds[0] else ""
+    return f"{_pace(cron.minutes, 'minute')}{_of_hours(cron)}{second}"
 
 
 def _within(cron: Cron) -> str:

@@ -167,7 +167,7 @@ def build_rrule(source: Mapping[str, object], common: Common, seed: str) -> Buil
         begin = start.instant(rule_zone, COMPATIBLE) or 0
     series = _rule_series(recurrence.rule, begin // SECOND, start, rule_zone, common)
     if given is not None and series.next(begin - 1) != begin:
-        raise refusal("DTSTART to be an occurrence of its rule", moment_text(given))
+        _refuse_start(recurrence, given, begin, rule_zone)
     if recurrence.rule.until is not None:
         until = recurrence.rule.until.instant(rule_zone, COMPATIBLE)
         series = Bounded(series, last=until or 0)
@@ -176,6 +176,13 @@ def build_rrule(source: Mapping[str, object], common: Common, seed: str) -> Buil
         members["anchor"] = moment_text(start)
     amended = _amended(series, recurrence, rule_zone)
     return Built(amended, members, text, rule_zone, recurrence=recurrence)
+
+
+def _refuse_start(recurrence: Recurrence, start: Moment, begin: int, rule_zone: Zone) -> None:
+    """A start beside its rule is two sets to two readers, unless EXDATE takes it away again."""
+    if recurrence.rule.count is None and begin in _instants(recurrence.removed, rule_zone):
+        return
+    raise refusal("DTSTART to be an occurrence of its rule", moment_text(start))
 
 
 def _rule_zone(recurrence: Recurrence, common: Common) -> Zone:
@@ -198,19 +205,19 @@ def _rule_series(rule: Rule, begin: int, start: Moment, rule_zone: Zone, common:
 def _amended(series: Series, recurrence: Recurrence, rule_zone: Zone) -> Series:
     if not (recurrence.added or recurrence.removed or recurrence.removed_dates):
         return series
-
-    def instants(entries: tuple[tuple[Moment, str | None], ...]) -> list[int]:
-        found = [m.instant(zone(name) if name else rule_zone, COMPATIBLE) for m, name in entries]
-        return [instant for instant in found if instant is not None]
-
     dates = [moment.local // SECOND // DAY_SECONDS for moment in recurrence.removed_dates]
     return Amended(
         series,
         rule_zone,
-        added=instants(recurrence.added),
-        removed=instants(recurrence.removed),
+        added=_instants(recurrence.added, rule_zone),
+        removed=_instants(recurrence.removed, rule_zone),
         dates=dates,
     )
+
+
+def _instants(entries: tuple[tuple[Moment, str | None], ...], rule_zone: Zone) -> list[int]:
+    found = [m.instant(zone(name) if name else rule_zone, COMPATIBLE) for m, name in entries]
+    return [instant for instant in found if instant is not None]
 
 
 def build_manual(source: Mapping[str, object], common: Common, seed: str) -> Built:  # noqa: ARG001

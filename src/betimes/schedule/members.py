@@ -118,7 +118,7 @@ def _moment(source: Mapping[str, object], name: str) -> Moment | None:
     return None if value is None else read_moment(value, f"/{name}")
 
 
-def _whole(source: Mapping[str, object], name: str, most: int) -> int | None:
+def _whole(source: Mapping[str, object], name: str, most: int, inside: str = "") -> int | None:
     value = source.get(name)
     if value is None:
         return None
@@ -126,19 +126,20 @@ def _whole(source: Mapping[str, object], name: str, most: int) -> int | None:
         return value
     raise BadSchedule(
         f"expected `{name}` as a whole number within 1-{most}, got {str(value)[:40]!r}",
-        pointer=f"/{name}",
+        pointer=f"{inside}/{name}",
     )
 
 
-def _elapsed(source: Mapping[str, object], name: str, most: int) -> int:
+def _elapsed(source: Mapping[str, object], name: str, most: int, inside: str = "") -> int:
     value = source.get(name)
     if value is None:
         return 0
-    found = read_duration(value, f"/{name}").elapsed(f"/{name}")
+    pointer = f"{inside}/{name}"
+    found = read_duration(value, pointer).elapsed(pointer)
     if found > most:
         raise BadSchedule(
             f"expected `{name}` of at most {most // MINUTE} minutes, got {value!r}",
-            pointer=f"/{name}",
+            pointer=pointer,
         )
     return found
 
@@ -169,5 +170,6 @@ def read_catchup(source: object) -> Catchup:
             f"expected catchup.policy out of {', '.join(CATCHUPS)}, got {str(policy)[:40]!r}",
             pointer="/catchup/policy",
         )
-    window = _elapsed(given, "window", CATCHUP_WINDOW_MAX) if "window" in given else HOUR
-    return Catchup(str(policy), window, _whole(given, "max", CATCHUP_MAX_MAX) or 100)
+    inside = "/catchup"
+    window = _elapsed(given, "window", CATCHUP_WINDOW_MAX, inside) if "window" in given else HOUR
+    return Catchup(str(policy), window, _whole(given, "max", CATCHUP_MAX_MAX, inside) or 100)

@@ -109,11 +109,13 @@ def read_recurrence(text: str) -> Recurrence:
     starts = [entry for entry in properties if entry[0] == "DTSTART"]
     if len(starts) > 1:
         raise refusal("at most one DTSTART", len(starts))
-    start, zone_name = _start(starts[0]) if starts else (None, None)
+    start, zone_name, is_date = (
+        _stamp(starts[0][2], starts[0][1]) if starts else (None, None, False)
+    )
     added = _dates(properties, "RDATE")
     removed = _dates(properties, "EXDATE")
     return Recurrence(
-        rule=read_rule(rules[0]),
+        rule=read_rule(rules[0], date_too=is_date),
         start=start,
         zone_name=zone_name,
         added=tuple((moment, zone) for moment, zone, _ in added),
@@ -150,11 +152,6 @@ def _pair(text: str) -> tuple[str, str]:
     return name.strip().upper(), value.strip()
 
 
-def _start(entry: tuple[str, dict[str, str], str]) -> tuple[Moment, str | None]:
-    moment, zone_name, _ = _stamp(entry[2], entry[1])
-    return moment, zone_name
-
-
 def _stamp(text: str, parameters: dict[str, str]) -> tuple[Moment, str | None, bool]:
     """A DATE or DATE-TIME in basic form, its TZID, and whether it was a date only."""
     if not STAMP.fullmatch(text):
@@ -186,8 +183,8 @@ def _dates(
     return found
 
 
-def read_rule(text: str) -> Rule:
-    """Read `FREQ=…;…`."""
+def read_rule(text: str, *, date_too: bool = False) -> Rule:
+    """Read `FREQ=…;…`; UNTIL may be a date where DTSTART is one, as RFC 5545 3.3.10 demands."""
     pairs = [_pair(part) for part in text.split(";") if part]
     parts = {name: value.upper() for name, value in pairs}
     if len(parts) != len(pairs):
@@ -207,7 +204,7 @@ def read_rule(text: str) -> Rule:
         count=_positive("COUNT", parts["COUNT"], RECURRENCE_COUNT_MAX)
         if "COUNT" in parts
         else None,
-        until=_until(parts["UNTIL"]) if "UNTIL" in parts else None,
+        until=_until(parts["UNTIL"], date_too=date_too) if "UNTIL" in parts else None,
         by_month=lists["BYMONTH"],
         by_week_number=lists["BYWEEKNO"],
         by_year_day=lists["BYYEARDAY"],
@@ -254,8 +251,8 @@ def _positive(name: str, text: str, most: int) -> int:
     return number
 
 
-def _until(text: str) -> Moment:
-    if not STAMP.fullmatch(text) or "T" not in text:
+def _until(text: str, *, date_too: bool) -> Moment:
+    if not STAMP.fullmatch(text) or ("T" not in text and not date_too):
         raise refusal("UNTIL as a time in UTC such as 20261231T235959Z", text[:40])
     return read_moment(text, POINTER)
 

@@ -12,6 +12,7 @@ from betimes.domain.ids import RunId, ShardId, TenantId
 from betimes.domain.parcel import Parcel
 from betimes.domain.run import bounds
 from betimes.domain.states import RunState, Trigger
+from betimes.domain.terms import BARE, Terms
 from betimes.store.ask import execute, many
 from betimes.store.pool import Connection
 from betimes.store.queries import load
@@ -29,6 +30,7 @@ class Shape:
     due_at: datetime
     state: RunState
     options: str | None
+    terms: Terms = BARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,10 @@ async def insert_parcels(connection: Connection, parcels: Sequence[Parcel]) -> N
         ranks=[parcel.rank for parcel in parcels],
         visible=[parcel.visible_at for parcel in parcels],
         fences=[parcel.fence for parcel in parcels],
+        fairs=[parcel.terms.fair for parcel in parcels],
+        whens=[parcel.terms.when_full for parcel in parcels],
+        gates=[parcel.terms.gate for parcel in parcels],
+        lines=[parcel.terms.line for parcel in parcels],
         firsts=[last - len(parcel.runs) + 1 for last, parcel in zip(lasts, parcels, strict=True)],
         lasts=lasts,
         runs=[run for parcel in parcels for run in parcel.runs],
@@ -99,6 +105,9 @@ async def _insert_uniform(connection: Connection, batch: Batch, shape: Shape) ->
         queue=shape.queue,
         handler=shape.handler,
         options=shape.options,
+        fair=shape.terms.fair,
+        when_full=shape.terms.when_full,
+        gate=shape.terms.gate,
         ids=batch.ids,
         payloads=batch.payloads,
     )
@@ -121,4 +130,7 @@ async def _insert_mixed(connection: Connection, batch: Batch) -> None:
         handlers=[shape.handler for shape in shapes],
         payloads=batch.payloads,
         options=[shape.options for shape in shapes],
+        fairs=[shape.terms.fair for shape in shapes],
+        whens=[shape.terms.when_full for shape in shapes],
+        gates=[shape.terms.gate for shape in shapes],
     )

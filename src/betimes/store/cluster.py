@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from betimes.store.ask import many, one
+from betimes.store.ask import many, maybe, one
 from betimes.store.pool import Connection
 from betimes.store.queries import load
 
@@ -19,6 +19,7 @@ class Cell:
     id: UUID
     shards: int
     paused_at: datetime | None
+    paused_reason: str | None
     created_at: datetime
     now: datetime
 
@@ -71,3 +72,15 @@ async def read_nodes(connection: Connection) -> list[NodeRow]:
     """Its nodes."""
     rows = await many(connection, SQL["read_all_nodes"], most=NODES_MAX)
     return [NodeRow(**dict(row)) for row in rows]
+
+
+async def pause_cell(
+    connection: Connection, *, paused_at: datetime | None, reason: str | None
+) -> None:
+    """Put the brake on, or let it go."""
+    await one(connection, SQL["pause_cluster"], paused_at=paused_at, reason=reason)
+
+
+async def drain_node(connection: Connection, node: UUID, *, now: datetime) -> bool:
+    """Ask a node to go; False when there is none."""
+    return await maybe(connection, SQL["drain_node"], id=node, now=now) is not None

@@ -5,17 +5,20 @@ carry our worker and fence already and changes nothing; `ours` tells them from a
 """
 
 import itertools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, TenantId, WorkerId
+from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId
 from betimes.domain.parcel import Lane, rank_of
 from betimes.domain.states import RunState
+from betimes.domain.terms import Terms
+from betimes.store.admit import Freed, Offered, release
 from betimes.store.database import Database
+from betimes.store.ending import Ending, Follow, Streak
 from betimes.store.pool import Connection
 from betimes.store.pool import Lane as Pool
 from betimes.store.queries import Query, load
@@ -23,74 +26,17 @@ from betimes.store.queries import Query, load
 SQL = load("finish")
 PARCELS = load("parcels")
 NOBODY = UUID(int=0)
-
-
-@dataclass(slots=True)
-class Streak:
-    """Runs in a row that ended well and have everything in common but their results."""
-
-    parcel: ParcelId
-    fence: Fence
-    attempt: int
-    started_at: datetime
-    finished_at: datetime
-    runs: list[RunId]
-    results: list[bytes | None] | None = None
-    """In the order of the runs; None when none of them has one."""
-
-
-class Attempted(NamedTuple):
-    """An attempt that did not succeed, for the history of its run."""
-
-    outcome: int
-    next_retry_at: datetime | None
-
-
-class DeadLetter(NamedTuple):
-    """Why a run was laid aside, and which others it resembles."""
-
-    fingerprint: str
-    reason: str
-
-
-class Again(NamedTuple):
-    """A run that goes back into the queue, in a parcel of its own."""
-
-    parcel: ParcelId
-    visible_at: datetime
-
-
-class Follow(NamedTuple):
-    """The next fire of a job with a fixed delay."""
-
-    job: JobId
-    revision: int
-    next_fire_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
-    """Any other end of an attempt, or a success with consequences."""
-
-    run: RunId
-    parcel: ParcelId
-    fence: Fence
-    tenant: TenantId
-    queue: str
-    priority: int
-    job: JobId | None
-    handler: str | None
-    state: RunState
-    attempt: int
-    started_at: datetime | None
-    ended_at: datetime
-    result: bytes | None = None
-    error: str | None = None
-    reason: str | None = None
-    attempted: Attempted | None = None
-    dead: DeadLetter | None = None
-    again: Again | None = None
-    follow: Follow | None = None
+EVENTS: Mapping[RunState, str] = MappingProxyType(
+    {
+        RunState.RETRY_WAIT: "run.retrying",
+        RunState.SUCCEEDED: "run.succeeded",
+        RunState.DEAD: "run.dead",
+        RunState.CANCELLED: "run.cancelled",
+        RunState.SKIPPED: "run.skipped",
+        RunState.EXPIRED: "run.expired",
+        RunState.MISSED: "run.missed",
+    }
+)
 
 
 @dataclass(slots=True)
@@ -99,6 +45,19 @@ class Held:
 
     fences: dict[ParcelId, Fence]
     emptied: list[ParcelId] = field(default_factory=list)
+    freed: Freed = field(default_factory=Freed)
+    """The gates and lines of those that end; learned from the rows for the slower endings."""
+    offered: list[Offered] = field(default_factory=list)
+    """Who may come next, once it is written."""
+
+
+class _Content(NamedTuple):
+    """A locked parcel, as far as its end is concerned."""
+
+    runs: frozenset[RunId]
+    tenant: TenantId
+    queue: str
+    terms: Terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +71,9 @@ class Finishing:
         """The fast path: lock, then one statement; returns how many runs it finished."""
 
         async def work(connection: Connection) -> int:
-            return await _Fast(connection, self.worker, shard).write(held, streaks)
+            written = await _Fast(connection, self.worker, shard).write(held, streaks)
+            held.offered = await release(connection, held.freed)
+            return written
 
         return await self.database.transact(work, lane=Pool.COMPLETE, repeatable=True)
 
@@ -122,11 +83,15 @@ class Finishing:
         """The fast path for several shards in one transaction; runs finished in each."""
 
         async def work(connection: Connection) -> dict[ShardId, int]:
-            return {
+            written = {
                 shard: await _Fast(connection, self.worker, shard).write(held, streaks)
                 # In the order in which a heartbeat locks them.
                 for shard, held, streaks in sorted(boxes, key=itemgetter(0))
             }
+            # All doors at once, in their order, after every parcel.
+            freed = Freed.together(held.freed for _, held, _ in boxes)
+            boxes[0][1].offered = await release(connection, freed)
+            return written
 
         return await self.database.transact(work, lane=Pool.COMPLETE, repeatable=False)
 
@@ -134,7 +99,9 @@ class Finishing:
         """Every other end, in one transaction; returns the runs that it wrote."""
 
         async def work(connection: Connection) -> set[RunId]:
-            return await _Slow(connection, self.worker, shard).write(held, endings)
+            written = await _Slow(connection, self.worker, shard).write(held, endings)
+            held.offered = await release(connection, held.freed)
+            return written
 
         return await self.database.transact(work, lane=Pool.COMPLETE, repeatable=True)
 
@@ -217,26 +184,44 @@ class _Slow:
     shard: ShardId
 
     async def write(self, held: Held, endings: Sequence[Ending]) -> set[RunId]:
-        contents = await self._hold(held)
+        contents = await self.hold(held)
         # A run that an earlier, unanswered try moved into its retry parcel is no longer listed.
-        listed = [one for one in endings if one.run in contents.get(one.parcel, ())]
+        listed = [
+            one
+            for one in endings
+            if one.parcel in contents and one.run in contents[one.parcel].runs
+        ]
         written = await self._finish(listed) if listed else set()
         done = [one for one in listed if one.run in written]
         await self._note_attempts([one for one in done if one.attempted is not None])
         await self._lay_aside([one for one in done if one.dead is not None])
-        await self._queue_again([one for one in done if one.again is not None])
+        await self._queue_again([one for one in done if one.again is not None], contents)
+        await self._tell(done)
         await self._follow([one.follow for one in done if one.follow is not None])
         await self._tidy(contents, held.emptied, done)
+        held.freed = Freed()
+        for parcel in held.emptied:
+            if (ended := contents.get(parcel)) is not None:
+                held.freed.note(ended.tenant, ended.queue, ended.terms)
         return written
 
-    async def _hold(self, held: Held) -> dict[ParcelId, frozenset[RunId]]:
+    async def hold(self, held: Held) -> dict[ParcelId, _Content]:
+        """Lock what is still ours of it."""
         rows = await self._many(
             SQL["hold_parcels"],
             parcels=list(held.fences),
             fences=list(held.fences.values()),
             worker=self.worker,
         )
-        return {row["id"]: frozenset(row["run_ids"]) for row in rows}
+        return {
+            row["id"]: _Content(
+                frozenset(row["run_ids"]),
+                row["tenant_id"],
+                row["queue"],
+                Terms(row["fair"], row["gate"], row["when_full"], row["line"]),
+            )
+            for row in rows
+        }
 
     async def _finish(self, endings: Sequence[Ending]) -> set[RunId]:
         runs = [one.run for one in endings]
@@ -291,9 +276,12 @@ class _Slow:
                 errors=[one.error for one, _ in dead],
             )
 
-    async def _queue_again(self, endings: Sequence[Ending]) -> None:
+    async def _queue_again(
+        self, endings: Sequence[Ending], contents: dict[ParcelId, _Content]
+    ) -> None:
         again = [(one, one.again) for one in endings if one.again is not None]
         if again:
+            terms = [contents[one.parcel].terms for one, _ in again]
             await self._many(
                 PARCELS["insert_single_parcels"],
                 ids=[parcel.parcel for _, parcel in again],
@@ -306,6 +294,28 @@ class _Slow:
                 # Carried on, so that the fences of a run rise through all its parcels.
                 fences=[one.fence for one, _ in again],
                 runs=[one.run for one, _ in again],
+                fairs=[one.fair for one in terms],
+                whens=[one.when_full for one in terms],
+                gates=[one.gate for one in terms],
+                lines=[one.line for one in terms],
+            )
+
+    async def _tell(self, endings: Sequence[Ending]) -> None:
+        """Events, in the transaction of what they tell; a snooze is nobody's news."""
+        news = [one for one in endings if one.again is None or one.attempted is not None]
+        if news:
+            await self._many(
+                SQL["tell_endings"],
+                runs=[one.run for one in news],
+                tenants=[one.tenant for one in news],
+                jobs=[one.job for one in news],
+                types=[EVENTS[one.state] for one in news],
+                states=[one.state.name.lower() for one in news],
+                queues=[one.queue for one in news],
+                handlers=[one.handler for one in news],
+                attempts=[one.attempt for one in news],
+                reasons=[one.reason for one in news],
+                retries=[None if one.again is None else one.again.visible_at for one in news],
             )
 
     async def _follow(self, follows: Sequence[Follow]) -> None:
@@ -319,7 +329,7 @@ class _Slow:
 
     async def _tidy(
         self,
-        contents: dict[ParcelId, frozenset[RunId]],
+        contents: dict[ParcelId, _Content],
         emptied: Collection[ParcelId],
         done: Iterable[Ending],
     ) -> None:
@@ -349,17 +359,18 @@ async def write_endings(
     """Every kind of end inside a transaction of the caller's; returns the runs that were written.
 
     Unlike a worker of ours, the caller need not know what else its parcels hold: a parcel whose
-    last run ends here goes, and the others are cut down to what is left.
+    last run ends here goes, and the others are cut down to what is left. What is freed by that is
+    noted in `held`; the caller releases it when it needs no more parcels.
     """
     slow = _Slow(connection, worker, shard)
-    contents = await slow._hold(held)  # noqa: SLF001 -- the same module
+    contents = await slow.hold(held)
     ending = {one.run for one in endings}
-    held.emptied = [parcel for parcel, runs in contents.items() if runs <= ending]
+    held.emptied = [parcel for parcel, content in contents.items() if content.runs <= ending]
     written = await slow.write(held, endings)
-    for parcel, runs in contents.items():
+    for parcel, content in contents.items():
         if parcel not in held.emptied:
             query = SQL["shrink_parcel"]
-            gone = sorted(runs & ending)
+            gone = sorted(content.runs & ending)
             arguments = query.arguments({"shard": shard, "id": parcel, "gone": gone})
             await connection.execute(query.text, *arguments)
     return written

@@ -2,9 +2,11 @@
 
 NOTIFY takes a lock that is global to the server until after its commit, so it has no place in a
 transaction that writes. The first hint leaves at once; what follows within the pause leaves
-together, one line for each (shard, queue, tenant), with the times when something becomes visible:
+together, one line for each (shard, queue, tenant) and bucket of fairness keys, with the times when
+something becomes visible:
 
     7:default:6b3f…:1767225600000,40,250        the first in ms since 1970, the others after it
+    7/12:default:6b3f…:1767225600000            in bucket 12
 
 A worker that knows the times wakes up for each of them; one that knew only the first would find the
 others by its poll.
@@ -30,13 +32,15 @@ TIMES_MAX = 256
 PAYLOAD_BYTES_MAX = 7_900
 """NOTIFY takes less than 8000."""
 
-Place = tuple[ShardId, str, TenantId]
+Place = tuple[ShardId, str, TenantId, int]
 
 
 class Hinter(Protocol):
     """Whoever wrote something tells it here, after the commit."""
 
-    def hint(self, shard: ShardId, queue: str, tenant: TenantId, visible_at: datetime) -> None:
+    def hint(
+        self, shard: ShardId, queue: str, tenant: TenantId, visible_at: datetime, fair: int = 0
+    ) -> None:
         """A parcel waits, or will from an instant on."""
         ...
 
@@ -48,7 +52,9 @@ class Hinter(Protocol):
 class NoHints:
     """Says nothing, for those who need nobody to hurry."""
 
-    def hint(self, shard: ShardId, queue: str, tenant: TenantId, visible_at: datetime) -> None:
+    def hint(
+        self, shard: ShardId, queue: str, tenant: TenantId, visible_at: datetime, fair: int = 0
+    ) -> None:
         """Nothing."""
 
     def replan(self, shard: ShardId) -> None:
@@ -59,12 +65,14 @@ class LaterHints:
     """Keeps hints until the transaction they belong to has ended."""
 
     def __init__(self) -> None:
-        self._ready: list[tuple[ShardId, str, TenantId, datetime]] = []
+        self._ready: list[tuple[ShardId, str, TenantId, datetime, int]] = []
         self._plans: list[ShardId] = []
 
-    def hint(self, shard: ShardId, queue: str, tenant: TenantId, visible_at: datetime) -> None:
+    def hint(
+        self, shard: ShardId, queue: str, tenant: TenantId, visible_at: datetime, fair: int = 0
+    ) -> None:
         """Remember it."""
-        self._ready.append((shard, queue, tenant, visible_at))
+        self._ready.append((shard, queue, tenant, visible_at, fair))
 
     def replan(self, shard: ShardId) -> None:
         """Remember it."""
@@ -105,9 +113,11 @@ class Hints:
         self.sent = 0
         self.failures = 0
 
-    def hint(self, shard: ShardId, queue: str, tenant: TenantId, visible_at: datetime) -> None:
+    def hint(
+        self, shard: ShardId, queue: str, tenant: TenantId, visible_at: datetime, fair: int = 0
+    ) -> None:
         """Remember the time until it is sent."""
-        times = self._waiting.setdefault((shard, queue, tenant), set())
+        times = self._waiting.setdefault((shard, queue, tenant, fair), set())
         if len(times) < TIMES_MAX:
             # Rounded up: whoever looks then finds it.
             times.add(-(-to_us(visible_at) // 1_000))
@@ -155,10 +165,11 @@ class Hints:
 
 
 def _line(place: Place, times: list[int]) -> str:
-    shard, queue, tenant = place
+    shard, queue, tenant, fair = place
+    where = f"{shard}/{fair}" if fair else str(shard)
     first = times[0]
     later = "".join(f",{time - first}" for time in times[1:])
-    return f"{shard}:{queue}:{tenant}:{first}{later}"
+    return f"{where}:{queue}:{tenant}:{first}{later}"
 
 
 def payloads(lines: Iterable[str]) -> Iterator[str]:

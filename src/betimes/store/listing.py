@@ -157,6 +157,7 @@ async def count_jobs(connection: Connection, tenant: TenantId, *, most: int) -> 
     return int((await one(connection, SQL["count_jobs"], tenant=tenant, most=most))["jobs"])
 
 
-async def count_active_runs(connection: Connection, tenant: TenantId) -> int:
-    """How many runs wait or are under way."""
-    return int((await one(connection, SQL["count_active_runs"], tenant=tenant))["runs"])
+async def count_work(connection: Connection, tenant: TenantId) -> tuple[int, int]:
+    """How many runs wait, and how many are under way."""
+    row = await one(connection, SQL["count_work"], tenant=tenant)
+    return int(row["waiting"]), int(row["leased"])

@@ -36,6 +36,7 @@ class NodeSeen:
     heartbeat_at: datetime
     skew_ms: float | None
     draining: bool
+    drain_at: datetime | None = None
 
 
 async def beat(

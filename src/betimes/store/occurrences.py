@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from betimes.domain.ids import JobId, RunId, ShardId, TenantId
+from betimes.domain.parcel import Waiting
 from betimes.domain.states import RunState, Trigger
+from betimes.domain.terms import BARE, Terms
 from betimes.store.ask import execute, many
 from betimes.store.pool import Connection
 from betimes.store.queries import load
@@ -27,6 +29,18 @@ class Occurrence:
     priority: int
     queue: str
     handler: str | None
+    terms: Terms = BARE
+
+    def waiting(self, at: datetime | None = None) -> Waiting:
+        """It on its way into a parcel, visible when it is due or at another time."""
+        return Waiting(
+            self.id,
+            self.tenant,
+            self.due_at if at is None else at,
+            self.priority,
+            self.queue,
+            *self.terms,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +78,9 @@ async def insert_planned(
         priorities=[run.priority for run in runs],
         queues=[run.queue for run in runs],
         handlers=[run.handler for run in runs],
+        fairs=[run.terms.fair for run in runs],
+        whens=[run.terms.when_full for run in runs],
+        gates=[run.terms.gate for run in runs],
     )
     return {row["id"] for row in rows}
 

@@ -10,6 +10,8 @@ import asyncpg
 
 from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, TenantId, WorkerId
 from betimes.domain.parcel import SUSPECT_AFTER, Lane
+from betimes.domain.terms import BARE, Terms
+from betimes.store.admit import Admission, Applicant, admit
 from betimes.store.database import Database
 from betimes.store.pool import Connection
 from betimes.store.pool import Lane as Pool
@@ -29,6 +31,10 @@ class Source(NamedTuple):
     fair: int = 0
 
 
+BEFORE_ALL = Source(ShardId(-1), "", TenantId(UUID(int=0)), -1)
+"""A place before every place."""
+
+
 @dataclass(slots=True, kw_only=True)
 class LeasedParcel:
     """A parcel that is ours until somebody else's fence is higher."""
@@ -44,6 +50,16 @@ class LeasedParcel:
     deliveries: int
     lease_until: datetime
     runs: list[RunId] = field(repr=False)
+    terms: Terms = BARE
+
+    @property
+    def source(self) -> Source:
+        """Where it came from."""
+        return Source(self.shard, self.queue, self.tenant, self.terms.fair)
+
+    def applicant(self, most: int | None) -> Applicant:
+        """It in front of its doors; `most` is how many its run allows through its gate."""
+        return Applicant(self.shard, self.id, self.fence, self.tenant, self.queue, self.terms, most)
 
 
 class WantedRun(NamedTuple):
@@ -88,9 +104,18 @@ class Parcels:
         return answer
 
     async def find_waiting(
-        self, *, queues: Sequence[str] | None, suspects: bool, now: datetime | None, most: int
+        self,
+        *,
+        queues: Sequence[str] | None,
+        suspects: bool,
+        now: datetime | None,
+        most: int,
+        after: Source = BEFORE_ALL,
     ) -> list[Source]:
-        """Where something visible waits, for some queues or, with None, for all of them."""
+        """Where something visible waits, for some queues or, with None, for all of them.
+
+        In the order of places, from after one of them on: who has seen `most` goes on there.
+        """
         rows = await self.database.many(
             SQL["find_waiting"],
             lane=Pool.ENGINE,
@@ -99,6 +124,10 @@ class Parcels:
             suspects=suspects,
             suspect_after=SUSPECT_AFTER,
             most=most,
+            after_shard=after.shard,
+            after_queue=after.queue,
+            after_tenant=after.tenant,
+            after_fair=after.fair,
         )
         return [Source(row["shard"], row["queue"], row["tenant_id"], row["fair"]) for row in rows]
 
@@ -116,7 +145,7 @@ class Parcels:
         query = SQL["lease_parcels"]
         given = self._lease_arguments(source, slots, parcels_max, ttl, now, suspects=suspects)
         rows = await self.database.many(query, lane=Pool.ENGINE, **given)
-        return [_leased(source.shard, row) for row in rows]
+        return [leased_of(source.shard, row) for row in rows]
 
     async def lease_scattered(
         self,
@@ -141,7 +170,7 @@ class Parcels:
                     break
                 given = self._lease_arguments(source, free, parcels_max, ttl, now, suspects=False)
                 for row in await SQL["lease_parcels"].fetch(connection, **given):
-                    leased.append(_leased(source.shard, row))
+                    leased.append(leased_of(source.shard, row))
                     free -= len(leased[-1].runs)
             return leased
 
@@ -195,6 +224,14 @@ class Parcels:
             )
         return list(map(WantedRun._make, rows))
 
+    async def admit(self, applicants: Sequence[Applicant], *, now: datetime | None) -> Admission:
+        """Let leased parcels with gates or lines in, or put them back; before they are executed."""
+
+        async def work(connection: Connection) -> Admission:
+            return await admit(connection, self.worker, applicants, now=now)
+
+        return await self.database.transact(work, lane=Pool.ENGINE, repeatable=True)
+
     async def renew(
         self, *, ttl: timedelta, now: datetime | None
     ) -> tuple[list[Renewed], datetime | None]:
@@ -235,7 +272,8 @@ class Parcels:
         return {row["run_id"] for row in rows}
 
 
-def _leased(shard: ShardId, row: asyncpg.Record) -> LeasedParcel:
+def leased_of(shard: ShardId, row: asyncpg.Record) -> LeasedParcel:
+    """A row of the leasing statement as a parcel."""
     return LeasedParcel(
         shard=shard,
         id=row["id"],
@@ -248,4 +286,12 @@ def _leased(shard: ShardId, row: asyncpg.Record) -> LeasedParcel:
         deliveries=row["deliveries"],
         lease_until=row["lease_until"],
         runs=row["run_ids"],
+        terms=terms_in(row),
     )
+
+
+def terms_in(row: asyncpg.Record) -> Terms:
+    """The terms in a row of a parcel; nearly all share one value."""
+    if row["gate"] is None and row["line"] is None and not row["fair"]:
+        return BARE
+    return Terms(row["fair"], row["gate"], row["when_full"], row["line"])

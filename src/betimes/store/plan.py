@@ -1,14 +1,15 @@
 """Fires become runs: the planner's reads, and its one fenced transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import accumulate
 from uuid import UUID
 
 from betimes.domain.ids import JobId, NodeId, RunId, ShardId, TenantId
-from betimes.domain.parcel import Parcel, Waiting, pack
+from betimes.domain.parcel import Parcel, pack
 from betimes.domain.states import RunState, Trigger
+from betimes.domain.terms import terms_of_text
 from betimes.store.database import Database
 from betimes.store.occurrences import Occurrence, insert_planned
 from betimes.store.pool import Connection, Lane
@@ -17,6 +18,7 @@ from betimes.store.queries import load
 from betimes.store.shards import Claim, hold
 
 SQL = load("plan")
+CATCHUP = load("catchup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,16 @@ class DroppedFires:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """Missed fires from `first` through `last`, which somebody will settle."""
+
+    first: datetime
+    last: datetime
+    completes: bool = False
+    """Nothing follows: with the gap, the job is complete."""
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """How far one job goes in one pass, its runs as columns: there are very many of them."""
 
@@ -58,6 +70,7 @@ class Step:
     """The same list as `fires` where the schedule moves no start."""
     dropped: Sequence[DroppedFires] = ()
     completed: bool = False
+    gap: Span | None = None
 
 
 @dataclass(slots=True)
@@ -77,10 +90,16 @@ class Planning:
     node: NodeId
     margin: timedelta
 
-    async def shards_to_plan(self, shards: Sequence[ShardId], *, before: datetime) -> list[ShardId]:
-        """Which of these shards have a job whose next fire comes before an instant."""
+    async def shards_to_plan(
+        self, shards: Sequence[ShardId], *, after: datetime, before: datetime
+    ) -> list[ShardId]:
+        """Which of these shards have a job whose next fire lies between two instants."""
         rows = await self.database.many(
-            SQL["find_shards_to_plan"], lane=Lane.ENGINE, shards=list(shards), before=before
+            SQL["find_shards_to_plan"],
+            lane=Lane.ENGINE,
+            shards=list(shards),
+            after=after,
+            before=before,
         )
         return [ShardId(row["shard"]) for row in rows]
 
@@ -131,7 +150,14 @@ class Planning:
             held = await hold(connection, claim, node=self.node, now=now)
             advanced = await self._advance(connection, claim.shard, steps, tzdata=tzdata)
             moved = [step for step in steps if step.job.id in advanced]
-            await self._record_dropped(connection, claim.shard, moved, now=now)
+            await record_dropped(
+                connection,
+                claim.shard,
+                [(step.job, dropped) for step in moved for dropped in step.dropped],
+                now=now,
+            )
+            gaps = {step.job.id: step.gap for step in moved if step.gap is not None}
+            await insert_gaps(connection, claim.shard, gaps)
             return await self._insert(connection, claim.shard, moved, soon=held + self.margin)
 
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
@@ -164,12 +190,7 @@ class Planning:
             if step.ids:
                 far.append(step)
         inserted = await insert_planned(connection, shard, near, trigger=Trigger.SCHEDULE)
-        waiting = [
-            Waiting(run.id, run.tenant, run.due_at, run.priority, run.queue)
-            for run in near
-            if run.id in inserted
-        ]
-        parcels = pack(shard, waiting)
+        parcels = pack(shard, [run.waiting() for run in near if run.id in inserted])
         await insert_parcels(connection, shard, parcels)
         runs = len(inserted) + await self._insert_far(connection, shard, far)
         return Planned(jobs=len(steps), runs=runs, parcels=parcels)
@@ -182,6 +203,7 @@ class Planning:
         lasts = list(accumulate(len(step.ids) for step in steps))
         moved = any(step.dues is not step.fires for step in steps)
         jobs = [step.job for step in steps]
+        terms = [terms_of_text(job.options) for job in jobs]
         return await SQL["insert_far_runs"].count(
             connection,
             shard=shard,
@@ -192,6 +214,9 @@ class Planning:
             priorities=[job.priority for job in jobs],
             queues=[job.queue for job in jobs],
             handlers=[job.handler for job in jobs],
+            fairs=[one.fair for one in terms],
+            whens=[one.when_full for one in terms],
+            gates=[one.gate for one in terms],
             firsts=[last - len(step.ids) + 1 for last, step in zip(lasts, steps, strict=True)],
             lasts=lasts,
             ids=[run for step in steps for run in step.ids],
@@ -199,30 +224,44 @@ class Planning:
             fires=[fire for step in steps for fire in step.fires] if moved else [],
         )
 
-    async def _record_dropped(
-        self,
-        connection: Connection,
-        shard: ShardId,
-        steps: Sequence[Step],
-        *,
-        now: datetime | None,
-    ) -> None:
-        pairs = [(step.job, dropped) for step in steps for dropped in step.dropped]
-        if not pairs:
-            return
-        await SQL["insert_decisions"].execute(
-            connection,
-            shard=shard,
-            now=now,
-            jobs=[job.id for job, _ in pairs],
-            fires_at=[dropped.fire_at for _, dropped in pairs],
-            until=[dropped.until_at for _, dropped in pairs],
-            counts=[dropped.fires for _, dropped in pairs],
-            tenants=[job.tenant for job, _ in pairs],
-            revisions=[job.revision for job, _ in pairs],
-            codes=[dropped.code for _, dropped in pairs],
-            details=[dropped.detail for _, dropped in pairs],
-        )
+
+async def record_dropped(
+    connection: Connection,
+    shard: ShardId,
+    pairs: Sequence[tuple[DueJob, DroppedFires]],
+    *,
+    now: datetime | None,
+) -> None:
+    """Write down why fires did not become runs."""
+    if not pairs:
+        return
+    await SQL["insert_decisions"].execute(
+        connection,
+        shard=shard,
+        now=now,
+        jobs=[job.id for job, _ in pairs],
+        fires_at=[dropped.fire_at for _, dropped in pairs],
+        until=[dropped.until_at for _, dropped in pairs],
+        counts=[dropped.fires for _, dropped in pairs],
+        tenants=[job.tenant for job, _ in pairs],
+        revisions=[job.revision for job, _ in pairs],
+        codes=[dropped.code for _, dropped in pairs],
+        details=[dropped.detail for _, dropped in pairs],
+    )
+
+
+async def insert_gaps(connection: Connection, shard: ShardId, gaps: Mapping[JobId, Span]) -> None:
+    """Leave missed fires of jobs for later, as the jobs are now; the caller holds their rows."""
+    if not gaps:
+        return
+    await CATCHUP["insert_gaps"].execute(
+        connection,
+        shard=shard,
+        jobs=list(gaps),
+        firsts=[span.first for span in gaps.values()],
+        lasts=[span.last for span in gaps.values()],
+        completes=[span.completes for span in gaps.values()],
+    )
 
 
 def split_near(step: Step, soon: datetime) -> tuple[list[Occurrence], Step]:
@@ -246,6 +285,7 @@ def split_near(step: Step, soon: datetime) -> tuple[list[Occurrence], Step]:
                 priority=job.priority,
                 queue=job.queue,
                 handler=job.handler,
+                terms=terms_of_text(job.options),
             )
         )
     return near, replace(

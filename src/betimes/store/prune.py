@@ -5,11 +5,13 @@ from datetime import datetime, timedelta
 
 from betimes.domain.ids import ShardId, floor_of, to_ms
 from betimes.store.database import Database
-from betimes.store.pool import Lane
+from betimes.store.dedupe import forget_keys
+from betimes.store.pool import Connection, Lane
 from betimes.store.queries import load
 
 SQL = load("prune")
 NODES = load("nodes")
+MEMBERS = load("members")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +31,38 @@ class Pruning:
             "prune_default_runs", shard=shard, before=before, before_id=floor_of(to_ms(before))
         )
 
+    async def catchups(self, shard: ShardId, *, before: datetime) -> int:
+        """Episodes of catching up that were over before an instant."""
+        return await self._count("prune_catchups", shard=shard, before=before)
+
     async def expired(self, shard: ShardId, *, now: datetime | None) -> int:
-        """Business keys and blobs whose time is up."""
-        keys = await self._count("prune_dedupe", shard=shard, now=now)
-        return keys + await self._count("prune_blobs", shard=shard, now=now)
+        """Operations that ended, and blobs whose time is up."""
+        work = await self._count("prune_operations", shard=shard, now=now)
+        return work + await self._count("prune_blobs", shard=shard, now=now)
+
+    async def words(self, shard: ShardId, *, before: datetime) -> int:
+        """Lines of logs and notes about runs that are older than runs are kept."""
+        lines = await self._count("prune_run_logs", shard=shard, before=before)
+        return lines + await self._count("prune_run_notes", shard=shard, before=before)
+
+    async def visits(self, *, now: datetime) -> int:
+        """Sessions and wishes of devices whose time is up."""
+        sessions = await self.database.many(
+            MEMBERS["prune_sessions"], lane=Lane.ENGINE, now=now, most=self.most
+        )
+        grants = await self.database.many(
+            MEMBERS["prune_grants"], lane=Lane.ENGINE, now=now, most=self.most
+        )
+        return len(sessions) + len(grants)
+
+    async def keys(self, shard: ShardId, *, now: datetime) -> int:
+        """Business keys that nobody can mean any more; how many were looked at."""
+
+        async def work(connection: Connection) -> int:
+            _, looked_at = await forget_keys(connection, shard, now=now, most=self.most)
+            return looked_at
+
+        return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
     async def silent(self, *, after: timedelta, now: datetime | None) -> int:
         """Nodes and workers that were not seen for long."""

@@ -52,7 +52,7 @@ class Publishing:
             high=floor_of(until_ms + 1),
             most=most,
         )
-        return [Waiting._make(row.values()) for row in rows]
+        return [Waiting(*row.values()) for row in rows]
 
     async def cursor(self, claim: Claim) -> Cursor | None:
         """How far a shard of ours is published; None when it is no longer ours.
@@ -108,6 +108,10 @@ def parcel_columns(parcels: Sequence[Parcel]) -> dict[str, Any]:
         "visible": [parcel.visible_at for parcel in parcels],
         "fences": [parcel.fence for parcel in parcels],
         "deliveries": [parcel.deliveries for parcel in parcels],
+        "fairs": [parcel.terms.fair for parcel in parcels],
+        "whens": [parcel.terms.when_full for parcel in parcels],
+        "gates": [parcel.terms.gate for parcel in parcels],
+        "lines": [parcel.terms.line for parcel in parcels],
         "numbers": [number for number, parcel in enumerate(parcels, 1) for _ in parcel.runs],
         "runs": [run for parcel in parcels for run in parcel.runs],
     }

@@ -26,6 +26,7 @@ class Queue:
     paused_at: datetime | None = None
     paused_until: datetime | None = None
     paused_reason: str | None = None
+    draining: bool = False
     revision: int = 0
     updated_at: datetime | None = None
 
@@ -103,6 +104,19 @@ async def pause_queue(
     )
 
 
+async def drain_queue(
+    connection: Connection, tenant: TenantId, name: str, *, draining: bool, now: datetime
+) -> None:
+    """Accept nothing new, or do so again."""
+    await one(connection, SQL["drain_queue"], tenant=tenant, name=name, draining=draining, now=now)
+
+
+async def draining_queues(connection: Connection, tenant: TenantId) -> list[str]:
+    """The queues of a tenant that accept nothing new."""
+    rows = await many(connection, SQL["draining_queues"], tenant=tenant, most=NAMES_MAX)
+    return [row["name"] for row in rows]
+
+
 async def delete_queue(connection: Connection, tenant: TenantId, name: str) -> bool:
     """Forget settings."""
     return await maybe(connection, SQL["delete_queue"], tenant=tenant, name=name) is not None
@@ -121,6 +135,7 @@ def queue_of(row: asyncpg.Record) -> Queue:
         paused_at=row["paused_at"],
         paused_until=row["paused_until"],
         paused_reason=row["paused_reason"],
+        draining=row["draining"],
         revision=row["revision"],
         updated_at=row["updated_at"],
     )

@@ -9,6 +9,7 @@ from uuid import UUID
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId
 from betimes.domain.outcome import OutcomeKind
 from betimes.domain.parcel import SPLIT_INTO, Lane, Parcel, split
+from betimes.domain.terms import Terms
 from betimes.store.database import Database
 from betimes.store.pool import Connection
 from betimes.store.pool import Lane as PoolLane
@@ -107,5 +108,6 @@ def _abandoned(shard: ShardId, row: Any) -> Abandoned:
         lane=Lane(row["lane"]),
         fence=Fence(row["fence"]),
         deliveries=row["deliveries"],
+        terms=Terms(row["fair"], row["gate"], row["when_full"], row["line"]),
     )
     return Abandoned(parcel, row["worker_id"], row["lease_until"])

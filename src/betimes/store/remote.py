@@ -10,11 +10,11 @@ from uuid import UUID
 import asyncpg
 
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId, shard_of
-from betimes.domain.parcel import SUSPECT_AFTER, Lane
+from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.spec import RunSpec, spec_from_json
 from betimes.store.ask import execute, many, maybe
 from betimes.store.jobs import from_json, to_json
-from betimes.store.parcels import LeasedParcel, WantedRun
+from betimes.store.parcels import LeasedParcel, Source, WantedRun, leased_of
 from betimes.store.pool import Connection
 from betimes.store.queries import load
 from betimes.store.specs import SpecKey, fixed_delay
@@ -127,7 +127,7 @@ async def find_ready(
     *,
     suspects: bool,
     now: datetime | None,
-) -> list[tuple[ShardId, str]]:
+) -> list[Source]:
     """Where something waits."""
     rows = await many(
         connection,
@@ -139,14 +139,13 @@ async def find_ready(
         now=now,
         most=PLACES_MAX,
     )
-    return [(row["shard"], row["queue"]) for row in rows]
+    return [Source._make(row) for row in rows]
 
 
 async def lease(
     connection: Connection,
-    tenant: TenantId,
     worker: WorkerId,
-    place: tuple[ShardId, str],
+    source: Source,
     *,
     slots: int,
     suspects: bool,
@@ -157,10 +156,10 @@ async def lease(
     rows = await many(
         connection,
         PARCELS["lease_parcels"],
-        shard=place[0],
-        queue=place[1],
-        tenant=tenant,
-        fair=0,
+        shard=source.shard,
+        queue=source.queue,
+        tenant=source.tenant,
+        fair=source.fair,
         worker=worker,
         slots=slots,
         parcels_max=1 if suspects else PARCELS_MAX,
@@ -169,22 +168,7 @@ async def lease(
         ttl=ttl,
         now=now,
     )
-    return [
-        LeasedParcel(
-            shard=place[0],
-            id=row["id"],
-            tenant=row["tenant_id"],
-            queue=row["queue"],
-            priority=row["priority"],
-            lane=Lane(row["lane"]),
-            visible_at=row["visible_at"],
-            fence=row["fence"],
-            deliveries=row["deliveries"],
-            lease_until=row["lease_until"],
-            runs=row["run_ids"],
-        )
-        for row in rows
-    ]
+    return [leased_of(source.shard, row) for row in rows]
 
 
 async def drop_parcel(connection: Connection, shard: ShardId, parcel: ParcelId) -> None:

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import asyncpg
 
 from betimes.domain.ids import Fence, JobId, RunId, ShardId, TenantId, shard_of
 from betimes.domain.run import Holding, Run, bounds
 from betimes.domain.states import RunState, Trigger
+from betimes.domain.terms import BARE, Terms
 from betimes.store.ask import many, maybe
 from betimes.store.jobs import from_json
 from betimes.store.pool import Connection
@@ -16,6 +18,15 @@ from betimes.store.queries import load
 RUNS = load("runs")
 CONTROL = load("control")
 PARCELS = load("parcels")
+
+
+class Revived(NamedTuple):
+    """A run that goes back into the queue."""
+
+    fence: Fence
+    queue: str
+    priority: int
+    terms: Terms
 
 
 async def read_run(connection: Connection, run: RunId) -> Run | None:
@@ -66,6 +77,9 @@ async def insert_manual(
         now=now,
         payload=run.payload,
         options=options,
+        fair=run.terms.fair,
+        when_full=run.terms.when_full,
+        gate=run.terms.gate,
     )
     return row is not None
 
@@ -125,8 +139,8 @@ async def revive(
     reset_attempts: bool,
     queue: str | None = None,
     payload: bytes | None = None,
-) -> dict[RunId, tuple[Fence, str, int]]:
-    """Back into the queue; returns fence, queue and priority of those that could be."""
+) -> dict[RunId, Revived]:
+    """Back into the queue; returns what their new parcels need, of those that could be."""
     low, high = bounds(runs)
     rows = await many(
         connection,
@@ -140,7 +154,9 @@ async def revive(
         queue=queue,
         payload=payload,
     )
-    return {row["id"]: (row["fence"], row["queue"], row["priority"]) for row in rows}
+    return {
+        row["id"]: Revived(row["fence"], row["queue"], row["priority"], _terms(row)) for row in rows
+    }
 
 
 def new_run(
@@ -157,6 +173,7 @@ def new_run(
     priority: int,
     handler: str | None,
     payload: bytes | None,
+    terms: Terms = BARE,
 ) -> Run:
     """A run nothing has happened to yet."""
     return Run(
@@ -184,6 +201,7 @@ def new_run(
         options={},
         result=None,
         error=None,
+        terms=terms,
     )
 
 
@@ -214,4 +232,9 @@ def run_of(row: asyncpg.Record) -> Run:
         options=from_json(row["options"]),
         result=row["result"],
         error=from_json(row["error"]) or None,
+        terms=_terms(row),
     )
+
+
+def _terms(row: asyncpg.Record) -> Terms:
+    return Terms(row["fair"], row["gate"], row["when_full"])

@@ -62,6 +62,25 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.id_text(prefix text, id uuid) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT prefix || '_' || string_agg(
+               substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', substring(bits FROM 5 * place + 1 FOR 5)::bit(5)::integer + 1, 1),
+               '' ORDER BY place)
+      FROM (SELECT '00' || ('x' || replace(id::text, '-', ''))::bit(128)::text AS bits) AS number,
+           generate_series(0, 25) AS place
+$$;
+
+CREATE FUNCTION betimes.new_id(shard smallint) RETURNS uuid
+    LANGUAGE sql PARALLEL SAFE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT (lpad(to_hex((extract(epoch FROM statement_timestamp()) * 1000)::bigint), 12, '0') || '8' || lpad(to_hex(shard::integer), 3, '0')
+            || substr(replace(gen_random_uuid()::text, '-', ''), 17, 16))::uuid
+$$;
+
 CREATE FUNCTION betimes.partition_bound(parent text, day date) RETURNS text
     LANGUAGE sql IMMUTABLE
     AS $$
@@ -212,6 +231,39 @@ CREATE TABLE betimes.calendars (
 
 ALTER TABLE ONLY betimes.calendars FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE betimes.catchups (
+    shard smallint NOT NULL,
+    id uuid NOT NULL,
+    tenant_id uuid NOT NULL,
+    opened_at timestamp with time zone NOT NULL,
+    found_at timestamp with time zone NOT NULL,
+    paced_through timestamp with time zone NOT NULL,
+    first_fire_at timestamp with time zone NOT NULL,
+    last_fire_at timestamp with time zone NOT NULL,
+    decided_at timestamp with time zone,
+    runs bigint DEFAULT 0 NOT NULL,
+    held bigint DEFAULT 0 NOT NULL,
+    released bigint DEFAULT 0 NOT NULL,
+    dropped bigint DEFAULT 0 NOT NULL,
+    per_second double precision NOT NULL,
+    state smallint DEFAULT 0 NOT NULL,
+    decided_by text,
+    reason text,
+    CONSTRAINT catchups_held_check CHECK ((held >= 0)),
+    CONSTRAINT catchups_per_second_check CHECK ((per_second > (0)::double precision)),
+    CONSTRAINT catchups_runs_check CHECK ((runs >= 0)),
+    CONSTRAINT catchups_state_check CHECK (((state >= 0) AND (state <= 4)))
+)
+WITH (fillfactor='50');
+
+ALTER TABLE ONLY betimes.catchups FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.catchups IS 'Episodes of catching up: how much was missed, what of it waits for approval, how far it is spread out.';
+
+COMMENT ON COLUMN betimes.catchups.paced_through IS 'Up to when its runs become visible, one after the other; the next one follows.';
+
+COMMENT ON COLUMN betimes.catchups.state IS '0 open, 1 waits for approval, 2 approved, 3 dropped, 4 over.';
+
 CREATE TABLE betimes.cluster (
     one boolean DEFAULT true NOT NULL,
     id uuid DEFAULT gen_random_uuid() NOT NULL,
@@ -219,6 +271,7 @@ CREATE TABLE betimes.cluster (
     paused_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     pepper_check bytea,
+    paused_reason text,
     CONSTRAINT cluster_one_check CHECK (one),
     CONSTRAINT cluster_shards_check CHECK (((shards >= 1) AND (shards <= 4096)))
 );
@@ -287,12 +340,17 @@ CREATE TABLE betimes.dedupe (
     key text NOT NULL,
     holder uuid NOT NULL,
     created_at timestamp with time zone NOT NULL,
-    expires_at timestamp with time zone
+    expires_at timestamp with time zone,
+    prune_at timestamp with time zone
 );
 
 ALTER TABLE ONLY betimes.dedupe FORCE ROW LEVEL SECURITY;
 
 COMMENT ON TABLE betimes.dedupe IS 'Business keys: which job or run holds one, and until when.';
+
+COMMENT ON COLUMN betimes.dedupe.expires_at IS 'The end of its window; the creation itself where it has none.';
+
+COMMENT ON COLUMN betimes.dedupe.prune_at IS 'When to look whether it may go: its window is over, and its holder is not active any more.';
 
 CREATE TABLE betimes.deliveries (
     shard smallint NOT NULL,
@@ -339,6 +397,28 @@ CREATE TABLE betimes.endpoints (
 );
 
 ALTER TABLE ONLY betimes.endpoints FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE betimes.gaps (
+    shard smallint NOT NULL,
+    job_id uuid NOT NULL,
+    from_at timestamp with time zone NOT NULL,
+    until_at timestamp with time zone NOT NULL,
+    tenant_id uuid NOT NULL,
+    revision integer NOT NULL,
+    priority smallint NOT NULL,
+    completes boolean DEFAULT false NOT NULL,
+    queue text NOT NULL,
+    handler text,
+    schedule jsonb NOT NULL,
+    options jsonb,
+    CONSTRAINT gaps_have_a_span CHECK ((from_at <= until_at))
+);
+
+ALTER TABLE ONLY betimes.gaps FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.gaps IS 'Missed fires, from the first to the last instant included, that are neither runs nor decisions yet.';
+
+COMMENT ON COLUMN betimes.gaps.completes IS 'The job has no fire left: it is complete when its gap is settled.';
 
 CREATE TABLE betimes.idempotency (
     shard smallint NOT NULL,
@@ -427,6 +507,7 @@ CREATE TABLE betimes.limits (
     rate_per_ms bigint,
     tokens double precision,
     refilled_at timestamp with time zone,
+    used_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT limits_max_inflight_check CHECK ((max_inflight >= 0)),
     CONSTRAINT limits_rate_limit_check CHECK ((rate_limit > 0)),
     CONSTRAINT limits_rate_per_ms_check CHECK ((rate_per_ms > 0))
@@ -435,6 +516,10 @@ CREATE TABLE betimes.limits (
 ALTER TABLE ONLY betimes.limits FORCE ROW LEVEL SECURITY;
 
 COMMENT ON TABLE betimes.limits IS 'Ceilings and token buckets; what is in flight is counted from leased parcels, never here.';
+
+COMMENT ON COLUMN betimes.limits.max_inflight IS 'For kind key: null means what the queue says (per_key_concurrency), else 1.';
+
+COMMENT ON COLUMN betimes.limits.used_at IS 'When somebody last relied on it, to the hour; rows that nobody needs are forgotten a day later.';
 
 CREATE TABLE betimes.members (
     tenant_id uuid NOT NULL,
@@ -476,9 +561,12 @@ CREATE TABLE betimes.nodes (
     started_at timestamp with time zone NOT NULL,
     heartbeat_at timestamp with time zone NOT NULL,
     skew_ms double precision,
-    draining boolean DEFAULT false NOT NULL
+    draining boolean DEFAULT false NOT NULL,
+    drain_at timestamp with time zone
 )
 WITH (fillfactor='50');
+
+COMMENT ON COLUMN betimes.nodes.drain_at IS 'Since when the node is asked to finish what it holds and to stop.';
 
 CREATE TABLE betimes.operations (
     shard smallint NOT NULL,
@@ -548,6 +636,7 @@ CREATE TABLE betimes.parcels (
     held_at timestamp with time zone,
     line uuid,
     gate text,
+    episode uuid,
     CONSTRAINT parcels_gated_alone CHECK ((((gate IS NULL) AND (line IS NULL)) OR (cardinality(run_ids) = 1))),
     CONSTRAINT parcels_held_by_nobody CHECK (((held = 0) OR (worker_id IS NULL))),
     CONSTRAINT parcels_held_check CHECK (((held >= 0) AND (held <= 3))),
@@ -567,6 +656,8 @@ COMMENT ON COLUMN betimes.parcels.slot IS 'Leased and admitted through its gate 
 COMMENT ON COLUMN betimes.parcels.line IS 'The job whose runs go one after the other (overlap: buffer_one, buffer_all, cancel_running, replace).';
 
 COMMENT ON COLUMN betimes.parcels.gate IS 'The concurrency key of its one run.';
+
+COMMENT ON COLUMN betimes.parcels.episode IS 'The catch-up it belongs to while it waits for approval.';
 
 CREATE TABLE betimes.queues (
     tenant_id uuid NOT NULL,
@@ -874,6 +965,9 @@ ALTER TABLE ONLY betimes.breakers
 ALTER TABLE ONLY betimes.calendars
     ADD CONSTRAINT calendars_pkey PRIMARY KEY (tenant_id, name);
 
+ALTER TABLE ONLY betimes.catchups
+    ADD CONSTRAINT catchups_pkey PRIMARY KEY (shard, id);
+
 ALTER TABLE ONLY betimes.cluster
     ADD CONSTRAINT cluster_pkey PRIMARY KEY (one);
 
@@ -900,6 +994,9 @@ ALTER TABLE ONLY betimes.device_grants
 
 ALTER TABLE ONLY betimes.endpoints
     ADD CONSTRAINT endpoints_pkey PRIMARY KEY (tenant_id, id);
+
+ALTER TABLE ONLY betimes.gaps
+    ADD CONSTRAINT gaps_pkey PRIMARY KEY (shard, from_at, job_id);
 
 ALTER TABLE ONLY betimes.idempotency
     ADD CONSTRAINT idempotency_pkey PRIMARY KEY (shard, tenant_id, key, day);
@@ -982,11 +1079,17 @@ CREATE INDEX audit_tenant_idx ON betimes.audit USING btree (tenant_id, at, shard
 
 CREATE INDEX blobs_expires_idx ON betimes.blobs USING btree (shard, expires_at) WHERE (expires_at IS NOT NULL);
 
+CREATE UNIQUE INDEX catchups_current_idx ON betimes.catchups USING btree (shard, tenant_id) WHERE (state < 2);
+
+CREATE INDEX catchups_decided_idx ON betimes.catchups USING btree (shard, id) WHERE (state = ANY (ARRAY[2, 3]));
+
+CREATE INDEX catchups_tenant_idx ON betimes.catchups USING btree (tenant_id, id);
+
 CREATE INDEX dead_letters_group_idx ON betimes.dead_letters USING btree (tenant_id, fingerprint, dead_at);
 
 CREATE INDEX dead_letters_tenant_idx ON betimes.dead_letters USING btree (tenant_id, state, dead_at, run_id);
 
-CREATE INDEX dedupe_expires_idx ON betimes.dedupe USING btree (shard, expires_at);
+CREATE INDEX dedupe_prune_idx ON betimes.dedupe USING btree (shard, prune_at);
 
 CREATE INDEX deliveries_due_idx ON betimes.deliveries USING btree (shard, due_at) WHERE (due_at IS NOT NULL);
 
@@ -1004,6 +1107,8 @@ CREATE INDEX jobs_spent_idx ON betimes.jobs USING btree (shard, id) WHERE ((stat
 
 CREATE INDEX jobs_tenant_idx ON betimes.jobs USING btree (tenant_id, id);
 
+CREATE INDEX limits_used_idx ON betimes.limits USING btree (used_at);
+
 CREATE INDEX members_code_idx ON betimes.members USING btree (code) WHERE (code IS NOT NULL);
 
 CREATE UNIQUE INDEX members_email_idx ON betimes.members USING btree (tenant_id, email);
@@ -1020,7 +1125,11 @@ CREATE INDEX outbox_tenant_idx ON ONLY betimes.outbox USING btree (tenant_id, id
 
 CREATE INDEX outbox_default_tenant_id_id_idx ON betimes.outbox_default USING btree (tenant_id, id);
 
-CREATE INDEX parcels_gate_idx ON betimes.parcels USING btree (tenant_id, gate, rank) WHERE (gate IS NOT NULL);
+CREATE INDEX parcels_episode_idx ON betimes.parcels USING btree (episode, shard, rank) WHERE ((episode IS NOT NULL) AND (held = 3));
+
+CREATE INDEX parcels_gate_idx ON betimes.parcels USING btree (tenant_id, gate, held, rank) WHERE (gate IS NOT NULL);
+
+CREATE INDEX parcels_gate_slot_idx ON betimes.parcels USING btree (tenant_id, gate) WHERE (slot AND (gate IS NOT NULL));
 
 CREATE INDEX parcels_held_idx ON betimes.parcels USING btree (shard, held, visible_at) WHERE (held > 0);
 
@@ -1028,7 +1137,9 @@ CREATE INDEX parcels_in_flight_idx ON betimes.parcels USING btree (tenant_id, qu
 
 CREATE INDEX parcels_leased_idx ON betimes.parcels USING btree (shard, lease_until) WHERE (worker_id IS NOT NULL);
 
-CREATE INDEX parcels_line_idx ON betimes.parcels USING btree (shard, line, rank) WHERE (line IS NOT NULL);
+CREATE INDEX parcels_line_idx ON betimes.parcels USING btree (shard, line, held, rank) WHERE (line IS NOT NULL);
+
+CREATE INDEX parcels_line_slot_idx ON betimes.parcels USING btree (shard, line) WHERE (slot AND (line IS NOT NULL));
 
 CREATE INDEX parcels_ready_idx ON betimes.parcels USING btree (shard, queue, tenant_id, fair, rank) INCLUDE (visible_at, deliveries) WHERE ((worker_id IS NULL) AND (held = 0));
 
@@ -1049,6 +1160,8 @@ CREATE INDEX runs_default_tenant_id_id_idx ON betimes.runs_default USING btree (
 CREATE INDEX sessions_expires_idx ON betimes.sessions USING btree (expires_at);
 
 CREATE INDEX sessions_member_idx ON betimes.sessions USING btree (tenant_id, member_id) WHERE (member_id IS NOT NULL);
+
+CREATE INDEX tenants_told_all_idx ON betimes.tenants USING btree (id) WHERE ((settings ->> 'run_events'::text) = 'all'::text);
 
 CREATE INDEX workers_tenant_idx ON betimes.workers USING btree (tenant_id, id);
 
@@ -1085,9 +1198,6 @@ ALTER TABLE ONLY betimes.device_grants
 ALTER TABLE ONLY betimes.endpoints
     ADD CONSTRAINT endpoints_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
-ALTER TABLE ONLY betimes.limits
-    ADD CONSTRAINT limits_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
-
 ALTER TABLE ONLY betimes.members
     ADD CONSTRAINT members_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
@@ -1117,6 +1227,8 @@ ALTER TABLE betimes.breakers ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.calendars ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.catchups ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.dead_letters ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.decisions ENABLE ROW LEVEL SECURITY;
@@ -1128,6 +1240,8 @@ ALTER TABLE betimes.deliveries ENABLE ROW LEVEL SECURITY;
 ALTER TABLE betimes.device_grants ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.endpoints ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.gaps ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.idempotency ENABLE ROW LEVEL SECURITY;
 
@@ -1157,6 +1271,8 @@ CREATE POLICY own_tenant ON betimes.breakers TO betimes_api USING ((tenant_id = 
 
 CREATE POLICY own_tenant ON betimes.calendars TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.catchups TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.dead_letters TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.decisions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -1168,6 +1284,8 @@ CREATE POLICY own_tenant ON betimes.deliveries TO betimes_api USING ((tenant_id 
 CREATE POLICY own_tenant ON betimes.device_grants TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.endpoints TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.gaps TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.idempotency TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -1233,6 +1351,8 @@ CREATE POLICY whole_system ON betimes.breakers TO betimes_system USING (true) WI
 
 CREATE POLICY whole_system ON betimes.calendars TO betimes_system USING (true) WITH CHECK (true);
 
+CREATE POLICY whole_system ON betimes.catchups TO betimes_system USING (true) WITH CHECK (true);
+
 CREATE POLICY whole_system ON betimes.dead_letters TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.decisions TO betimes_system USING (true) WITH CHECK (true);
@@ -1244,6 +1364,8 @@ CREATE POLICY whole_system ON betimes.deliveries TO betimes_system USING (true) 
 CREATE POLICY whole_system ON betimes.device_grants TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.endpoints TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.gaps TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.idempotency TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1321,6 +1443,9 @@ GRANT SELECT,INSERT,UPDATE ON TABLE betimes.breakers TO betimes_api;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.calendars TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.calendars TO betimes_api;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.catchups TO betimes_system;
+GRANT SELECT,UPDATE ON TABLE betimes.catchups TO betimes_api;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.cluster TO betimes_system;
 GRANT SELECT ON TABLE betimes.cluster TO betimes_api;
 
@@ -1339,9 +1464,13 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.deliveries TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.deliveries TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.device_grants TO betimes_system;
+GRANT SELECT ON TABLE betimes.device_grants TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.endpoints TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.endpoints TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.gaps TO betimes_system;
+GRANT SELECT,INSERT ON TABLE betimes.gaps TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.idempotency TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.idempotency TO betimes_api;

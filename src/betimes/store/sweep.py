@@ -68,7 +68,16 @@ def _by_fence(claim: Claim, rows: Sequence[Any]) -> list[list[Parcel]]:
     """Parcels that begin where their runs' fences stand, so that fences go on rising."""
     runs: dict[Fence, list[Waiting]] = {}
     for row in rows:
-        waiting = Waiting(row["id"], row["tenant_id"], row["due_at"], row["priority"], row["queue"])
+        waiting = Waiting(
+            row["id"],
+            row["tenant_id"],
+            row["due_at"],
+            row["priority"],
+            row["queue"],
+            row["fair"],
+            row["gate"],
+            row["when_full"],
+        )
         runs.setdefault(Fence(row["fence"]), []).append(waiting)
     return [
         [replace(parcel, fence=fence) for parcel in pack(claim.shard, group)]

@@ -34,6 +34,7 @@ A test compares this table with the names used in the code; a star stands for th
 | `pruner.tick`      | span  | debug    | rows                |                                   |
 | `errands.tick`     | span  | debug    | resumed, deleted    |                                   |
 | `operator.tick`    | span  | debug    | worked              |                                   |
+| `offerer.tick`     | span  | debug    | offered             |                                   |
 | `snapshot.old`     | event | warning  | seconds             |                                   |
 | `lease.expired`    | event | warning  |                     | workers, runs                     |
 | `zones.changed`    | event | info     | moved               | shard, before, after              |

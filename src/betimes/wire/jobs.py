@@ -26,7 +26,17 @@ Attempts = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Reason = Annotated[str, msgspec.Meta(max_length=1000)]
 Tags = Annotated[dict[str, str], msgspec.Meta(max_length=32)]
 Reference = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
+Key = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
+FairnessKey = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=255,
+        description="Runs with different keys take turns inside a queue with fairness `key`.",
+    ),
+]
 AfterCompletion = Literal["keep", "delete"]
+DedupeKey = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Schedule = Annotated[
     str | dict[str, Any],
     msgspec.Meta(
@@ -51,6 +61,30 @@ class Retry(Asked):
     give_up_on: Annotated[list[str], msgspec.Meta(max_length=100)] = []
 
 
+class Concurrency(Asked):
+    """How many runs with the same key may be in flight at once, over all queues of the tenant."""
+
+    key: Key
+    limit: (
+        Annotated[
+            int,
+            msgspec.Meta(
+                ge=1, le=1_000_000, description="Without one the queue decides, else it is one."
+            ),
+        ]
+        | None
+    ) = None
+    on_limit: Literal["wait", "skip"] = "wait"
+
+
+class Dedupe(Asked):
+    """A business key: within its window, or while it is active, a second one is the first one."""
+
+    key: DedupeKey
+    window: Duration | None = None
+    form: Literal["unique", "throttle", "debounce"] = "unique"
+
+
 class TaskTarget(Asked, tag="task", tag_field="type"):
     """A handler of a worker."""
 
@@ -70,12 +104,16 @@ class NewJob(Asked):
     payload_ref: Reference | None = None
     queue: Queue = "default"
     priority: Priority = 5
+    concurrency: Concurrency | None = None
+    fairness_key: FairnessKey | None = None
     retry: Retry | None = None
     timeout: Duration | None = None
     start_deadline: Duration | None = None
     tags: Tags = {}
     metadata: Members = {}
     action_after_completion: AfterCompletion = "keep"
+    dedupe: Dedupe | None = None
+    dedupe_key: DedupeKey | None = None
     run_at: Instant | None = msgspec.field(default=None, name="runAt")
     cron: str | None = None
     payload_reference: Reference | None = msgspec.field(default=None, name="payloadRef")
@@ -123,6 +161,8 @@ class Job(Shown, omit_defaults=True):
     target: Members | None = None
     payload: Json = msgspec.UNSET
     payload_ref: str | None = None
+    concurrency: Members | None = None
+    fairness_key: str | None = None
     retry: Members | None = None
     timeout: DurationText | None = None
     start_deadline: DurationText | None = None
@@ -133,6 +173,8 @@ class Job(Shown, omit_defaults=True):
     next_fires: list[Instant] | None = None
     will_fire: list[Instant] | None = None
     validated: bool = False
+    dedupe_key: str | None = None
+    deduplicated: bool = False
     job_id: str | None = msgspec.field(default=None, name="jobId")
 
 
@@ -237,6 +279,7 @@ class BatchItem(Shown, omit_defaults=True):
 
     status: int
     id: str | None = None
+    deduplicated: bool = False
     error: Members | None = None
 
 

@@ -102,6 +102,12 @@ class Suspend(Asked):
     mode: Literal["reject_new", "stop_all"] = "reject_new"
 
 
+class DeleteTenant(Asked):
+    """How long it can be called off, by resuming the tenant or cancelling the operation."""
+
+    grace: Duration = "P7D"
+
+
 class Tenant(Shown):
     """A tenant."""
 

@@ -190,6 +190,17 @@ class BulkDone(Shown):
     dry_run: bool
 
 
+class ExportAudit(Asked):
+    """Which acts, and how they are written; the last thirty days unless given."""
+
+    since: Instant | None = None
+    until: Instant | None = None
+    action: Annotated[str, msgspec.Meta(max_length=100)] | None = None
+    resource: Annotated[str, msgspec.Meta(max_length=300)] | None = None
+    actor: Annotated[str, msgspec.Meta(max_length=100)] | None = None
+    format: Literal["jsonl", "csv"] = "jsonl"
+
+
 class ListAudit(Asked):
     """Which acts."""
 
@@ -263,6 +274,12 @@ class StreamEvents(Asked):
     types: list[str] = []
 
 
+class PauseCluster(Asked):
+    """Why."""
+
+    reason: Reason = ""
+
+
 class ClusterShown(Shown):
     """The cell."""
 
@@ -270,6 +287,7 @@ class ClusterShown(Shown):
     shards: int
     created_at: Instant
     paused_at: Instant | None
+    paused_reason: str | None
     now: Instant
     version: str
 

@@ -30,6 +30,7 @@ class Queue(Shown):
     paused_at: Instant | None
     paused_until: Instant | None
     reason: str | None
+    draining: bool
     settings: Members
     updated_at: Instant | None
 
@@ -42,6 +43,7 @@ class QueueStats(Shown):
     scheduled: int
     oldest_age_seconds: float | None
     paused: bool
+    draining: bool
 
 
 class NewBlob(Asked):

@@ -7,6 +7,10 @@ import msgspec
 from betimes.wire.base import Asked, Duration, Instant, Json, Members, Search, Shown
 from betimes.wire.jobs import (
     BatchItem,
+    Concurrency,
+    Dedupe,
+    DedupeKey,
+    FairnessKey,
     Handler,
     Priority,
     Queue,
@@ -41,6 +45,7 @@ class RunMade(Shown):
     job_id: str | None = None
     state: str = "queued"
     deduplicated: bool = False
+    replaced: str | None = None
 
 
 class NewRun(Asked):
@@ -52,12 +57,16 @@ class NewRun(Asked):
     payload_ref: Reference | None = None
     queue: Queue = "default"
     priority: Priority = 5
+    concurrency: Concurrency | None = None
+    fairness_key: FairnessKey | None = None
     delay: Duration | None = None
     at: Instant | None = None
     retry: Retry | None = None
     timeout: Duration | None = None
     start_deadline: Duration | None = None
     tags: Tags = {}
+    dedupe: Dedupe | None = None
+    dedupe_key: DedupeKey | None = None
 
 
 class NewRuns(Asked):
@@ -138,6 +147,8 @@ class Run(Shown, omit_defaults=True):
     payload_ref: str | None = None
     result: Json = msgspec.UNSET
     progress: Members | None = None
+    dedupe_key: str | None = None
+    deduplicated: bool = False
     attempts: list["Attempt"] | None = None
 
 

@@ -272,6 +272,13 @@ class ReadLog(Asked):
     limit: Annotated[int, msgspec.Meta(ge=1)] = 200
 
 
+class FollowLog(Asked):
+    """From where on."""
+
+    after: Annotated[int, msgspec.Meta(ge=0, le=2_147_483_647)] = 0
+    attempt: Annotated[int, msgspec.Meta(ge=1, le=32_767)] | None = None
+
+
 class LogShown(Shown):
     """A line of a log."""
 

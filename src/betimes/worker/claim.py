@@ -1,21 +1,24 @@
 """Leasing from one source: parcels become held, their runs become work."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
 from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
-from betimes.domain.ids import RunId
+from betimes.domain.ids import ParcelId, RunId
+from betimes.domain.states import RunState
+from betimes.domain.terms import most_of
 from betimes.rhythm import DatabaseTime
+from betimes.store.admit import CONCURRENCY_KEY_FULL, Offered
 from betimes.store.parcels import LeasedParcel, Parcels, Source, WantedRun
 from betimes.telemetry import Telemetry
 from betimes.worker.execute import Executor, Work
 from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.plans import Plan, Plans
-from betimes.worker.settle import exhausted
+from betimes.worker.settle import exhausted, unstarted
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 from betimes.worker.slots import Slots
 
@@ -31,10 +34,11 @@ def trust_seconds(ttl: timedelta) -> float:
 
 
 class Taken(NamedTuple):
-    """How many runs came from where, and which sources have nothing visible left."""
+    """How many runs came from where, which sources have nothing visible left, which had no turn."""
 
     runs: Counter[Source]
     drained: Sequence[Source]
+    passed_over: Sequence[Source] = ()
 
 
 class Claims:
@@ -53,8 +57,10 @@ class Claims:
         time: DatabaseTime,
         settings: WorkerSettings,
         telemetry: Telemetry,
+        offered: Callable[[Offered], None] = lambda _: None,
         signals: WorkerSignals = NO_SIGNALS,
     ) -> None:
+        self._offered = offered
         self._parcels = parcels
         self._plans = plans
         self._held = held
@@ -118,6 +124,10 @@ class Claims:
         since = self._clock.monotonic()
         wanted = await self._parcels.wanted(leased)
         plans = await self._plans.of(wanted)
+        refused: frozenset[ParcelId] = frozenset()
+        if any(parcel.terms.is_gated for parcel in leased):
+            leased, refused, kept = await self._let_in(leased, wanted, plans)
+            wanted, plans = [run for run, _ in kept], [plan for _, plan in kept]
         trusted_until = asked_at + trust_seconds(self._ttl)
         if self._clock.monotonic() >= trusted_until:
             # We were frozen, or the database was: somebody else may have them by now. What is
@@ -136,10 +146,55 @@ class Claims:
             if not parcel.left:
                 self._reporter.unwanted(parcel)
         work = zip(wanted, homes, plans, strict=True)
-        if all(parcel.deliveries == 1 for parcel in leased):
+        if not refused and all(parcel.deliveries == 1 for parcel in leased):
             return len(wanted), work
-        left = list(self._charged(work))
+        left = self._charged(self._unrefused(work, refused))
         return len(left), iter(left)
+
+    async def _let_in(
+        self, leased: list[LeasedParcel], wanted: list[WantedRun], plans: list[Plan]
+    ) -> tuple[list[LeasedParcel], frozenset[ParcelId], list[tuple[WantedRun, Plan]]]:
+        """Bring parcels with gates or lines in front of them.
+
+        Returns the parcels that are still ours, those of them that are not to run, and the runs
+        that are left. What nobody wants any more, or somebody wants ended, needs no place.
+        """
+        mosts = {
+            run.id: most_of(plan.spec.options)
+            for run, plan in zip(wanted, plans, strict=True)
+            if run.cancel_at is None
+        }
+        applicants = [
+            parcel.applicant(mosts[parcel.runs[0]])
+            for parcel in leased
+            if parcel.terms.is_gated and parcel.runs[0] in mosts
+        ]
+        if not applicants:
+            return leased, frozenset(), list(zip(wanted, plans, strict=True))
+        answer = await self._parcels.admit(applicants, now=self._clock.stated())
+        for one in answer.offered:
+            self._offered(one)
+        gone = {one.id for one in applicants} - answer.admitted - answer.refused
+        ours = [parcel for parcel in leased if parcel.id not in gone]
+        away = {parcel.runs[0] for parcel in leased if parcel.id in gone}
+        kept = [(run, plan) for run, plan in zip(wanted, plans, strict=True) if run.id not in away]
+        return ours, frozenset(answer.refused), kept
+
+    def _unrefused(self, work: Work, refused: frozenset[ParcelId]) -> Work:
+        """Those that may run; the others would rather not run than wait."""
+        for run, parcel, plan in work:
+            if parcel.leased.id in refused:
+                ending = unstarted(
+                    run,
+                    parcel.leased,
+                    plan,
+                    state=RunState.SKIPPED,
+                    reason=CONCURRENCY_KEY_FULL,
+                    now=self._time.now(),
+                )
+                self._reporter.ended(parcel, ending)
+            else:
+                yield run, parcel, plan
 
     def _charged(self, work: Work) -> list[tuple[WantedRun, HeldParcel, Plan]]:
         """Count the deliveries that came to nothing; what they have used up is not executed."""
@@ -164,11 +219,13 @@ def _taken(sources: Sequence[Source], leased: list[LeasedParcel], places: int) -
     runs: Counter[Source] = Counter()
     parcels: Counter[Source] = Counter()
     for parcel in leased:
-        source = Source(parcel.shard, parcel.queue, parcel.tenant)
+        source = parcel.source
         runs[source] += len(parcel.runs)
         parcels[source] += 1
     if runs.total() >= places:
-        return Taken(runs, ())  # there was no room to find the end of any
+        # There was no room to find the end of any, nor to come to the last ones at all.
+        reached = max(place for place, source in enumerate(sources, 1) if source in runs)
+        return Taken(runs, (), sources[reached:])
     most = parcels_max(sources)
     return Taken(runs, [source for source in sources if parcels[source] < most])
 

@@ -26,7 +26,7 @@ from betimes.domain.ids import ParcelId
 from betimes.domain.outcome import Succeeded
 from betimes.domain.states import RunState
 from betimes.rhythm import DatabaseTime
-from betimes.store.finish import Streak
+from betimes.store.ending import Streak
 from betimes.store.parcels import WantedRun
 from betimes.telemetry import Telemetry
 from betimes.worker.context import Context

@@ -17,7 +17,9 @@ from betimes.domain.errors import Unavailable
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId
 from betimes.domain.states import FINAL
 from betimes.rhythm import full_jitter
-from betimes.store.finish import Ending, Finishing, Held, Streak
+from betimes.store.admit import Freed, Offered
+from betimes.store.ending import Ending, Streak
+from betimes.store.finish import Finishing, Held
 from betimes.store.parcels import Source
 from betimes.telemetry import Outage, Telemetry
 from betimes.worker.held import HeldParcel, HeldParcels
@@ -57,13 +59,22 @@ class Box:
         slow = {one.parcel for one in self.endings}
         about = {one.parcel for one in self.streaks}
         emptied = [parcel for parcel in self.emptied if parcel not in slow]
-        return Held({parcel: self.fence(parcel) for parcel in {*about, *emptied}}, emptied)
+        fences = {parcel: self.fence(parcel) for parcel in {*about, *emptied}}
+        return Held(fences, emptied, self._freed(emptied))
 
     def slow(self) -> Held:
         """Parcels that the other endings are about."""
         about = {one.parcel for one in self.endings}
         emptied = [parcel for parcel in self.emptied if parcel in about]
         return Held({parcel: self.fence(parcel) for parcel in about}, emptied)
+
+    def _freed(self, emptied: list[ParcelId]) -> Freed:
+        freed = Freed()
+        for parcel in emptied:
+            leased = self.parcels[parcel].leased
+            if leased.terms.is_gated:
+                freed.note(leased.tenant, leased.queue, leased.terms)
+        return freed
 
     def outcomes(self) -> dict[RunId, ParcelId]:
         """Every run with its parcel."""
@@ -223,11 +234,12 @@ class Reporter:
         """
         self._sending.update(boxes)
         written: dict[ShardId, int] = {}
+        helds = {shard: box.fast() for shard, box in boxes.items()}
         try:
             with self._telemetry.span("worker.finish", shards=len(boxes)) as span:
                 span.expect_errors()
                 written = await self._finishing.succeeded_together(
-                    [(shard, box.fast(), box.streaks) for shard, box in boxes.items()]
+                    [(shard, helds[shard], box.streaks) for shard, box in boxes.items()]
                 )
         except Unavailable as error:
             self._outage.failed(error)
@@ -235,10 +247,12 @@ class Reporter:
             for shard, box in boxes.items():
                 self._sent(shard, box)
             raise
+        for held in helds.values():
+            self._tell_offered(held.offered)
         for shard, box in boxes.items():
             if written.get(shard) == box.count:
                 self._sent(shard, box)
-                self._conclude(shard, box, set())
+                self._conclude(box, set())
                 self._signals.flushed(box.count)
             else:
                 await self._send(shard, box)
@@ -249,7 +263,7 @@ class Reporter:
             refused = await self._until_answered(shard, box)
         finally:
             self._sent(shard, box)
-        self._conclude(shard, box, refused)
+        self._conclude(box, refused)
         self._signals.flushed(box.count - len(refused))
         return box.count - len(refused)
 
@@ -279,11 +293,13 @@ class Reporter:
     async def _write(self, shard: ShardId, box: Box) -> set[RunId]:
         """Write a box; returns the runs whose outcome was refused."""
         written = 0
-        fast = box.fast()
+        fast, slow = box.fast(), box.slow()
         if fast.fences:
             written = await self._finishing.succeeded(shard, fast, box.streaks)
+            self._tell_offered(fast.offered)
         if box.endings:
-            written += len(await self._finishing.otherwise(shard, box.slow(), box.endings))
+            written += len(await self._finishing.otherwise(shard, slow, box.endings))
+            self._tell_offered(slow.offered)
         if written == box.count:
             return set()
         # Either somebody else has them, or an earlier try of ours was committed unheard.
@@ -291,7 +307,13 @@ class Reporter:
         claims = [(run, box.fence(parcel)) for run, parcel in outcomes.items()]
         return outcomes.keys() - await self._finishing.ours(shard, claims)
 
-    def _conclude(self, shard: ShardId, box: Box, refused: set[RunId]) -> None:
+    def _tell_offered(self, offered: list[Offered]) -> None:
+        """Whom our ends have made room for, we look for ourselves; others find it by polls."""
+        for one in offered:
+            source = Source(one.shard, one.queue, one.tenant, one.fair)
+            self._queued_again(source, one.visible_at)
+
+    def _conclude(self, box: Box, refused: set[RunId]) -> None:
         for parcel in box.emptied:
             self._held.remove(box.parcels[parcel])
         if refused:
@@ -307,7 +329,8 @@ class Reporter:
             if one.state in FINAL:
                 self._runs.add(1, outcome=one.state.name.lower())
             if one.again is not None:
-                self._queued_again(Source(shard, one.queue, one.tenant), one.again.visible_at)
+                source = box.parcels[one.parcel].leased.source
+                self._queued_again(source, one.again.visible_at)
 
     def _note_losses(self, box: Box, refused: set[RunId]) -> None:
         """Parcels of which nothing could be written: their lease ended under us."""

@@ -21,16 +21,17 @@ class Hint(NamedTuple):
 
 
 def read_hints(payload: str) -> Iterator[Hint]:
-    """Read lines of `shard:queue:tenant:visible_at_ms,…`; the later times count from the first.
+    """Read lines of `shard/bucket:queue:tenant:visible_at_ms,…`; later times count from the first.
 
     What is no hint is left out: a hint is never truth. A queue may contain colons, the rest cannot.
     """
     for line in payload.split("\n"):
         try:
-            shard, _, rest = line.partition(":")
+            place, _, rest = line.partition(":")
+            shard, _, fair = place.partition("/")
             queue, tenant, visible = rest.rsplit(":", 2)
             first, *later = map(int, visible.split(","))
-            source = Source(ShardId(int(shard)), queue, TenantId(UUID(tenant)))
+            source = Source(ShardId(int(shard)), queue, TenantId(UUID(tenant)), int(fair or 0))
         except ValueError:
             continue
         yield Hint(source, first)
@@ -82,6 +83,11 @@ class Board:
             del times[: bisect_right(times, now_ms)]
         if times:
             self._times[source] = times
+
+    def passed_over(self, sources: Iterable[Source]) -> None:
+        """Sources that were to have their turn and had none: they are the next."""
+        first = {source: self._times[source] for source in sources if source in self._times}
+        self._times = first | self._times
 
     def next_ms(self) -> int | None:
         """When the next source becomes worth a look."""

@@ -9,6 +9,7 @@ does not leave suspects for ever, it now and then stops claiming for a moment to
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -18,13 +19,14 @@ from betimes.domain.errors import Unavailable
 from betimes.domain.ids import to_ms
 from betimes.domain.parcel import RUNS_MAX
 from betimes.rhythm import DatabaseTime, Stopping, first_of, full_jitter
-from betimes.store.parcels import Parcels, Source
+from betimes.store.parcels import BEFORE_ALL, Parcels, Source
+from betimes.store.rules import ReadingRules
 from betimes.telemetry import Outage, Telemetry
 from betimes.worker.claim import Claims
 from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcels
 from betimes.worker.hints import Board, Hint, read_hints
-from betimes.worker.pick import Pair, credit, pick
+from betimes.worker.pick import Turns
 from betimes.worker.slots import Slots
 
 CLAIM_RUNS_MAX = 4 * RUNS_MAX
@@ -41,6 +43,8 @@ EMPTYING_SECONDS, EMPTYING_SECONDS_MAX = 2.0, 8.0
 SERIES_SECONDS = 2.0
 """How long an empty worker goes on with one suspect after the other."""
 SOURCES_MAX = 1_000
+RULES_EVERY_SECONDS = 2.0
+"""How soon a change of weights, ceilings or rates is noticed."""
 PAUSE, PAUSE_MAX = timedelta(milliseconds=50), timedelta(seconds=2)
 
 
@@ -61,7 +65,10 @@ class Lookout:
         telemetry: Telemetry,
         roll: Callable[[], float],
         nudge: asyncio.Event,
+        turns: Turns,
+        rules: ReadingRules,
     ) -> None:
+        self._rules = rules
         self._parcels = parcels
         self._claims = claims
         self._held = held
@@ -75,7 +82,9 @@ class Lookout:
         self._nudge = nudge
         self._queues = None if "*" in settings.queues else settings.queues
         self._board = Board(None if self._queues is None else frozenset(self._queues))
-        self._served: dict[Pair, float] = {}
+        self._turns = turns
+        self._places = dict.fromkeys((False, True), BEFORE_ALL)
+        self._rules_at = clock.monotonic()
         self._outage = Outage(duty="worker.claim", telemetry=telemetry)
         self._hints = telemetry.counter("betimes_hints_total")
         self._poll_at = self._suspects_at = clock.monotonic()
@@ -131,6 +140,9 @@ class Lookout:
 
     async def _tick(self) -> int:
         now = self._clock.monotonic()
+        if now >= self._rules_at:
+            self._turns.rules = await self._rules.read()
+            self._rules_at = now + RULES_EVERY_SECONDS
         if now >= self._poll_at:
             await self._poll(now)
         if now >= self._suspects_at:
@@ -143,21 +155,28 @@ class Lookout:
 
     async def _take(self) -> int:
         now_ms = to_ms(self._time.now())
-        due = self._board.due(now_ms)
-        sources = pick(due, self._served, most=CLAIM_SOURCES_MAX)
+        sources = self._turns.pick(self._board.due(now_ms), most=CLAIM_SOURCES_MAX)
         if not sources:
             return 0
         places = self._slots.reserve(CLAIM_RUNS_MAX)
+        # Charged before it is known, so that a second claim asks somebody else meanwhile.
+        expected = dict.fromkeys(sources, places / len(sources))
+        self._turns.charge(expected)
         self._claimed_at = self._clock.monotonic()
         # They go to the end of the line at once, so that a second claim asks elsewhere.
         for source in sources:
             self._board.served(source, now_ms=now_ms, drained=False)
-        taken = await self._claims.take(sources, places)
-        self._served = credit(self._served, taken.runs, due=due)
+        had: Counter[Source] = Counter()
+        try:
+            taken = await self._claims.take(sources, places)
+            had = taken.runs
+        finally:
+            self._turns.charge({one: had[one] - expected[one] for one in sources})
         for source in taken.drained:
             # Hints are cut to the millisecond: with nothing found, this one is not over yet.
             over_ms = now_ms if taken.runs[source] else now_ms - 1
             self._board.served(source, now_ms=over_ms, drained=True)
+        self._board.passed_over(taken.passed_over)
         return taken.runs.total()
 
     def _has_room(self, now: float) -> bool:
@@ -186,8 +205,24 @@ class Lookout:
         self._emptying_seconds = min(2 * self._emptying_seconds, EMPTYING_SECONDS_MAX)
 
     async def _find(self, *, suspects: bool) -> list[Source]:
+        """Begins where the last look ended: with very many places, none stays unseen."""
+        place = self._places[suspects]
+        found = await self._look(place, SOURCES_MAX, suspects=suspects)
+        if len(found) == SOURCES_MAX:
+            self._places[suspects] = found[-1]
+            return found
+        self._places[suspects] = BEFORE_ALL
+        if place != BEFORE_ALL:
+            found += await self._look(BEFORE_ALL, SOURCES_MAX - len(found), suspects=suspects)
+        return found
+
+    async def _look(self, after: Source, most: int, *, suspects: bool) -> list[Source]:
         return await self._parcels.find_waiting(
-            queues=self._queues, suspects=suspects, now=self._clock.stated(), most=SOURCES_MAX
+            queues=self._queues,
+            suspects=suspects,
+            now=self._clock.stated(),
+            most=most,
+            after=after,
         )
 
     def _stays_quiet(self, now: float) -> bool:

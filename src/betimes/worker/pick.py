@@ -1,34 +1,86 @@
-"""Whose turn it is: pure. Weights, limits and quotas of tenants will enter here."""
+"""Whose turn it is: shares by virtual time, pure.
 
-from collections.abc import Mapping, Sequence
-from heapq import nsmallest
+    tenants by weight  ─▶  their queues by weight  ─▶  fairness keys, equally  ─▶  shards in turn
+
+Each level knows only its own rivals: how much a tenant has had says nothing about its queues.
+"""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TypeVar
 
 from betimes.domain.ids import TenantId
+from betimes.fairness.share import Shares
 from betimes.store.parcels import Source
+from betimes.store.rules import NO_RULES, Rules
 
-Pair = tuple[str, TenantId]
-"""A queue and a tenant: what shares are counted by."""
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V", bound=Hashable)
+KEPT_MAX = 10_000
 
-DECAY_ABOVE = 1_000_000
-
-
-def pick(due: Sequence[Source], served: Mapping[Pair, float], *, most: int) -> list[Source]:
-    """Sources of the pairs that were served least; among the shards of a pair the first in line."""
-    return nsmallest(most, due, key=lambda source: served.get((source.queue, source.tenant), 0.0))
+Queue = tuple[TenantId, str]
+Tree = dict[TenantId, dict[str, dict[int, list[Source]]]]
 
 
-def credit(
-    served: Mapping[Pair, float], runs: Mapping[Source, int], *, due: Sequence[Source]
-) -> dict[Pair, float]:
-    """The shares after a turn, given how many runs came from where.
+class Turns:
+    """Who has had how much, as seen by one worker."""
 
-    Only pairs that wait now are remembered, and all are measured from the least served one: who
-    comes back after a pause neither has saved up turns nor owes any.
-    """
-    waiting = {(one.queue, one.tenant) for one in due}
-    floor = min((served.get(pair, 0.0) for pair in waiting), default=0.0)
-    after = {pair: served.get(pair, floor) - floor for pair in waiting}
-    for source, count in runs.items():
-        pair = (source.queue, source.tenant)
-        after[pair] = after.get(pair, 0.0) + count
-    return after
+    def __init__(self) -> None:
+        self._tenants: Shares[TenantId] = Shares()
+        self._queues: dict[TenantId, Shares[str]] = {}
+        self._keys: dict[Queue, Shares[int]] = {}
+        self.rules: Rules = NO_RULES
+        """What holds now; whoever reads them puts them here."""
+
+    def pick(self, due: Sequence[Source], *, most: int) -> list[Source]:
+        """Sources in the order of service; among the shards of one place the first in line."""
+        if len(due) <= 1:
+            return list(due)
+        return list(islice(self._walk(_grow(due)), most))
+
+    def charge(self, runs: Mapping[Source, float]) -> None:
+        """So many runs came from where; what was only expected is taken back as less than none."""
+        for source, amount in runs.items():
+            tenant, queue = source.tenant, source.queue
+            rule = self.rules.queue(tenant, queue)
+            self._tenants.charge(tenant, amount, self.rules.tenant(tenant).weight)
+            _shares(self._queues, tenant).charge(queue, amount, rule.weight)
+            if source.fair and rule.fairness == "key":
+                _shares(self._keys, (tenant, queue)).charge(source.fair, amount, 1.0)
+
+    def _walk(self, tree: Tree) -> Iterator[Source]:
+        tenants = {tenant: self.rules.tenant(tenant).weight for tenant in tree}
+        for tenant in self._tenants.order(tenants):
+            queues = tree[tenant]
+            for queue in self._order_queues(tenant, queues):
+                keys = queues[queue]
+                for fair in self._order_keys((tenant, queue), keys):
+                    yield from keys[fair]
+
+    def _order_queues(self, tenant: TenantId, queues: Mapping[str, object]) -> list[str]:
+        if len(queues) == 1:
+            return list(queues)
+        weights = {queue: self.rules.queue(tenant, queue).weight for queue in queues}
+        return _shares(self._queues, tenant).order(weights)
+
+    def _order_keys(self, queue: Queue, keys: Mapping[int, object]) -> list[int]:
+        if len(keys) == 1 or self.rules.queue(*queue).fairness != "key":
+            return list(keys)
+        return _shares(self._keys, queue).order(dict.fromkeys(keys, 1.0))
+
+
+def _grow(due: Sequence[Source]) -> Tree:
+    tree: Tree = {}
+    for source in due:
+        queues = tree.setdefault(source.tenant, {})
+        queues.setdefault(source.queue, {}).setdefault(source.fair, []).append(source)
+    return tree
+
+
+def _shares(kept: dict[K, Shares[V]], key: K) -> Shares[V]:
+    shares = kept.get(key)
+    if shares is None:
+        if len(kept) >= KEPT_MAX:
+            kept.clear()  # everybody begins anew, as who comes back after a pause does
+        shares = kept[key] = Shares()
+    return shares

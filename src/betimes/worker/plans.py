@@ -1,15 +1,17 @@
 """How to execute the runs of one definition, worked out once and kept.
 
-A definition never changes under its (job, revision), so nothing kept here can be stale.
+A definition never changes under its (job, revision), so nothing kept here can be stale. Of a job
+only the revision that was met last is kept, and jobs that do the same share one plan: what is kept
+for each of very many jobs is its id and a reference.
 """
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import islice
 from typing import NamedTuple
 
+from betimes.domain.ids import JobId
 from betimes.domain.outcome import ErrorFacts, Failed
 from betimes.domain.spec import RunSpec, spec_from_json
 from betimes.store.parcels import WantedRun
@@ -17,7 +19,12 @@ from betimes.store.specs import SpecKey, Specs
 from betimes.worker.context import Context
 from betimes.worker.handlers import Call, Handler, Handlers, Kind
 
-PLANS_MAX = 100_000
+KNOWN_MAX = 400_000
+"""Most jobs and kinds of ad-hoc runs remembered: about 130 bytes each."""
+PARTS = 8
+"""When there are too many, one part of so many is forgotten, whatever its age: jobs fire in turns,
+and to forget the oldest would be to forget always the one that is needed next."""
+MADE_MAX = 10_000
 
 GONE = RunSpec(handler=None, payload=None)
 
@@ -33,6 +40,10 @@ class AdHocKey(NamedTuple):
     options: str | None
 
 
+Pair = tuple[JobId | AdHocKey, int | None]
+"""What a run is an occurrence of, and in which revision."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A definition together with the means to execute it."""
@@ -45,39 +56,69 @@ class Plan:
     """Whether a success has no consequences beyond the run itself."""
 
 
+class _Known(NamedTuple):
+    """The plan of a job, and of which revision it is; ad-hoc runs have none."""
+
+    revision: int | None
+    plan: Plan
+
+
 class Plans:
-    """Plans by definition; the oldest are forgotten when there are too many."""
+    """Plans by definition."""
 
     def __init__(self, *, specs: Specs, handlers: Handlers, ways: Mapping[Kind, Way]) -> None:
         self._specs = specs
         self._handlers = handlers
         self._ways = ways
-        self._plans: dict[SpecKey | AdHocKey, Plan] = {}
+        self._known: dict[JobId | AdHocKey, _Known] = {}
+        self._made: dict[int, _Known] = {}
+        self._forgotten = 0
 
     async def of(self, runs: Sequence[WantedRun]) -> list[Plan]:
         """A plan for each run, in order; reads the definitions that are not known yet."""
         keys = list(_keys(runs))
-        known = self._plans
-        missing = {key for key in keys if key not in known}
-        if missing:
-            # Held on to while we wait: another claim may learn so much that these are forgotten.
-            known = {key: known[key] for key in keys if key in known}
-            known |= await self._learn(missing)
-        return [known[key] for key in keys]
-
-    async def _learn(self, keys: set[SpecKey | AdHocKey]) -> dict[SpecKey | AdHocKey, Plan]:
-        jobs = [key for key in keys if isinstance(key, SpecKey)]
-        specs = await self._specs.read(jobs) if jobs else {}
-        learned = {
-            key: self._plan(specs.get(key, GONE) if isinstance(key, SpecKey) else _ad_hoc(key))
-            for key in keys
+        known = [self._known.get(key) for key, _ in keys]
+        missing = {
+            pair
+            for pair, one in zip(keys, known, strict=True)
+            if one is None or one.revision != pair[1]
         }
-        self._plans |= learned
-        # Plans in use stay reachable through the runs that hold them.
-        surplus = max(0, len(self._plans) - PLANS_MAX)
-        for key in list(islice(self._plans, surplus)):
-            del self._plans[key]
+        if not missing:
+            return [one.plan for one in known if one is not None]
+        # What was found stays in hand while we wait: meanwhile it may be forgotten.
+        learned = await self._learn(missing)
+        return [
+            one.plan if one is not None and one.revision == pair[1] else learned[pair].plan
+            for pair, one in zip(keys, known, strict=True)
+        ]
+
+    async def _learn(self, pairs: set[Pair]) -> dict[Pair, _Known]:
+        jobs = {pair: found for pair in pairs if (found := _spec_key(pair)) is not None}
+        specs = await self._specs.read(jobs.values()) if jobs else {}
+        learned: dict[Pair, _Known] = {}
+        for pair in pairs:
+            key, revision = pair
+            spec = _ad_hoc(key) if isinstance(key, AdHocKey) else specs.get(jobs[pair], GONE)
+            learned[pair] = self._known[key] = self._make(spec, revision)
+        if len(self._known) > KNOWN_MAX:
+            self._forget()
         return learned
+
+    def _make(self, spec: RunSpec, revision: int | None) -> _Known:
+        """The store gives the same object for the same definition, and so do we."""
+        made = self._made.get(id(spec))
+        if made is None or made.plan.spec is not spec:
+            if len(self._made) >= MADE_MAX:
+                self._made.clear()
+            made = self._made[id(spec)] = _Known(revision, self._plan(spec))
+        return made if made.revision == revision else _Known(revision, made.plan)
+
+    def _forget(self) -> None:
+        """Plans in use stay reachable through the runs that hold them."""
+        self._forgotten = (self._forgotten + 1) % PARTS
+        self._known = {
+            key: one for key, one in self._known.items() if hash(key) % PARTS != self._forgotten
+        }
 
     def _plan(self, spec: RunSpec) -> Plan:
         name = spec.handler or spec.target.get("kind")
@@ -96,16 +137,21 @@ def on_the_loop(handler: Handler) -> Call:
     return handler.function
 
 
-def _keys(runs: Sequence[WantedRun]) -> Iterator[SpecKey | AdHocKey]:
+def _keys(runs: Sequence[WantedRun]) -> Iterator[Pair]:
     """The definition of each run; in a row of like runs it is the same object."""
     last = AdHocKey(None, None)
     for run in runs:
         if run.job is not None and run.revision is not None:
-            yield SpecKey(run.job, run.revision)
+            yield run.job, run.revision
             continue
         if run.handler != last.handler or run.options != last.options:
             last = AdHocKey(run.handler, run.options)
-        yield last
+        yield last, None
+
+
+def _spec_key(pair: Pair) -> SpecKey | None:
+    key, revision = pair
+    return None if isinstance(key, AdHocKey) or revision is None else SpecKey(key, revision)
 
 
 def _ad_hoc(key: AdHocKey) -> RunSpec:

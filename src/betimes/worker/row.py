@@ -4,7 +4,7 @@ from datetime import datetime
 
 from betimes.domain.clock import Clock
 from betimes.rhythm import DatabaseTime
-from betimes.store.finish import Streak
+from betimes.store.ending import Streak
 from betimes.store.parcels import WantedRun
 from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcel

@@ -12,9 +12,11 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import TAIL_BYTES, ParcelId, WorkerId, random_ids, to_ms
 from betimes.rhythm import DatabaseTime, Stopping
+from betimes.store.admit import Offered
 from betimes.store.database import Database
 from betimes.store.finish import Finishing
 from betimes.store.parcels import Parcels, Source
+from betimes.store.rules import ReadingRules
 from betimes.store.specs import Specs
 from betimes.store.workers import WorkerCard, Workers
 from betimes.telemetry import Telemetry
@@ -28,6 +30,7 @@ from betimes.worker.heartbeat import Answer, Heartbeat, Pulse
 from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.hints import Hint
 from betimes.worker.lookout import CLAIM_RUNS_MAX, Lookout
+from betimes.worker.pick import Turns
 from betimes.worker.plans import Plans, on_the_loop
 from betimes.worker.processes import Processes
 from betimes.worker.registry import Registry
@@ -78,6 +81,7 @@ class Parts:
         self.pulse = Pulse(clock)
         self.held = HeldParcels()
         self.parcels = Parcels(database, worker)
+        self.turns = Turns()
         nudge = asyncio.Event()
         enough = max(1, min(CLAIM_RUNS_MAX, settings.slots) // 4)
         self.slots = Slots(settings.slots, enough=enough, nudge=nudge)
@@ -120,6 +124,7 @@ class Parts:
             time=self.time,
             settings=settings,
             telemetry=telemetry,
+            offered=self._expect_offered,
             signals=signals,
         )
         self.lookout = Lookout(
@@ -134,6 +139,8 @@ class Parts:
             telemetry=telemetry,
             roll=chance.roll,
             nudge=nudge,
+            turns=self.turns,
+            rules=ReadingRules(database),
         )
         self.watch = Watch(
             parcels=self.parcels,
@@ -156,6 +163,9 @@ class Parts:
         """What we queue again ourselves needs no hint; others find it by their polls."""
         if visible_at - self.time.now() < REMEMBERED_AHEAD:
             self.lookout.expect(Hint(source, to_ms(visible_at)))
+
+    def _expect_offered(self, one: Offered) -> None:
+        self._expect(Source(one.shard, one.queue, one.tenant, one.fair), one.visible_at)
 
     def _new_parcel_id(self, parcel: HeldParcel) -> ParcelId:
         entropy = self._chance.entropy(TAIL_BYTES)

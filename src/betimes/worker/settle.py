@@ -8,7 +8,7 @@ from betimes.domain.ids import ParcelId
 from betimes.domain.outcome import Abandoned, Outcome, Succeeded, facts_of, kind_of
 from betimes.domain.retry import Effort, Finish, Retry, decide
 from betimes.domain.states import RunState, Trigger
-from betimes.store.finish import Again, Attempted, DeadLetter, Ending, Follow
+from betimes.store.ending import Again, Attempted, DeadLetter, Ending, Follow
 from betimes.store.parcels import LeasedParcel, WantedRun
 from betimes.worker.plans import Plan
 

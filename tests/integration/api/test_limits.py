@@ -127,3 +127,59 @@ async def test_waiting_for_a_connection_is_a_signal_that_fades(dsn: str) -> None
         while database.waited(Lane.API) > 0.02:
             await api.service.clock.sleep(0.1)
         assert (await admin("POST", "/v1/runs", {"handler": "h", "priority": 0})).status == 202
+
+
+async def test_every_creation_meets_the_quotas(served: Served) -> None:
+    """By whatever door: 429, the quota by name, and nothing written."""
+    admin = await served.admin()
+    body = {"slug": "none", "name": "N", "quotas": {"jobs": 1, "active_runs": 0}}
+    await admin("POST", "/v1/tenants", body)
+    there = {"Betimes-Tenant": "none"}
+    job = (await admin("POST", "/v1/jobs", JOB, headers=there)).json["id"]
+    doors = [
+        ("POST", "/v1/jobs", JOB, "jobs"),
+        ("POST", "/v1/jobs/batch", {"items": [JOB]}, "jobs"),
+        ("PUT", "/v1/jobs/named", JOB, "jobs"),
+        ("POST", "/v1/runs", {"handler": "h"}, "active_runs"),
+        ("POST", "/v1/runs/batch", {"items": [{"handler": "h"}]}, "active_runs"),
+        ("POST", "/v1/enqueue/h", {}, "active_runs"),
+        ("POST", f"/v1/jobs/{job}/run", {}, "active_runs"),
+    ]
+    for method, path, sent, quota in doors:
+        match = {"If-None-Match": "*"} if method == "PUT" else {}
+        refused = await admin(method, path, sent, headers=there | match)
+        assert (refused.status, refused.code) == (429, "quota_exceeded"), path
+        assert refused.json["quota"] == quota
+        assert refused.json["limit"] == (1 if quota == "jobs" else 0)
+        assert refused.json["resets_at"] is None
+    assert len((await admin("GET", "/v1/jobs", headers=there)).json["items"]) == 1
+    assert (await admin("GET", "/v1/runs", headers=there)).json["items"] == []
+
+
+async def test_a_rate_of_creations_says_when_there_is_room_again(served: Served) -> None:
+    admin = await served.admin()
+    body = {"slug": "slow", "name": "S", "quotas": {"runs_per_minute": 2}}
+    await admin("POST", "/v1/tenants", body)
+    there = {"Betimes-Tenant": "slow"}
+    for _ in range(2):
+        assert (await admin("POST", "/v1/runs", {"handler": "h"}, headers=there)).status == 202
+    refused = await admin("POST", "/v1/runs", {"handler": "h"}, headers=there)
+    assert (refused.status, refused.json["quota"]) == (429, "runs_per_minute")
+    assert refused.json["resets_at"].endswith("Z")
+    assert 1 <= int(refused.headers["retry-after"]) <= 30
+
+
+async def test_a_repeated_request_is_answered_even_when_there_is_no_room_left(
+    served: Served,
+) -> None:
+    """Its reply may have been lost; what it made is there."""
+    admin = await served.admin()
+    await admin("POST", "/v1/tenants", {"slug": "small", "name": "S", "quotas": {"jobs": 1}})
+    there = {"Betimes-Tenant": "small"}
+    first = await admin("POST", "/v1/jobs", JOB, headers=there, idem="one")
+    again = await admin("POST", "/v1/jobs", JOB, headers=there, idem="one")
+    assert (first.status, again.status) == (201, 201)
+    assert again.json["id"] == first.json["id"]
+    assert again.headers["idempotent-replayed"] == "true"
+    other = {**JOB, "handler": "x"}
+    assert (await admin("POST", "/v1/jobs", other, headers=there, idem="one")).status == 429

@@ -10,7 +10,10 @@ from betimes.api.codes import CODES
 from betimes.api.openapi import problems_of
 from betimes.api.route import Route
 from betimes.api.routes import ROUTES
+from betimes.domain.ids import TenantId, to_text
 from betimes.domain.scopes import EVERYTHING
+from betimes.store.catchup import Episode, Pace, join, shard_of_tenant
+from betimes.store.pool import Connection
 
 MISSING = {
     "job": "job_01JD00000000000000000000ZZ",
@@ -23,8 +26,10 @@ MISSING = {
     "operation": "op_01JD00000000000000000000ZZ",
     "calendar": "nowhere",
     "member": "mem_01JD00000000000000000000ZZ",
+    "node": "nod_01JD00000000000000000000ZZ",
+    "catchup": "ctu_01JD00000000000000000000ZZ",
 }
-OUTSIDE = {"tenant", "code", "lease", "queue", "revision"}
+OUTSIDE = {"tenant", "code", "lease", "queue", "revision", "node", "handler"}
 WITH_IDS = [
     route
     for route in ROUTES
@@ -74,7 +79,20 @@ async def things_of(served: Served) -> dict[str, str]:
         "act": act,
         "blob": blob,
         "operation": operation,
+        "catchup": await catchup_of(served, tenant),
     }
+
+
+async def catchup_of(served: Served, tenant: TenantId) -> str:
+    """An episode, as a planner would have begun it."""
+    now = served.service.now()
+    pace = Pace(per_second=1.0, unapproved=0)
+
+    async def work(connection: Connection) -> Episode:
+        shard = shard_of_tenant(served.desk.shards, tenant)
+        return await join(connection, shard, tenant, [now], pace=pace, at=now)
+
+    return to_text("ctu", (await served.desk.transact(work, tenant=None)).id)
 
 
 def without_ids(answer: Answer, text: str) -> bytes:

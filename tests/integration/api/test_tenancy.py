@@ -99,3 +99,19 @@ async def test_events_stream_and_resume(served: Served, admin: Client) -> None:
     assert data["subject"] == job
     writer.close()
     await writer.wait_closed()
+
+
+async def test_the_use_of_a_key_is_noted_once_an_hour(served: Served, admin: Client) -> None:
+    made = (await admin("POST", "/v1/api-keys", {"name": "ci"})).json
+    place = f"/v1/api-keys/{made['id']}"
+    assert (await admin("GET", place)).json["last_used_at"] is None
+    user, credentials = served.client(made["secret"]), served.service.credentials
+    for _ in range(3):
+        await user("GET", "/v1/whoami")
+    assert await credentials.note_use() >= 1
+    first = (await admin("GET", place)).json["last_used_at"]
+    assert first is not None
+    credentials.forget_all()
+    await user("GET", "/v1/whoami")
+    await credentials.note_use()
+    assert (await admin("GET", place)).json["last_used_at"] == first

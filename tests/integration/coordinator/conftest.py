@@ -36,7 +36,7 @@ class World:
     tzdata: str = "test"
     numbers: "count[int]" = field(default_factory=lambda: count(1))
 
-    async def coordinator(self) -> Coordinator:
+    async def coordinator(self, settings: CoordinatorSettings = SETTINGS) -> Coordinator:
         """A coordinator on a node of its own that has said that it is alive."""
         node = NodeId(ids.compose(1, 0, next(self.numbers)))
         await self.alive(node)
@@ -45,10 +45,10 @@ class World:
             database=self.database,
             clock=self.clock,
             telemetry=self.telemetry,
-            settings=SETTINGS,
+            settings=settings,
             database_settings=DatabaseSettings(),
             tzdata=self.tzdata,
-            hint=lambda *hint: self.hints.append(hint),
+            hint=lambda *hint: self.hints.append(hint[:4]),
         )
 
     async def alive(self, node: NodeId, *, draining: bool = False) -> None:

@@ -58,6 +58,7 @@ async def lease(
         shard=SHARD,
         queue="q",
         tenant=TENANT,
+        fair=0,
         worker=worker,
         ttl=TTL,
         slots=1000,

@@ -16,7 +16,7 @@ from betimes.testing.real_clock import RealClock
 from store_kit import HurriedClock, eventually, opened, owner
 
 SETTINGS = DatabaseSettings()
-NEXT = len(known()) + 1
+NEXT = known()[-1].number + 1
 
 
 @pytest.fixture

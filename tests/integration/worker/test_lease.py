@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 
+from betimes.domain.ids import ShardId, shard_of
 from betimes.domain.states import RunState
 from betimes.store.database import Database
 from betimes.store.parcels import Source
@@ -69,6 +70,25 @@ async def test_a_hint_is_followed_when_its_time_has_come(
         assert await bench.once() == 0
         clock.advance(timedelta(milliseconds=1))
         assert await bench.once() == 1
+
+
+async def test_a_place_that_found_no_room_is_the_next_one(
+    database: Database, clock: ManualClock
+) -> None:
+    """Places with plenty must not push those behind them back to the end, claim after claim."""
+    order: list[int] = []
+    handlers = Handlers()
+
+    async def note(context: Context) -> None:
+        order.append(shard_of(context._run.id))
+
+    handlers.add("note", note)
+    for shard in (1, 2, 3):
+        for _ in range(2):
+            await enqueue(database, clock.now(), ["note"] * 2, shard=ShardId(shard))
+    async with a_worker(database, clock, handlers=handlers, slots=2) as bench:
+        assert await bench.poll_once() == 12
+    assert order[::2] == [1, 2, 3, 1, 2, 3]
 
 
 async def test_only_its_queues_are_served(database: Database, clock: ManualClock) -> None:

@@ -66,6 +66,7 @@ def test_days(expression: str, expected: list[str]) -> None:
         ("aws", "0 0 ? * 2 *", ["2026-01-05"]),
         ("aws", "0 0 L * ? 2026-2027", ["2026-01-31"]),
         ("aws", "0 0 ? * MON-SUN *", ["2026-01-02", "2026-01-03"]),
+        ("aws", "0 0 ? * SAT-MON *", ["2026-01-03", "2026-01-04", "2026-01-05", "2026-01-10"]),
         ("celery", "0 0 * * 0", ["2026-01-04"]),
         ("celery", "0 0 13 * 5", ["2026-02-13", "2026-03-13"]),
         ("celery", "0 0 * * 5-1", ["2026-01-02", "2026-01-03", "2026-01-04", "2026-01-05"]),
@@ -97,7 +98,7 @@ def test_dialects(dialect: str, expression: str, expected: list[str]) -> None:
         ("quartz", "0 0 0 1 1 ? 2030-2020", "does not run backwards"),
         ("aws", "0 0 * * *", "expected 6 cron fields in dialect aws, got 5"),
         ("aws", "0 0 * * * *", "`?` in exactly one"),
-        ("aws", "0 0 ? * FRI-MON *", "does not run backwards"),
+        ("aws", "0 0 1 1 ? 2030-2020", "does not run backwards"),
         ("kubernetes", "0 0 * * 7", 'field "weekday" within 0-6, got 7'),
         ("kubernetes", "0 0 0 * * *", "expected 5 cron fields in dialect kubernetes, got 6"),
         ("celery", "0 0 * * 7", 'field "weekday" within 0-6, got 7'),
@@ -144,3 +145,11 @@ def test_seconds() -> None:
         "2027-12-31T23:59:50",
     ]
     assert len(fire_times("*/7 * * * * *", "UTC", utc("2026-01-01T00:00"), 9)) == 9
+
+
+def test_hours_of_aws_run_over_midnight() -> None:
+    """Its own documentation has `0/30 20-2`: from eight in the evening to half past two."""
+    found = fire_times("0/30 20-2 ? * MON-FRI *", "UTC", utc("2026-01-01T02:00"), 4, dialect="aws")
+    assert [moment.strftime("%d %H:%M") for moment in found] == [
+        *("01 02:30", "01 20:00", "01 20:30", "01 21:00"),
+    ]

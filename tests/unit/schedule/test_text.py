@@ -1,10 +1,14 @@
 """Plain words: every phrase has one reading, or none."""
 
+from datetime import datetime
+
 import pytest
 
 from betimes.domain.errors import AmbiguousText, BadSchedule, TooLarge
 from betimes.schedule import fire_times
 from betimes.schedule.parse import shorthand
+from betimes.schedule.text import read_text
+from betimes.schedule.text_words import Clock, read_times
 from facts_kit import parse, utc
 
 NOW = utc("2026-03-28T12:00")  # a Saturday
@@ -187,3 +191,79 @@ def test_a_phrase_that_needs_the_time_says_so() -> None:
     """Tomorrow is a matter of today."""
     with pytest.raises(BadSchedule, match="current time"):
         parse({"type": "text", "expr": "tomorrow at 9am"})
+
+
+@pytest.mark.parametrize(
+    "phrase",
+    [
+        "every \t day  at\t9:30",
+        "\tevery day at 9:30. ",
+        "EVERY DAY AT 9:30",
+        "every day at 9:30...",
+    ],
+)
+def test_blanks_capitals_and_full_stops_mean_nothing(phrase: str) -> None:
+    """One blank is as good as many."""
+    assert read_text(phrase) == {"type": "cron", "expr": "30 9 * * *"}
+
+
+@pytest.mark.parametrize("phrase", ["\nevery day at 9:30", "xevery day at 9:30", "x. day at 9:30"])
+def test_other_characters_mean_something(phrase: str) -> None:
+    """A line break is no blank."""
+    with pytest.raises(BadSchedule, match=r"^expected a phrase such as `every weekday at 9:30`"):
+        read_text(phrase)
+
+
+def test_the_length_of_a_phrase() -> None:
+    """256 characters, then no more."""
+    longest = "every day at 9:30".ljust(256)
+    assert read_text(longest) == {"type": "cron", "expr": "30 9 * * *"}
+    with pytest.raises(TooLarge, match=r"^expected at most 256 characters, got 257$") as caught:
+        read_text(longest + " ")
+    assert caught.value.pointer == "/expr"
+
+
+def test_a_date_without_a_year_is_the_next_one() -> None:
+    """Later than now; 29 February may be eight years away."""
+    now = datetime(2026, 12, 24, 15, 30)  # noqa: DTZ001 -- a wall clock
+    before_2100 = datetime(2096, 3, 1)  # noqa: DTZ001
+
+    assert read_text("24 december at 15:30", now)["at"] == "2027-12-24T15:30:00"
+    assert read_text("24 december at 15:31", now)["at"] == "2026-12-24T15:31:00"
+    assert read_text("29 february at 9:00", before_2100)["at"] == "2104-02-29T09:00:00"
+
+
+def test_some_phrases_need_to_know_the_time() -> None:
+    """Said rather than guessed."""
+    with pytest.raises(BadSchedule, match=r"^expected the current time to read this") as caught:
+        read_text("tomorrow at 9:00")
+    assert caught.value.pointer == "/expr"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0", (0, 0)), ("13", (13, 0)), ("23:59", (23, 59)), ("12am", (0, 0)), ("12:05 pm", (12, 5))],
+)
+def test_times_of_day(text: str, expected: tuple[int, int]) -> None:
+    """Bare hours have one reading at midnight and in the afternoon."""
+    assert read_times(text) == [Clock(*expected)]
+
+
+@pytest.mark.parametrize("text", ["24", "24:00", "9h", "0pm", "13am"])
+def test_no_times_of_day(text: str) -> None:
+    """Said with what was got."""
+    with pytest.raises(BadSchedule, match=f"such as 9:30 or 5pm, got '{text}'$"):
+        read_times(text)
+
+
+@pytest.mark.parametrize("hour", [1, 12])
+def test_bare_hours_with_two_readings(hour: int) -> None:
+    """Morning or afternoon?"""
+    with pytest.raises(AmbiguousText) as caught:
+        read_times(str(hour))
+    assert caught.value.alternatives == (f"{hour}am", f"{hour}pm")
+
+
+def test_the_last_day_a_month_can_have() -> None:
+    """31 is a day, 0 and 32 are not."""
+    assert read_text("on the 31st of every month at 9:00")["expr"] == "0 9 31 * *"

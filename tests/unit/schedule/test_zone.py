@@ -9,7 +9,8 @@ import tzdata  # type: ignore[import-untyped]
 
 from betimes.domain.errors import BadZone, Bug
 from betimes.schedule import tzdata_release, zone, zone_names
-from betimes.schedule.tzif import read
+from betimes.schedule.tzif import BEGINNING, Transitions, read
+from betimes.schedule.zone import Zone
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -77,3 +78,24 @@ def test_broken_zone_data_is_a_bug(content: bytes) -> None:
     """Not a user's fault, and never read half."""
     with pytest.raises(Bug):
         read(content)
+
+
+def test_two_gaps_on_neighbouring_days() -> None:
+    """Each reading belongs to its own gap, from the first second of it to the last."""
+    twice = Zone("Twice", Transitions((BEGINNING, 0, 86_400), (-3600, 0, 3600)))
+
+    assert [twice.gap_around(local) for local in (-3600, -1, 86_400, 89_999)] == [1, 1, 2, 2]
+    assert twice.instants(-3601) == (-1,)
+    assert twice.instants(-3600) == twice.instants(86_400) == twice.instants(89_999) == ()
+    assert twice.instants(0) == (0,)
+    assert twice.instants(90_000) == (86_400,)
+
+
+def test_changes_within_a_span() -> None:
+    """Later than its beginning, through its end; the beginning of time is no change."""
+    twice = Zone("Twice", Transitions((BEGINNING, 0, 86_400), (-3600, 0, 3600)))
+
+    assert list(twice.changes(BEGINNING, 86_400)) == [1, 2]
+    assert list(twice.changes(-1, 86_399)) == [1]
+    assert list(twice.changes(0, 86_400)) == [2]
+    assert list(twice.changes(BEGINNING, -1)) == []

@@ -18,6 +18,8 @@ def source(shard: int = 1, queue: str = "q") -> Source:
 def test_a_hint_names_shard_queue_tenant_and_time() -> None:
     assert list(read_hints(f"3:mail:{TENANT}:1700")) == [Hint(source(3, "mail"), 1700)]
     assert list(read_hints(f"3:a:b:{TENANT}:1700")) == [Hint(source(3, "a:b"), 1700)]
+    in_bucket = source(3, "mail")._replace(fair=12)
+    assert list(read_hints(f"3/12:mail:{TENANT}:1700")) == [Hint(in_bucket, 1700)]
 
 
 def test_several_times_and_places_come_together() -> None:
@@ -60,6 +62,16 @@ def test_turns_go_round() -> None:
     assert board.due(0)[0] == source(1)
     board.served(source(1), now_ms=0, drained=False)
     assert board.due(0) == [source(2), source(3), source(1)]
+
+
+def test_whoever_had_no_turn_is_next() -> None:
+    """A claim whose places were taken by the first must not send the others to the end."""
+    board = Board(None)
+    board.found([source(1), source(2), source(3), source(4)])
+    for shard in (1, 2, 3):
+        board.served(source(shard), now_ms=0, drained=False)
+    board.passed_over([source(2), source(3), source(9)])
+    assert board.due(0) == [source(2), source(3), source(4), source(1)]
 
 
 def test_other_queues_are_not_noted() -> None:

@@ -1,54 +1,102 @@
-"""Pairs of queue and tenant take turns by what they have had."""
+"""Tenants, their queues and fairness keys take turns by weight and by what they have had."""
 
 from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from uuid import UUID
+
+import pytest
 
 from betimes.domain.ids import ShardId, TenantId
 from betimes.store.parcels import Source
-from betimes.worker.pick import Pair, credit, pick
+from betimes.store.rules import QueueRule, Rules, TenantRule
+from betimes.worker import pick as room
+from betimes.worker.pick import Turns
+
+ONE, TWO = TenantId(UUID(int=1)), TenantId(UUID(int=2))
 
 
-def source(tenant: int, shard: int = 0) -> Source:
-    return Source(ShardId(shard), "q", TenantId(UUID(int=tenant)))
+def source(tenant: int, shard: int = 0, queue: str = "q", fair: int = 0) -> Source:
+    return Source(ShardId(shard), queue, TenantId(UUID(int=tenant)), fair)
+
+
+def served(
+    turns: Turns, due: Sequence[Source], by: Callable[[Source], Hashable], *, rounds: int = 400
+) -> dict[Hashable, float]:
+    """The shares of those who wait when everybody always has something."""
+    had: Counter[Hashable] = Counter()
+    for _ in range(rounds):
+        (chosen,) = turns.pick(due, most=1)
+        turns.charge({chosen: 10})
+        had[by(chosen)] += 1
+    return {who: count / rounds for who, count in had.items()}
 
 
 def test_nobody_waits() -> None:
-    assert pick([], {}, most=3) == []
+    assert Turns().pick([], most=3) == []
 
 
-def test_who_had_least_is_next() -> None:
-    """A tenant with a hundred sources gets no more than one with a single source."""
+def test_a_hundred_sources_get_no_more_than_one() -> None:
     due = [*(source(1, shard) for shard in range(100)), source(2)]
-    served: dict[Pair, float] = {}
-    turns: Counter[UUID] = Counter()
-    for _ in range(40):
-        (chosen,) = pick(due, served, most=1)
-        turns[chosen.tenant] += 1
-        served = credit(served, {chosen: 10}, due=due)
-    assert turns == {UUID(int=1): 20, UUID(int=2): 20}
+    assert served(Turns(), due, lambda one: one.tenant) == {ONE: 0.5, TWO: 0.5}
+
+
+def test_tenants_share_by_weight_and_a_change_counts_from_then_on() -> None:
+    turns, due = Turns(), [source(1), source(2)]
+    turns.rules = Rules(tenants={ONE: TenantRule(weight=3)})
+    assert served(turns, due, lambda one: one.tenant) == pytest.approx({ONE: 0.75, TWO: 0.25})
+    turns.rules = Rules(tenants={TWO: TenantRule(weight=4)})
+    shares = served(turns, due, lambda one: one.tenant)
+    assert shares == pytest.approx({ONE: 0.2, TWO: 0.8}, abs=0.01)
+
+
+def test_the_queues_of_a_tenant_share_what_the_tenant_gets() -> None:
+    """However many queues a tenant has, and however heavy they are, its neighbour gets half."""
+    turns = Turns()
+    turns.rules = Rules(queues={(ONE, "a"): QueueRule(weight=9)})
+    due = [source(1, queue="a"), source(1, queue="b"), source(2)]
+    shares = served(turns, due, lambda one: (one.tenant, one.queue))
+    assert shares == pytest.approx({(ONE, "a"): 0.45, (ONE, "b"): 0.05, (TWO, "q"): 0.5}, abs=0.01)
+
+
+def test_fairness_keys_share_a_queue_equally_where_the_queue_says_so() -> None:
+    turns = Turns()
+    turns.rules = Rules(queues={(ONE, "q"): QueueRule(fairness="key")})
+    due = [*(source(1, shard, fair=5) for shard in range(9)), source(1, fair=6), source(2)]
+    shares = served(turns, due, lambda one: (one.tenant, one.fair))
+    assert shares == pytest.approx({(ONE, 5): 0.25, (ONE, 6): 0.25, (TWO, 0): 0.5}, abs=0.01)
 
 
 def test_who_comes_back_has_saved_nothing_up() -> None:
-    served: dict[Pair, float] = {}
+    turns = Turns()
     for _ in range(50):
-        served = credit(served, {source(1): 100}, due=[source(1)])
-    due = [source(1), source(2)]
-    turns: Counter[UUID] = Counter()
-    for _ in range(10):
-        (chosen,) = pick(due, served, most=1)
-        turns[chosen.tenant] += 1
-        served = credit(served, {chosen: 100}, due=due)
-    assert turns == {UUID(int=1): 5, UUID(int=2): 5}
+        turns.pick([source(1)], most=1)
+        turns.charge({source(1): 100})
+    both = [source(1), source(2)]
+    assert served(turns, both, lambda one: one.tenant, rounds=10) == {ONE: 0.5, TWO: 0.5}
 
 
 def test_several_are_picked_from_who_had_least_on() -> None:
     """Places are given out in this order, so who had least is not left without."""
     due = [source(1, 1), source(1, 2), source(2), source(3)]
-    served = credit({}, {source(1, 1): 7, source(2): 3}, due=due)
-    assert pick(due, served, most=3) == [source(3), source(2), source(1, 1)]
+    turns = Turns()
+    turns.pick(due, most=3)
+    turns.charge({source(1, 1): 7, source(2): 3})
+    assert turns.pick(due, most=3) == [source(3), source(2), source(1, 1)]
 
 
-def test_every_pair_of_a_claim_is_charged_for_its_own_runs() -> None:
-    due = [source(1, 1), source(1, 2), source(2)]
-    served = credit({}, {source(1, 1): 5, source(1, 2): 4, source(2): 3}, due=due)
-    assert served == {("q", UUID(int=1)): 9.0, ("q", UUID(int=2)): 3.0}
+def test_what_was_only_expected_is_taken_back() -> None:
+    due, turns = [source(1), source(2)], Turns()
+    turns.pick(due, most=2)
+    turns.charge({source(1): 100})
+    assert turns.pick(due, most=1) == [source(2)], "a second claim meanwhile asks somebody else"
+    turns.charge({source(1): -100})
+    turns.charge({source(2): 1})
+    assert turns.pick(due, most=1) == [source(1)]
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "KEPT_MAX", 10)
+    turns = Turns()
+    for number in range(1, 100):
+        turns.charge({source(number): 1})
+    assert len(turns._queues) <= 10

@@ -60,10 +60,44 @@ async def test_a_definition_is_read_once() -> None:
 
 async def test_a_claim_of_more_definitions_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was known when the claim began is forgotten to make room, and still there for it."""
-    monkeypatch.setattr(module, "PLANS_MAX", 2)
+    monkeypatch.setattr(module, "KNOWN_MAX", 2)
     plans = make_plans(Known())
     await plans.of([run_of(1), run_of(2)])
     runs = [run_of(job) for job in (1, 2, 3, 4, 5)]
     found = await plans.of(runs)
     assert [plan.handler for plan in found] == [f"h{run.job.int}" for run in runs if run.job]
-    assert len(plans._plans) == 2
+    assert len(plans._known) < len(runs)
+
+
+async def test_jobs_that_fire_in_turns_are_mostly_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More jobs than are kept, always in the same order: to forget the oldest would know none."""
+    monkeypatch.setattr(module, "KNOWN_MAX", 64)
+    specs = Known()
+    plans = make_plans(specs)
+    for _ in range(20):
+        for job in range(80):
+            await plans.of([run_of(job)])
+    assert specs.asked < 20 * 80 * 2 / 3
+
+
+async def test_an_edited_job_is_read_again_and_its_earlier_runs_keep_their_revision() -> None:
+    specs = Known()
+    plans = make_plans(specs)
+    old, new = run_of(1), run_of(1)._replace(revision=2)
+    await plans.of([old])
+    found = await plans.of([old, new])
+    assert specs.asked == 2
+    assert [plan.handler for plan in found] == ["h" + str(old.job.int if old.job else 0)] * 2
+    await plans.of([new])
+    assert specs.asked == 2
+
+
+async def test_definitions_that_are_the_same_share_a_plan() -> None:
+    same = RunSpec(handler="h", payload=None)
+
+    class OneForAll:
+        async def read(self, wanted: Iterable[SpecKey]) -> dict[SpecKey, RunSpec]:
+            return dict.fromkeys(wanted, same)
+
+    first, second = await make_plans(OneForAll()).of([run_of(1), run_of(2)])
+    assert first is second

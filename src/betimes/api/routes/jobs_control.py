@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from betimes.api.acting import answer, perform
+from betimes.api.admitting import admitted_demand
 from betimes.api.call import Call, Reply
 from betimes.api.etag import expected_revision
 from betimes.api.finding import find_job
@@ -23,6 +24,7 @@ from betimes.ops.end import cancel_job
 from betimes.ops.gap import Missed
 from betimes.ops.grip import Running
 from betimes.ops.manual import Wish, run_now, skip_next
+from betimes.ops.meter import Demand
 from betimes.ops.pause import Resumed, pause_job, resume_job
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_instant
@@ -107,6 +109,9 @@ async def run(call: Call[NoQuery, wire.RunJob]) -> Reply:
         scheduled_for=maybe_instant(body.scheduled_for, pointer="/scheduled_for"),
     )
 
+    if told := await admitted_demand(call, Demand.of(runs=[payload])):
+        return told
+
     async def verb(desk: Desk) -> RunId:
         return await run_now(desk, call.tenant, job.id, wish)
 
@@ -115,11 +120,20 @@ async def run(call: Call[NoQuery, wire.RunJob]) -> Reply:
 
 
 def told_run(
-    run: RunId, *, job: Job | None = None, status: int = 202, event: str = "run.queued"
+    run: RunId,
+    *,
+    job: Job | None = None,
+    status: int = 202,
+    event: str = "run.queued",
+    replaced: RunId | None = None,
 ) -> Told:
     """The answer and the traces of a run that was made."""
     text = to_text("run", run)
-    shown = RunMade(id=text, job_id=None if job is None else to_text("job", job.id))
+    shown = RunMade(
+        id=text,
+        job_id=None if job is None else to_text("job", job.id),
+        replaced=None if replaced is None else to_text("run", replaced),
+    )
     return Told(
         answer=answer(status, shown, headers={"Location": f"/v1/runs/{text}"}),
         resource=text,

@@ -191,18 +191,20 @@ async def read_log(call: Call[wire.ReadLog, None]) -> Reply:
         attempt=query.attempt,
         most=coerced(query.limit),
     )
-    items = [
-        wire.LogShown(
-            seq=line.seq,
-            attempt=line.attempt,
-            at=shown_instant(line.at),
-            level=line.level,
-            message=line.message,
-            fields=dict(line.fields),
-        )
-        for line in lines
-    ]
+    items = [shown_line(line) for line in lines]
     return Reply(value=wire.Log(items=items, next_after=items[-1].seq if items else query.after))
+
+
+def shown_line(line: ops.LogLine) -> wire.LogShown:
+    """A line of a log as it is shown."""
+    return wire.LogShown(
+        seq=line.seq,
+        attempt=line.attempt,
+        at=shown_instant(line.at),
+        level=line.level,
+        message=line.message,
+        fields=dict(line.fields),
+    )
 
 
 def _action(

@@ -7,15 +7,23 @@ import msgspec
 
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
-from betimes.api.route import Keyed, Load, NoQuery, Route
+from betimes.api.operating import begin, check_count, chosen_id
+from betimes.api.problem import Trouble
+from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.shaping import coerced, maybe_instant, page, paged
 from betimes.domain.scopes import Scope
 from betimes.ops import queues as ops
 from betimes.ops.acting import Told
+from betimes.ops.bulk_runs import PURGE, RUNS_MAX, request_of
 from betimes.ops.desk import Desk
+from betimes.ops.insights import read_waiting
+from betimes.ops.operations import new_operation
+from betimes.wire import operations
 from betimes.wire import queues as wire
 from betimes.wire.base import Page, shown_maybe
 from betimes.wire.keys import PageOnly
+
+PURGED = "QUEUE_PURGED"
 
 
 def is_paused(queue: ops.Queue, now: datetime) -> bool:
@@ -33,6 +41,7 @@ def shown_queue(call: Call[Any, Any], queue: ops.Queue) -> wire.Queue:
         paused_at=shown_maybe(queue.paused_at),
         paused_until=shown_maybe(queue.paused_until),
         reason=queue.paused_reason,
+        draining=queue.draining,
         settings=dict(queue.settings),
         updated_at=shown_maybe(queue.updated_at),
     )
@@ -94,11 +103,49 @@ async def resume(call: Call[NoQuery, None]) -> Reply:
     """Go on with a paused queue."""
 
     async def verb(desk: Desk) -> ops.Queue:
-        return await ops.resume_queue(desk, call.tenant, call.path["queue"])
+        queue = await ops.resume_queue(desk, call.tenant, call.path["queue"])
+        if queue.draining:
+            queue = await ops.drain_queue(desk, call.tenant, call.path["queue"], draining=False)
+        return queue
 
     reply = await perform(call, verb, lambda queue: _told(call, queue, "queue.resumed"))
+    call.service.gates.forget(call.tenant)
     call.service.waiters.wake(call.path["queue"], call.tenant)
     return reply
+
+
+async def drain(call: Call[NoQuery, None]) -> Reply:
+    """Accept nothing new for a queue, and finish what is there."""
+
+    async def verb(desk: Desk) -> ops.Queue:
+        return await ops.drain_queue(desk, call.tenant, call.path["queue"])
+
+    reply = await perform(call, verb, lambda queue: _told(call, queue))
+    call.service.gates.forget(call.tenant)
+    return reply
+
+
+async def purge(call: Call[NoQuery, operations.PurgeQueue]) -> Reply:
+    """Cancel what waits in a queue, as an operation; what is under way goes on."""
+    body, queue = call.body, call.path["queue"]
+    runs = await read_waiting(
+        call.service.desk, call.tenant, queue, places=body.states, most=RUNS_MAX + 1
+    )
+    if len(runs) > RUNS_MAX:
+        raise Trouble("batch_too_large", f"more than {RUNS_MAX} runs wait; purge by states")
+    if body.dry_run:
+        return Reply(value=operations.Matched(matched=len(runs), dry_run=True))
+    check_count(len(runs), body.confirm_count, noun="runs")
+    operation = new_operation(
+        call.service.desk,
+        call.tenant,
+        PURGE,
+        request_of("cancel", runs, reason=PURGED),
+        total=len(runs),
+        by=call.caller.key,
+        identity=chosen_id(call, body.operation_id),
+    )
+    return await begin(call, operation)
 
 
 async def delete(call: Call[NoQuery, None]) -> Reply:
@@ -127,6 +174,7 @@ async def stats(call: Call[NoQuery, None]) -> Reply:
             scheduled=depth.later,
             oldest_age_seconds=age,
             paused=is_paused(queue, depth.now),
+            draining=queue.draining,
         )
     )
 
@@ -190,6 +238,29 @@ ROUTES = (
         keyed=Keyed.OPTIONAL,
     ),
     _route("POST", "/{queue}/resume", "resume", "Go on with a paused queue.", resume),
+    _route(
+        "POST",
+        "/{queue}/drain",
+        "drain",
+        "Accept nothing new for a queue, and finish what is there.",
+        drain,
+        keyed=Keyed.OPTIONAL,
+    ),
+    _route(
+        "POST",
+        "/{queue}/purge",
+        "purge",
+        "Cancel what waits in a queue, as an operation.",
+        purge,
+        body=operations.PurgeQueue,
+        body_optional=True,
+        answers={200: operations.Matched, 202: operations.Operation},
+        keyed=Keyed.OPTIONAL,
+        policy=Policy.BULK,
+        headers=("Location",),
+        problems=("confirm_count_mismatch", "batch_too_large", "already_exists"),
+        example={"states": ["queued"], "confirm_count": 12},
+    ),
     _route(
         "GET",
         "/{queue}/stats",

@@ -1,65 +1,69 @@
 """Runs: enqueueing, reading, waiting."""
 
-from datetime import timedelta
 from typing import Any
 
 import msgspec
 
 from betimes.api.acting import answer, intent_of, perform, replied
+from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
 from betimes.api.finding import find_run, run_in_path
-from betimes.api.paging import read_place, scope_of, turn
 from betimes.api.problem import Trouble, body_of, trouble_of
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
-from betimes.api.routes.jobs import WRITE_PROBLEMS, check_view, read_tags
+from betimes.api.routes.jobs import WRITE_PROBLEMS
 from betimes.api.routes.jobs_control import told_run
+from betimes.api.routes.jobs_list import check_view
+from betimes.api.routes.runs_list import list_all
 from betimes.api.run_shapes import last_attempt, new_run, shown_attempt, shown_run
-from betimes.api.searching import search_into
-from betimes.api.shaping import coerced, maybe_instant, missing, page, paged, read_id, selected
+from betimes.api.shaping import missing, selected
 from betimes.api.waiting import prefer_wait, until_final
 from betimes.domain.errors import NotFound, Refused
-from betimes.domain.ids import JobId, RunId, WorkerId, shard_of, to_text
+from betimes.domain.ids import shard_of, to_text
 from betimes.domain.run import NewRun
 from betimes.domain.scopes import Scope
-from betimes.domain.states import FINAL, RunState, Shown, Trigger
+from betimes.domain.states import FINAL, RunState
 from betimes.ops.acting import Told
+from betimes.ops.dedupe import MadeRun, enqueue_made
 from betimes.ops.desk import Desk
-from betimes.ops.enqueue import check_new_run, enqueue_runs
+from betimes.ops.enqueue import check_new_run
 from betimes.ops.history import get_history
 from betimes.ops.idempotency import shard_of_idempotency
-from betimes.ops.listing import RunFilter, Span, estimate_runs, find_runs
-from betimes.ops.quotas import check_runs
+from betimes.ops.making import Enqueued, make_runs
 from betimes.ops.runs import RunView
 from betimes.wire import runs as wire
 from betimes.wire.base import Page, shown_instant
 from betimes.wire.jobs import BatchItem
-
-SPAN = timedelta(days=7)
-FAILED = "failed"
-SEARCHED = {
-    "state": "state",
-    "queue": "queue",
-    "handler": "handler",
-    "trigger": "trigger",
-    "job": "job",
-    "worker": "worker",
-    "since": "due_after",
-    "until": "due_before",
-}
-WAITING = frozenset({Shown.SCHEDULED, Shown.QUEUED, Shown.RUNNING, Shown.RETRY_WAIT})
 
 
 async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     """Enqueue one run."""
     new = new_run(call.body, trace=call.request.traceparent)
 
-    async def verb(desk: Desk) -> RunId:
-        shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
-        return (await enqueue_runs(desk, call.tenant, [new], shard=shard))[0]
+    async def verb(desk: Desk) -> Enqueued:
+        key = call.key.key if call.key else call.request.id
+        shard = shard_of_idempotency(desk, call.tenant, key)
+        return (await make_runs(desk, call.tenant, [new], shard))[0]
 
-    await check_runs(call.service.desk, call.tenant, call.caller.quotas, more=1)
-    done = await call.service.runs.act(new, intent_of(call), verb, told_run)
+    if told := await admitted(call, runs=[new]):
+        return told
+    await call.service.gates.check(call.service.desk, call.tenant, [new.queue])
+    done = await call.service.runs.act(new, intent_of(call), verb, told_enqueued)
     return await prefer_wait(call, replied(done))
+
+
+def told_enqueued(enqueued: Enqueued) -> Told:
+    """A run that was made, or the one that has its dedupe key."""
+    made, view = enqueued
+    if view is None:
+        return told_run(made.id, replaced=made.replaced)
+    shown = shown_run(view)
+    shown.deduplicated = True
+    return Told(
+        answer=answer(200, shown, headers={"Location": f"/v1/runs/{shown.id}"}),
+        resource=shown.id,
+        shard=shard_of(made.id),
+        changed=False,
+    )
 
 
 async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
@@ -70,11 +74,13 @@ async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
         items = [refused[place] for place in range(len(refused))]
         return Reply(status=207, value=wire.RunsTold(items=items))
 
-    async def verb(desk: Desk) -> list[RunId]:
+    async def verb(desk: Desk) -> list[MadeRun]:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
-        return await enqueue_runs(desk, call.tenant, new, shard=shard)
+        return await enqueue_made(desk, call.tenant, new, shard=shard)
 
-    await check_runs(call.service.desk, call.tenant, call.caller.quotas, more=len(new))
+    if told := await admitted(call, runs=new):
+        return told
+    await call.service.gates.check(call.service.desk, call.tenant, {one.queue for one in new})
     return await perform(call, verb, lambda runs: _told_runs(runs, refused if alone else None))
 
 
@@ -100,24 +106,36 @@ def _read_all(
     return new, refused
 
 
-def _told_runs(runs: list[RunId], refused: dict[int, BatchItem] | None) -> Told:
-    made = [wire.RunMade(id=to_text("run", run)) for run in runs]
-    reply = answer(202, wire.RunsMade(items=made))
+def _told_runs(runs: list[MadeRun], refused: dict[int, BatchItem] | None) -> Told:
+    items = [
+        wire.RunMade(
+            id=to_text("run", made.id),
+            deduplicated=made.deduplicated,
+            replaced=None if made.replaced is None else to_text("run", made.replaced),
+        )
+        for made in runs
+    ]
+    reply = answer(202, wire.RunsMade(items=items))
     if refused is not None:
-        left = iter(made)
-        items = [
-            refused.get(place) or BatchItem(status=202, id=next(left).id)
-            for place in range(len(made) + len(refused))
+        left = iter(items)
+        told = [
+            refused.get(place) or _told_one(next(left))
+            for place in range(len(items) + len(refused))
         ]
-        reply = answer(207, wire.RunsTold(items=items))
+        reply = answer(207, wire.RunsTold(items=told))
     return Told(
         answer=reply,
         resource=f"runs:{len(runs)}",
-        shard=shard_of(runs[0]),
-        after={"count": len(runs), "first": made[0].id},
+        shard=shard_of(runs[0].id),
+        after={"count": len(runs), "first": items[0].id},
         event="run.queued",
-        details={"count": len(runs), "first": made[0].id},
+        details={"count": len(runs), "first": items[0].id},
     )
+
+
+def _told_one(made: wire.RunMade) -> BatchItem:
+    """One of those that stood for themselves; a known one is not made again."""
+    return BatchItem(status=200 if made.deduplicated else 202, id=made.id)
 
 
 async def read(call: Call[wire.RunView, None]) -> Reply:
@@ -145,66 +163,6 @@ async def _history(call: Call[Any, Any]) -> tuple[RunView, list[Any]]:
 async def wait(call: Call[wire.WaitRun, None]) -> Reply:
     """One run, as soon as it has ended or patience has."""
     return Reply(value=shown_run(await until_final(call, call.query.timeout)))
-
-
-async def list_all(call: Call[wire.ListRuns, None]) -> Reply:
-    """A page of runs, latest due first."""
-    query, cursors, now = call.query, call.service.cursors, call.service.now()
-    scope = scope_of("runs", call.tenant, query)
-    place = read_place(cursors, scope, query.cursor)
-    text = search_into(query, query.q, SEARCHED, now)
-    until = maybe_instant(query.due_before, pointer="/due_before")
-    since = maybe_instant(query.due_after, pointer="/due_after") or (until or now) - SPAN
-    chosen, shown = _filter(call, text)
-    span = Span(since=since, until=until, place=place.at, backwards=place.backwards)
-    views, more = await find_runs(
-        call.service.desk, call.tenant, chosen, shown=shown, span=span, limit=coerced(query.limit)
-    )
-    if place.backwards:
-        views.reverse()
-    ids = [view.run.id for view in views]
-    turned = turn(cursors, scope, place, ids, more=more, ascending=False)
-    estimate = None
-    if query.count is not None:
-        whole = Span(since=since, until=until)
-        guess = (
-            0
-            if place.at is None and more is None
-            else await estimate_runs(call.service.desk, call.tenant, chosen, whole)
-        )
-        estimate = max(len(views), guess)
-    items = [shown_run(view) for view in views]
-    return paged(
-        call,
-        page(items, cursor=turned.next, back=turned.prev, fields=query.fields, estimate=estimate),
-    )
-
-
-def _filter(
-    call: Call[wire.ListRuns, None], text: str | None
-) -> tuple[RunFilter, frozenset[Shown]]:
-    query, desk = call.query, call.service.desk
-    shown = frozenset(Shown(state) for state in query.state if state != FAILED)
-    if FAILED in query.state:
-        shown |= {Shown.RETRY_WAIT, Shown.DEAD}
-    # States that are written in parcels are looked at one by one; the rest the database can tell.
-    stored = () if shown & WAITING else tuple(RunState[state.name] for state in shown)
-    job = worker = None
-    if query.job is not None:
-        job = JobId(read_id(desk, "job", query.job, "job"))
-    if query.worker is not None:
-        worker = WorkerId(read_id(desk, "wrk", query.worker, "worker"))
-    chosen = RunFilter(
-        job=job,
-        states=stored,
-        queues=query.queue,
-        handlers=query.handler,
-        triggers=[Trigger[name.upper()] for name in query.trigger],
-        worker=worker,
-        tags=read_tags(query.tag),
-        text=text,
-    )
-    return chosen, shown
 
 
 async def attempts(call: Call[NoQuery, None]) -> Reply:
@@ -281,7 +239,7 @@ ROUTES = (
         load=Load.CREATE,
         policy=Policy.CREATE,
         headers=("Location",),
-        problems=(*WRITE_PROBLEMS, "idempotency_key_reused"),
+        problems=(*WRITE_PROBLEMS, "idempotency_key_reused", "queue_draining"),
     ),
     Route(
         method="POST",
@@ -296,7 +254,7 @@ ROUTES = (
         keyed=Keyed.REQUIRED,
         load=Load.CREATE,
         policy=Policy.BULK,
-        problems=(*WRITE_PROBLEMS, "idempotency_key_reused"),
+        problems=(*WRITE_PROBLEMS, "idempotency_key_reused", "queue_draining"),
     ),
     Route(
         method="GET",

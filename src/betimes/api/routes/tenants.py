@@ -1,21 +1,25 @@
 """Tenants, for administrators; quotas, for everybody."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
 from betimes.api.etag import expected_revision, tag_of
+from betimes.api.operating import begin
 from betimes.api.route import Keyed, Load, NoQuery, Route
-from betimes.api.shaping import coerced, page, paged
-from betimes.domain.ids import to_text
+from betimes.api.shaping import coerced, page, paged, read_span
+from betimes.domain.ids import TenantId, to_text
 from betimes.domain.scopes import Scope
 from betimes.ops import tenants as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
+from betimes.ops.erase import deletion_of
 from betimes.ops.quotas import usage_of
 from betimes.wire import keys as wire
 from betimes.wire.base import Page, shown_instant
+from betimes.wire.operations import Operation
 
 
 def shown_tenant(tenant: ops.Tenant) -> wire.Tenant:
@@ -133,15 +137,42 @@ async def set_quotas(call: Call[NoQuery, wire.Quotas]) -> Reply:
     return await _store(call, replace(tenant, quotas=call.body.quotas))
 
 
+async def read_quotas(call: Call[NoQuery, None]) -> Reply:
+    """Every limit of a tenant, and how much of it is used."""
+    tenant = await _found(call)
+    shown = await _quotas(call, tenant.id, _numbers(tenant.quotas))
+    return Reply(value=shown, headers={"ETag": tag_of(tenant.revision)})
+
+
+def _numbers(quotas: Mapping[str, Any]) -> dict[str, int]:
+    return {name: value for name, value in quotas.items() if isinstance(value, int)}
+
+
+async def delete(call: Call[wire.DeleteTenant, None]) -> Reply:
+    """Delete a suspended tenant with all its data, when the grace is over."""
+    tenant = await _found(call)
+    expected_revision(call.request, tenant.revision)
+    grace = read_span(call.query.grace, pointer="/grace")
+    operation = deletion_of(
+        call.service.desk, tenant, of=call.tenant, by=call.caller.key, grace=grace
+    )
+    return await begin(call, operation)
+
+
 async def quotas(call: Call[NoQuery, None]) -> Reply:
     """Every limit of the caller's tenant, and how much of it is used."""
-    used = await usage_of(call.service.desk, call.tenant)
-    limits = call.caller.quotas
+    return Reply(value=await _quotas(call, call.tenant, call.caller.quotas))
+
+
+async def _quotas(
+    call: Call[Any, Any], tenant: TenantId, limits: Mapping[str, int]
+) -> wire.QuotaList:
+    used = await usage_of(call.service.desk, tenant)
     items = [
         wire.QuotaShown(name=name, limit=limits.get(name), used=used.get(name))
         for name in sorted({*ops.QUOTAS, *used})
     ]
-    return Reply(value=wire.QuotaList(items=items))
+    return wire.QuotaList(items=items)
 
 
 def _route(method: str, path: str, name: str, says: str, handler: Any, **more: Any) -> Route:
@@ -206,6 +237,26 @@ ROUTES = (
         "Open a tenant again.",
         resume,
         problems=("precondition_failed",),
+    ),
+    _route(
+        "DELETE",
+        ONE,
+        "tenants.delete",
+        "Delete a suspended tenant with all its data, as an operation that begins after a grace.",
+        delete,
+        query=wire.DeleteTenant,
+        answers={202: Operation},
+        headers=("Location",),
+        problems=("invalid_state", "dependency_in_use", "precondition_failed"),
+    ),
+    _route(
+        "GET",
+        f"{ONE}/quotas",
+        "tenants.get_quotas",
+        "Every limit of a tenant, and how much of it is used.",
+        read_quotas,
+        answers={200: wire.QuotaList},
+        headers=("ETag",),
     ),
     _route(
         "PUT",

@@ -43,6 +43,7 @@ CREATE TABLE betimes.device_grants (
 CREATE INDEX device_grants_expires_idx ON betimes.device_grants (expires_at);
 
 GRANT SELECT, DELETE ON betimes.sessions TO betimes_api;
+GRANT SELECT ON betimes.device_grants TO betimes_api;
 
 DO $$
 DECLARE

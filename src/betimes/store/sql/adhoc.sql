@@ -3,29 +3,34 @@
 -- name: insert_uniform_runs :exec
 -- Insert ad-hoc runs that differ in nothing but id and payload.
 -- Guard: the primary key; a batch is inserted whole or not at all
-INSERT INTO betimes.runs (shard, id, tenant_id, due_at, created_at, state, trigger, priority, queue, handler, payload, options)
+INSERT INTO betimes.runs (shard, id, tenant_id, due_at, created_at, state, trigger, priority, queue, handler, payload, options,
+                          fair, when_full, gate)
 SELECT :shard::smallint, fresh.id, :tenant::uuid, :due_at::timestamptz, :created_at::timestamptz, :state::smallint,
-       :trigger::smallint, :priority::smallint, :queue::text, :handler::text, fresh.payload, :options::text::jsonb
+       :trigger::smallint, :priority::smallint, :queue::text, :handler::text, fresh.payload, :options::text::jsonb,
+       :fair::smallint, :when_full::smallint, :gate::text
   FROM unnest(:ids::uuid[], :payloads::bytea[]) AS fresh (id, payload);
 
 -- name: insert_mixed_runs :exec
 -- Insert ad-hoc runs that differ in more.
 -- Guard: the primary key; a batch is inserted whole or not at all
-INSERT INTO betimes.runs (shard, id, tenant_id, due_at, created_at, state, trigger, priority, queue, handler, payload, options)
+INSERT INTO betimes.runs (shard, id, tenant_id, due_at, created_at, state, trigger, priority, queue, handler, payload, options,
+                          fair, when_full, gate)
 SELECT :shard::smallint, fresh.id, :tenant::uuid, fresh.due_at, :created_at::timestamptz, fresh.state,
-       :trigger::smallint, fresh.priority, fresh.queue, fresh.handler, fresh.payload, fresh.options::jsonb
+       :trigger::smallint, fresh.priority, fresh.queue, fresh.handler, fresh.payload, fresh.options::jsonb,
+       fresh.fair, fresh.when_full, fresh.gate
   FROM unnest(:ids::uuid[], :dues::timestamptz[], :states::smallint[], :priorities::smallint[], :queues::text[],
-              :handlers::text[], :payloads::bytea[], :options::text[])
-       AS fresh (id, due_at, state, priority, queue, handler, payload, options);
+              :handlers::text[], :payloads::bytea[], :options::text[], :fairs::smallint[], :whens::smallint[], :gates::text[])
+       AS fresh (id, due_at, state, priority, queue, handler, payload, options, fair, when_full, gate);
 
 -- name: insert_waiting_parcels :exec
 -- Put several parcels into the queue with one statement; their runs stand one after the other in one list.
-INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_ids)
+INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_ids, fair, when_full, gate, line)
 SELECT :shard::smallint, fresh.id, :tenant::uuid, fresh.queue, fresh.priority, fresh.lane, fresh.rank, fresh.visible_at,
-       fresh.fence, (:runs::uuid[])[fresh.first:fresh.last]
+       fresh.fence, (:runs::uuid[])[fresh.first:fresh.last], fresh.fair, fresh.when_full, fresh.gate, fresh.line
   FROM unnest(:ids::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[], :ranks::timestamptz[],
-              :visible::timestamptz[], :fences::integer[], :firsts::integer[], :lasts::integer[])
-       AS fresh (id, queue, priority, lane, rank, visible_at, fence, first, last);
+              :visible::timestamptz[], :fences::integer[], :firsts::integer[], :lasts::integer[],
+              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[])
+       AS fresh (id, queue, priority, lane, rank, visible_at, fence, first, last, fair, when_full, gate, line);
 
 -- name: find_runs :many
 -- Which of these runs exist: after a commit whose reply was lost, whether it happened.

@@ -2,8 +2,8 @@
 
 -- name: read_cluster :one
 -- What was fixed when this cell was made, and what time it is there.
--- Returns: id uuid, shards int2, paused_at timestamptz, created_at timestamptz, now timestamptz
-SELECT id, shards, paused_at, created_at, clock_timestamp() AS now FROM betimes.cluster WHERE one;
+-- Returns: id uuid, shards int2, paused_at timestamptz, paused_reason text, created_at timestamptz, now timestamptz
+SELECT id, shards, paused_at, paused_reason, created_at, clock_timestamp() AS now FROM betimes.cluster WHERE one;
 
 -- name: read_all_shards :many
 -- Every shard with its owner, its epoch and how far it has come.
@@ -22,3 +22,18 @@ SELECT id, name, version, tzdata, roles, started_at, heartbeat_at, skew_ms, drai
 -- Scatter: the table has one row per shard
 -- Returns: lag interval
 SELECT coalesce(max(clock_timestamp() - published_through), interval '0') AS lag FROM betimes.shards WHERE epoch > 0;
+
+-- name: pause_cluster :one
+-- Put the brake on the whole cell, or let it go with no time; pausing again keeps the beginning.
+-- Returns: paused_at timestamptz
+UPDATE betimes.cluster
+   SET paused_at = CASE WHEN :paused_at::timestamptz IS NULL THEN NULL ELSE coalesce(paused_at, :paused_at::timestamptz) END,
+       paused_reason = :reason::text
+ WHERE one
+RETURNING paused_at;
+
+-- name: drain_node :maybe
+-- Ask a node to finish what it holds and to stop.
+-- Index: nodes_pkey
+-- Returns: id uuid
+UPDATE betimes.nodes SET drain_at = coalesce(drain_at, :now::timestamptz) WHERE id = :id::uuid RETURNING id;

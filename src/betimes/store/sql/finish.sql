@@ -36,7 +36,18 @@ WITH gone AS (
            result = done.result, error = NULL, reason = NULL
       FROM unnest(:runs::uuid[], :streaks::integer[], :results::bytea[]) AS done (id, streak, result)
      WHERE runs.shard = :shard::smallint AND runs.id = done.id AND runs.id >= :low::uuid AND runs.state < 4
-    RETURNING 1
+    RETURNING runs.id, runs.tenant_id, runs.job_id, runs.queue, runs.handler, runs.attempt
+), told AS (
+    -- Only for those who asked for it: a row per success would cost everybody as much as the success itself.
+    INSERT INTO betimes.outbox (shard, id, tenant_id, type, subject, body, created_at)
+    SELECT :shard::smallint, betimes.new_id(:shard::smallint), finished.tenant_id, 'run.succeeded',
+           betimes.id_text('run', finished.id),
+           jsonb_build_object('run_id', betimes.id_text('run', finished.id), 'job_id', betimes.id_text('job', finished.job_id),
+                              'state', 'succeeded', 'queue', finished.queue, 'handler', finished.handler,
+                              'attempt', finished.attempt),
+           statement_timestamp()
+      FROM finished
+     WHERE finished.tenant_id IN (SELECT id FROM betimes.tenants WHERE settings ->> 'run_events' = 'all')
 )
 SELECT count(*) AS finished FROM finished;
 
@@ -44,8 +55,8 @@ SELECT count(*) AS finished FROM finished;
 -- Lock the parcels of a flush that we still hold, for the slower endings.
 -- Index: parcels_pkey
 -- Guard: worker and fence, under a lock that conflicts with the reaper
--- Returns: id uuid, fence int4, run_ids _uuid
-SELECT id, fence, run_ids FROM betimes.parcels
+-- Returns: id uuid, fence int4, run_ids _uuid, tenant_id uuid, queue text, fair int2, gate text, when_full int2, line uuid
+SELECT id, fence, run_ids, tenant_id, queue, fair, gate, when_full, line FROM betimes.parcels
  WHERE shard = :shard::smallint AND id = ANY (:parcels::uuid[])
    AND worker_id IS NOT DISTINCT FROM :worker::uuid
    AND ((id, fence) IN (SELECT * FROM unnest(:parcels::uuid[], :fences::integer[]))) IS TRUE
@@ -97,6 +108,21 @@ SELECT :shard::smallint, dead.run_id, dead.tenant_id, dead.job_id, dead.dead_at,
 ON CONFLICT (shard, run_id) DO UPDATE
    SET dead_at = excluded.dead_at, attempts = excluded.attempts, fingerprint = excluded.fingerprint,
        reason = excluded.reason, error = excluded.error, state = 0, resolved_at = NULL;
+
+-- name: tell_endings :exec
+-- Tell how runs ended, or that they are tried again; successes only to those who asked for it.
+-- Guard: the caller has just written these ends, under the fences of their parcels
+INSERT INTO betimes.outbox (shard, id, tenant_id, type, subject, body, created_at)
+SELECT :shard::smallint, betimes.new_id(:shard::smallint), ended.tenant_id, ended.type, betimes.id_text('run', ended.run_id),
+       jsonb_build_object('run_id', betimes.id_text('run', ended.run_id), 'job_id', betimes.id_text('job', ended.job_id),
+                          'state', ended.state, 'queue', ended.queue, 'handler', ended.handler, 'attempt', ended.attempt,
+                          'reason', ended.reason, 'next_retry_at', ended.next_retry_at),
+       statement_timestamp()
+  FROM unnest(:runs::uuid[], :tenants::uuid[], :jobs::uuid[], :types::text[], :states::text[], :queues::text[],
+              :handlers::text[], :attempts::smallint[], :reasons::text[], :retries::timestamptz[])
+       AS ended (run_id, tenant_id, job_id, type, state, queue, handler, attempt, reason, next_retry_at)
+ WHERE ended.type <> 'run.succeeded'
+    OR ended.tenant_id IN (SELECT id FROM betimes.tenants WHERE settings ->> 'run_events' = 'all');
 
 -- name: find_finished_by :many
 -- Which of these runs carry our worker, and with which fence: our own commit may have lost its reply.

@@ -53,7 +53,8 @@ RETURNING id;
 
 -- name: note_use :exec
 -- Remember when keys were last used, to the hour.
-UPDATE betimes.api_keys SET last_used_at = :now::timestamptz WHERE id = ANY (:ids::text[]);
+UPDATE betimes.api_keys SET last_used_at = :now::timestamptz
+ WHERE id = ANY (:ids::text[]) AND (last_used_at IS NULL OR last_used_at <= :now::timestamptz - interval '1 hour');
 
 -- name: count_admins :one
 -- How many administrator's keys there are that may be used.

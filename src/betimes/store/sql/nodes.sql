@@ -18,8 +18,8 @@ RETURNING coalesce(:now::timestamptz, clock_timestamp()) AS now;
 
 -- name: list_nodes :many
 -- Every node heard of since an instant, oldest first.
--- Returns: id uuid, name text, version text, roles text[], started_at timestamptz, heartbeat_at timestamptz, skew_ms float8, draining bool
-SELECT id, name, version, roles, started_at, heartbeat_at, skew_ms, draining
+-- Returns: id uuid, name text, version text, roles text[], started_at timestamptz, heartbeat_at timestamptz, skew_ms float8, draining bool, drain_at timestamptz
+SELECT id, name, version, roles, started_at, heartbeat_at, skew_ms, draining, drain_at
   FROM betimes.nodes
  WHERE heartbeat_at > :since
  ORDER BY started_at, id

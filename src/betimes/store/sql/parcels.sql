@@ -3,27 +3,32 @@
 -- name: read_near_due :many
 -- Runs of one shard that still need a parcel, in the order of their dueness.
 -- Index: runs_pkey
--- Returns: id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text
-SELECT id, tenant_id, due_at, priority, queue FROM betimes.runs
+-- Returns: id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text, fair int2, gate text, when_full int2
+SELECT id, tenant_id, due_at, priority, queue, fair, gate, when_full FROM betimes.runs
  WHERE shard = :shard::smallint AND id >= :low::uuid AND id < :high::uuid AND state = 0
  ORDER BY id LIMIT :most::integer;
 
 -- name: insert_single_parcels :exec
 -- Put runs into the queue one by one, each with a time and a fence of its own.
-INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_ids)
+INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_ids, fair, when_full, gate, line)
 SELECT :shard::smallint, one.id, one.tenant_id, one.queue, one.priority, one.lane, one.rank, one.visible_at, one.fence,
-       ARRAY[one.run_id]
+       ARRAY[one.run_id], one.fair, one.when_full, one.gate, one.line
   FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
-              :ranks::timestamptz[], :visible::timestamptz[], :fences::integer[], :runs::uuid[])
-       AS one (id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_id);
+              :ranks::timestamptz[], :visible::timestamptz[], :fences::integer[], :runs::uuid[],
+              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[])
+       AS one (id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_id, fair, when_full, gate, line);
 
 -- name: find_waiting :many
--- Which queues of which tenants have something visible, with the best rank of each, shard by shard.
+-- Which queues of which tenants have something visible, with the best rank of each, shard by shard,
+-- from after some place on.
 -- Scatter: skips along an index, one probe per (shard, queue, tenant, fairness bucket)
 -- Index: parcels_ready_idx
 -- Returns: shard int2, queue text, tenant_id uuid, fair int2, rank timestamptz
 WITH RECURSIVE walk AS (
-    (SELECT shard, queue, tenant_id, fair FROM betimes.parcels WHERE worker_id IS NULL AND held = 0
+    (SELECT shard, queue, tenant_id, fair FROM betimes.parcels
+      WHERE worker_id IS NULL AND held = 0
+        AND (shard, queue, tenant_id, fair)
+            > (:after_shard::smallint, :after_queue::text, :after_tenant::uuid, :after_fair::smallint)
       ORDER BY shard, queue, tenant_id, fair LIMIT 1)
     UNION ALL
     SELECT step.shard, step.queue, step.tenant_id, step.fair
@@ -45,16 +50,17 @@ SELECT walk.shard, walk.queue, walk.tenant_id, walk.fair, best.rank
 
 -- name: lease_parcels :many
 -- Lease what fits into the free slots, best rank first; a parcel that is larger is split. A paused queue
--- gives nothing.
+-- gives nothing, and a paused cell gives nothing at all.
 -- Index: parcels_ready_idx
 -- Guard: SKIP LOCKED keeps workers apart; the fence that rises here guards every later write
--- Returns: id uuid, tenant_id uuid, queue text, priority int2, lane int2, visible_at timestamptz, fence int4, deliveries int4, run_ids _uuid, lease_until timestamptz
+-- Returns: id uuid, tenant_id uuid, queue text, priority int2, lane int2, visible_at timestamptz, fence int4, deliveries int4, run_ids _uuid, lease_until timestamptz, fair int2, gate text, when_full int2, line uuid
 WITH picked AS MATERIALIZED (
     SELECT id, tenant_id, queue, priority, lane, fair, rank, visible_at, fence, deliveries, run_ids
       FROM betimes.parcels
      WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid AND fair = :fair::smallint
        AND worker_id IS NULL AND held = 0 AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
        AND (deliveries >= :suspect_after::integer) = :suspects::boolean
+       AND NOT EXISTS (SELECT FROM betimes.cluster WHERE cluster.paused_at IS NOT NULL)
        AND NOT EXISTS (
         SELECT FROM betimes.queues
          WHERE queues.tenant_id = :tenant::uuid AND queues.name = :queue::text AND queues.paused_at IS NOT NULL
@@ -80,7 +86,7 @@ UPDATE betimes.parcels
   FROM taken
  WHERE parcels.shard = :shard::smallint AND parcels.id = taken.id
 RETURNING parcels.id, parcels.tenant_id, parcels.queue, parcels.priority, parcels.lane, parcels.visible_at, parcels.fence,
-          parcels.deliveries, parcels.run_ids, parcels.lease_until;
+          parcels.deliveries, parcels.run_ids, parcels.lease_until, parcels.fair, parcels.gate, parcels.when_full, parcels.line;
 
 -- name: read_scattered_runs :many
 -- The same for runs of several shards.
@@ -128,7 +134,7 @@ RETURNING shard, id, fence, coalesce(:now::timestamptz, statement_timestamp()) A
 -- Guard: worker and fence
 -- Returns: id uuid
 UPDATE betimes.parcels
-   SET worker_id = NULL, lease_until = NULL, deliveries = deliveries - 1
+   SET worker_id = NULL, lease_until = NULL, deliveries = deliveries - 1, slot = false
  WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[])
    AND worker_id IS NOT DISTINCT FROM :worker::uuid
    AND ((id, fence) IN (SELECT * FROM unnest(:ids::uuid[], :fences::integer[]))) IS TRUE
@@ -148,9 +154,10 @@ SELECT shards.shard FROM betimes.shards
 -- Parcels of one shard whose lease ran out, oldest first, locked.
 -- Index: parcels_leased_idx
 -- Guard: SKIP LOCKED: whoever finishes right now has won
--- Returns: id uuid, tenant_id uuid, worker_id uuid, queue text, priority int2, lane int2, rank timestamptz, visible_at timestamptz, fence int4, deliveries int4, run_ids _uuid, lease_until timestamptz
+-- Returns: id uuid, tenant_id uuid, worker_id uuid, queue text, priority int2, lane int2, rank timestamptz, visible_at timestamptz, fence int4, deliveries int4, run_ids _uuid, lease_until timestamptz, fair int2, gate text, when_full int2, line uuid
 WITH expired AS MATERIALIZED (
-    SELECT id, tenant_id, worker_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids, lease_until
+    SELECT id, tenant_id, worker_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids, lease_until, fair,
+           gate, when_full, line
       FROM betimes.parcels
      WHERE shard = :shard::smallint AND worker_id IS NOT NULL
        AND lease_until < coalesce(:now::timestamptz, statement_timestamp())
@@ -162,7 +169,7 @@ SELECT * FROM expired;
 -- name: free_parcels :exec
 -- Make abandoned parcels visible again; what they cost so far stays written.
 -- Index: parcels_pkey
-UPDATE betimes.parcels SET worker_id = NULL, lease_until = NULL
+UPDATE betimes.parcels SET worker_id = NULL, lease_until = NULL, slot = false
  WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]);
 
 -- name: delete_parcels :exec
@@ -192,12 +199,12 @@ WITH moved AS (
       FROM unnest(:numbers::integer[], :runs::uuid[]) WITH ORDINALITY AS run (number, run_id, position)
      GROUP BY number
 )
-INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, rank, visible_at, run_ids)
+INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, rank, visible_at, run_ids, fair, when_full, gate, line)
 SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.rank, parcel.visible_at,
-       contents.run_ids
+       contents.run_ids, parcel.fair, parcel.when_full, parcel.gate, parcel.line
   FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :ranks::timestamptz[],
-              :visible::timestamptz[])
-       WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, rank, visible_at, number)
+              :visible::timestamptz[], :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[])
+       WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, rank, visible_at, fair, when_full, gate, line, number)
   JOIN contents ON contents.number = parcel.number
  WHERE EXISTS (SELECT FROM moved)
 RETURNING id;
@@ -210,10 +217,14 @@ WITH contents AS (
       FROM unnest(:numbers::integer[], :runs::uuid[]) WITH ORDINALITY AS run (number, run_id, position)
      GROUP BY number
 )
-INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids)
+INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids,
+                             fair, when_full, gate, line)
 SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.lane, parcel.rank,
-       parcel.visible_at, parcel.fence, parcel.deliveries, contents.run_ids
+       parcel.visible_at, parcel.fence, parcel.deliveries, contents.run_ids, parcel.fair, parcel.when_full, parcel.gate,
+       parcel.line
   FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
-              :ranks::timestamptz[], :visible::timestamptz[], :fences::integer[], :deliveries::integer[])
-       WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, number)
+              :ranks::timestamptz[], :visible::timestamptz[], :fences::integer[], :deliveries::integer[],
+              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[])
+       WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, fair, when_full,
+                                  gate, line, number)
   JOIN contents ON contents.number = parcel.number;

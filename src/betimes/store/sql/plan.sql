@@ -1,12 +1,13 @@
 -- From definitions to runs: the planner's statements, all under the shard's epoch.
 
 -- name: find_shards_to_plan :many
--- Which of these shards have a job whose next fire is near.
+-- Which of these shards have a job whose next fire lies between two instants.
 -- Scatter: one probe of an index per shard
 -- Returns: shard int2
 SELECT wanted.shard FROM unnest(:shards::smallint[]) AS wanted (shard)
  WHERE EXISTS (SELECT FROM betimes.jobs
-                WHERE jobs.shard = wanted.shard AND jobs.next_fire_at < :before::timestamptz);
+                WHERE jobs.shard = wanted.shard AND jobs.next_fire_at >= :after::timestamptz
+                  AND jobs.next_fire_at < :before::timestamptz);
 
 -- name: read_due_jobs :many
 -- Jobs of one shard in the order of their next fire, page by page.
@@ -39,12 +40,15 @@ RETURNING jobs.id;
 -- Insert occurrences of jobs; one that exists already stays as it is.
 -- Guard: the primary key is a function of (job, fire time)
 -- Returns: id uuid
-INSERT INTO betimes.runs (shard, id, tenant_id, job_id, due_at, fire_at, revision, state, trigger, priority, queue, handler)
+INSERT INTO betimes.runs (shard, id, tenant_id, job_id, due_at, fire_at, revision, state, trigger, priority, queue, handler,
+                          fair, when_full, gate)
 SELECT :shard::smallint, planned.id, planned.tenant_id, planned.job_id, planned.due_at, planned.fire_at,
-       planned.revision, planned.state, :trigger::smallint, planned.priority, planned.queue, planned.handler
+       planned.revision, planned.state, :trigger::smallint, planned.priority, planned.queue, planned.handler,
+       planned.fair, planned.when_full, planned.gate
   FROM unnest(:ids::uuid[], :tenants::uuid[], :jobs::uuid[], :dues::timestamptz[], :fires::timestamptz[],
-              :revisions::integer[], :states::smallint[], :priorities::smallint[], :queues::text[], :handlers::text[])
-       AS planned (id, tenant_id, job_id, due_at, fire_at, revision, state, priority, queue, handler)
+              :revisions::integer[], :states::smallint[], :priorities::smallint[], :queues::text[], :handlers::text[],
+              :fairs::smallint[], :whens::smallint[], :gates::text[])
+       AS planned (id, tenant_id, job_id, due_at, fire_at, revision, state, priority, queue, handler, fair, when_full, gate)
 ON CONFLICT (shard, id) DO NOTHING
 RETURNING id;
 
@@ -52,12 +56,13 @@ RETURNING id;
 -- Insert occurrences that the publisher will put into parcels; one that exists already stays as it is.
 -- Each job is sent once, its runs are a slice of the lists; a missing fire time is the due time.
 -- Guard: the primary key is a function of (job, fire time)
-INSERT INTO betimes.runs (shard, id, tenant_id, job_id, due_at, fire_at, revision, state, trigger, priority, queue, handler)
+INSERT INTO betimes.runs (shard, id, tenant_id, job_id, due_at, fire_at, revision, state, trigger, priority, queue, handler,
+                          fair, when_full, gate)
 SELECT :shard::smallint, run.id, job.tenant_id, job.id, run.due_at, coalesce(run.fire_at, run.due_at),
-       job.revision, 0, :trigger::smallint, job.priority, job.queue, job.handler
+       job.revision, 0, :trigger::smallint, job.priority, job.queue, job.handler, job.fair, job.when_full, job.gate
   FROM unnest(:jobs::uuid[], :tenants::uuid[], :revisions::integer[], :priorities::smallint[], :queues::text[],
-              :handlers::text[], :firsts::integer[], :lasts::integer[])
-       AS job (id, tenant_id, revision, priority, queue, handler, first, last)
+              :handlers::text[], :fairs::smallint[], :whens::smallint[], :gates::text[], :firsts::integer[], :lasts::integer[])
+       AS job (id, tenant_id, revision, priority, queue, handler, fair, when_full, gate, first, last)
  CROSS JOIN LATERAL unnest((:ids::uuid[])[job.first:job.last], (:dues::timestamptz[])[job.first:job.last],
                            (:fires::timestamptz[])[job.first:job.last]) AS run (id, due_at, fire_at)
  WHERE true  -- so that no reader takes ON CONFLICT for the condition of the join

@@ -27,18 +27,17 @@ DELETE FROM betimes.runs USING aged
  WHERE runs.shard = :shard::smallint AND runs.id = aged.id AND runs.id < :before_id::uuid
 RETURNING runs.id;
 
--- name: prune_dedupe :many
--- Forget business keys whose window has passed, a bounded number.
--- Index: dedupe_expires_idx
--- Returns: key text
+-- name: prune_catchups :many
+-- Forget episodes of catching up that are long over, a bounded number.
+-- Returns: id uuid
 WITH aged AS MATERIALIZED (
-    SELECT tenant_id, key FROM betimes.dedupe
-     WHERE shard = :shard::smallint AND expires_at < coalesce(:now::timestamptz, statement_timestamp())
+    SELECT id FROM betimes.catchups
+     WHERE shard = :shard::smallint AND held = 0 AND state <> 1 AND paced_through < :before::timestamptz
      LIMIT :most::integer FOR UPDATE SKIP LOCKED
 )
-DELETE FROM betimes.dedupe USING aged
- WHERE dedupe.shard = :shard::smallint AND dedupe.tenant_id = aged.tenant_id AND dedupe.key = aged.key
-RETURNING dedupe.key;
+DELETE FROM betimes.catchups USING aged
+ WHERE catchups.shard = :shard::smallint AND catchups.id = aged.id
+RETURNING catchups.id;
 
 -- name: prune_blobs :many
 -- Forget payloads and results whose time is up, a bounded number.
@@ -59,3 +58,42 @@ RETURNING blobs.id;
 DELETE FROM betimes.workers
  WHERE heartbeat_at < coalesce(:now::timestamptz, statement_timestamp()) - :after::interval
 RETURNING id;
+
+-- name: prune_run_logs :many
+-- Forget lines of logs older than runs are kept, a bounded number.
+-- Index: run_logs_at_idx
+-- Returns: run_id uuid
+WITH aged AS MATERIALIZED (
+    SELECT run_id, seq FROM betimes.run_logs
+     WHERE shard = :shard::smallint AND at < :before::timestamptz
+     ORDER BY at LIMIT :most::integer FOR UPDATE SKIP LOCKED
+)
+DELETE FROM betimes.run_logs USING aged
+ WHERE run_logs.shard = :shard::smallint AND run_logs.run_id = aged.run_id AND run_logs.seq = aged.seq
+RETURNING run_logs.run_id;
+
+-- name: prune_run_notes :many
+-- Forget what workers said about runs longer ago than runs are kept, a bounded number.
+-- Index: run_notes_updated_idx
+-- Returns: run_id uuid
+WITH aged AS MATERIALIZED (
+    SELECT run_id FROM betimes.run_notes
+     WHERE shard = :shard::smallint AND updated_at < :before::timestamptz
+     ORDER BY updated_at LIMIT :most::integer FOR UPDATE SKIP LOCKED
+)
+DELETE FROM betimes.run_notes USING aged
+ WHERE run_notes.shard = :shard::smallint AND run_notes.run_id = aged.run_id
+RETURNING run_notes.run_id;
+
+-- name: prune_operations :many
+-- Forget operations that ended and whose time is up, a bounded number.
+-- Index: operations_expires_idx
+-- Returns: id uuid
+WITH aged AS MATERIALIZED (
+    SELECT tenant_id, id FROM betimes.operations
+     WHERE shard = :shard::smallint AND expires_at < coalesce(:now::timestamptz, statement_timestamp()) AND state >= 2
+     ORDER BY expires_at LIMIT :most::integer FOR UPDATE SKIP LOCKED
+)
+DELETE FROM betimes.operations USING aged
+ WHERE operations.shard = :shard::smallint AND operations.tenant_id = aged.tenant_id AND operations.id = aged.id
+RETURNING operations.id;

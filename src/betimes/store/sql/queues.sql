@@ -56,3 +56,17 @@ SELECT coalesce(sum(cardinality(run_ids)) FILTER (WHERE worker_id IS NULL AND vi
 -- Scatter: a tenant's parcels lie in every shard
 -- Returns: name text
 SELECT DISTINCT queue AS name FROM betimes.parcels WHERE tenant_id = :tenant::uuid ORDER BY 1 LIMIT :most::integer;
+
+-- name: drain_queue :one
+-- Accept nothing new for a queue, or do so again.
+-- Guard: the primary key
+-- Returns: name text
+INSERT INTO betimes.queues AS queues (tenant_id, name, draining, updated_at)
+VALUES (:tenant::uuid, :name::text, :draining::boolean, :now::timestamptz)
+ON CONFLICT (tenant_id, name) DO UPDATE SET draining = excluded.draining, updated_at = excluded.updated_at
+RETURNING queues.name;
+
+-- name: draining_queues :many
+-- The queues of a tenant that accept nothing new.
+-- Returns: name text
+SELECT name FROM betimes.queues WHERE tenant_id = :tenant::uuid AND draining LIMIT :most::integer;

@@ -39,20 +39,36 @@ DELETE FROM betimes.workers WHERE id = :id::uuid AND tenant_id = :tenant::uuid R
 
 -- name: find_ready :many
 -- Where something visible waits for one tenant in some queues that are not paused, best rank first.
--- Scatter: one probe of an index per shard and queue
+-- Scatter: skips along an index, one probe per shard, queue and fairness bucket
 -- Index: parcels_ready_idx
--- Returns: shard int2, queue text
-SELECT shards.shard, wanted.queue
-  FROM betimes.shards CROSS JOIN unnest(:queues::text[]) AS wanted (queue) CROSS JOIN LATERAL (
+-- Returns: shard int2, queue text, tenant_id uuid, fair int2
+WITH RECURSIVE walk AS (
+    SELECT shards.shard, wanted.queue, first.fair
+      FROM betimes.shards CROSS JOIN unnest(:queues::text[]) AS wanted (queue) CROSS JOIN LATERAL (
+        SELECT fair FROM betimes.parcels
+         WHERE parcels.shard = shards.shard AND parcels.queue = wanted.queue AND parcels.tenant_id = :tenant::uuid
+           AND worker_id IS NULL AND held = 0
+         ORDER BY fair LIMIT 1) AS first
+     WHERE NOT EXISTS (
+        SELECT FROM betimes.queues
+         WHERE queues.tenant_id = :tenant::uuid AND queues.name = wanted.queue AND queues.paused_at IS NOT NULL
+           AND (queues.paused_until IS NULL OR queues.paused_until > coalesce(:now::timestamptz, statement_timestamp())))
+    UNION ALL
+    SELECT walk.shard, walk.queue, step.fair
+      FROM walk CROSS JOIN LATERAL (
+        SELECT fair FROM betimes.parcels
+         WHERE parcels.shard = walk.shard AND parcels.queue = walk.queue AND parcels.tenant_id = :tenant::uuid
+           AND parcels.fair > walk.fair AND worker_id IS NULL AND held = 0
+         ORDER BY fair LIMIT 1) AS step
+)
+SELECT walk.shard, walk.queue, :tenant::uuid AS tenant_id, walk.fair
+  FROM walk CROSS JOIN LATERAL (
     SELECT rank FROM betimes.parcels
-     WHERE parcels.shard = shards.shard AND parcels.queue = wanted.queue AND parcels.tenant_id = :tenant::uuid
-       AND fair = 0 AND worker_id IS NULL AND held = 0 AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
+     WHERE parcels.shard = walk.shard AND parcels.queue = walk.queue AND parcels.tenant_id = :tenant::uuid
+       AND parcels.fair = walk.fair AND worker_id IS NULL AND held = 0
+       AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
        AND (deliveries >= :suspect_after::integer) = :suspects::boolean
      ORDER BY rank LIMIT 1) AS best
- WHERE NOT EXISTS (
-    SELECT FROM betimes.queues
-     WHERE queues.tenant_id = :tenant::uuid AND queues.name = wanted.queue AND queues.paused_at IS NOT NULL
-       AND (queues.paused_until IS NULL OR queues.paused_until > coalesce(:now::timestamptz, statement_timestamp())))
  ORDER BY best.rank LIMIT :most::integer;
 
 -- name: renew_held :many

@@ -1,0 +1,66 @@
+"""Offer held parcels whose gate or line has room: whatever was forgotten waits a second at most."""
+
+from datetime import timedelta
+
+from betimes.domain.clock import Clock
+from betimes.rhythm import Stopping, attend, beat
+from betimes.store.admit import Offered
+from betimes.store.hints import Hinter
+from betimes.store.repair import FIRST_GATE, FIRST_LINE, Repairing
+from betimes.telemetry import Outage, Telemetry
+
+EVERY = timedelta(seconds=1)
+PAGES_MAX = 5
+
+
+class Offerer:
+    """Walks over everything that is held; any number of them may run at once."""
+
+    def __init__(
+        self, *, repairing: Repairing, hints: Hinter, clock: Clock, telemetry: Telemetry
+    ) -> None:
+        self._repairing = repairing
+        self._hints = hints
+        self._clock = clock
+        self._telemetry = telemetry
+        self._gate = FIRST_GATE
+        self._line = FIRST_LINE
+        self._outage = Outage(duty="janitor.offerer", telemetry=telemetry)
+
+    async def run(self, stopping: Stopping) -> None:
+        """Offer until asked to stop."""
+        beats = beat(self._clock, every=EVERY, stopping=stopping)
+        await attend(self.tick, beats=beats, troubles=self._outage)
+
+    async def tick(self) -> int:
+        """One bounded pass; how many parcels were offered."""
+        with self._telemetry.span("offerer.tick") as span:
+            span.expect_errors()
+            offered = await self._pass_gates() + await self._pass_lines()
+            span.add(offered=offered)
+        return offered
+
+    async def _pass_gates(self) -> int:
+        count = 0
+        for _ in range(PAGES_MAX):
+            offered, place = await self._repairing.gates(self._gate)
+            count += self._tell(offered)
+            self._gate = place or FIRST_GATE
+            if place is None:
+                break
+        return count
+
+    async def _pass_lines(self) -> int:
+        count = 0
+        for _ in range(PAGES_MAX):
+            offered, place = await self._repairing.lines(self._line)
+            count += self._tell(offered)
+            self._line = place or FIRST_LINE
+            if place is None:
+                break
+        return count
+
+    def _tell(self, offered: list[Offered]) -> int:
+        for one in offered:
+            self._hints.hint(*one.hint)
+        return len(offered)

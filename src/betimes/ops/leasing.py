@@ -1,0 +1,261 @@
+"""Leasing to workers that speak HTTP: the same rules as for ours, in one transaction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from betimes.domain.errors import Conflict, NotFound
+from betimes.domain.ids import TenantId, WorkerId, to_us
+from betimes.domain.spec import RunSpec
+from betimes.domain.states import RunState
+from betimes.domain.terms import most_of
+from betimes.ops.desk import Desk
+from betimes.store import remote as rows
+from betimes.store.admit import (
+    CONCURRENCY_KEY_FULL,
+    Applicant,
+    Freed,
+    Offered,
+    admit,
+    release,
+)
+from betimes.store.ending import Ending
+from betimes.store.finish import Held, write_endings
+from betimes.store.parcels import LeasedParcel, WantedRun
+from betimes.store.pool import Connection, Lane
+from betimes.store.remote import HeldLease, RemoteWorker
+from betimes.store.run_notes import Note, read_notes
+
+ROUNDS_MAX = 3
+"""How often a request leases again when nothing it leased was wanted or let in."""
+
+
+class _Why(NamedTuple):
+    """Why a run ends instead of being handed out."""
+
+    state: RunState
+    reason: str
+
+
+CANCELLED = _Why(RunState.CANCELLED, "RUN_CANCELLED")
+FULL = _Why(RunState.SKIPPED, CONCURRENCY_KEY_FULL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leased:
+    """A run that a remote worker holds now."""
+
+    lease: HeldLease
+    run: WantedRun
+    spec: RunSpec
+    queue: str
+    priority: int
+    expires_at: datetime
+    note: Note | None
+
+
+async def required(connection: Connection, tenant: TenantId, worker: WorkerId) -> RemoteWorker:
+    """The worker of the tenant, or a refusal."""
+    found = await rows.read_worker(connection, tenant, worker)
+    if found is None:
+        raise NotFound("there is no such worker")
+    return found
+
+
+async def lease_runs(
+    desk: Desk,
+    tenant: TenantId,
+    worker: WorkerId,
+    *,
+    queues: Sequence[str] | None,
+    most: int,
+    ttl: timedelta,
+) -> list[Leased]:
+    """Lease up to `most` runs from the worker's queues; nothing when nothing waits.
+
+    Parcels whose workers died repeatedly are leased alone, and only when nothing else waits.
+    """
+    lease = Leasing(desk=desk, tenant=tenant, worker=worker, ttl=ttl)
+
+    async def work(connection: Connection) -> list[Leased]:
+        found = await required(connection, tenant, worker)
+        if found.draining:
+            raise Conflict("the worker was told to finish", code="worker_draining")
+        wanted = [queue for queue in (queues or found.queues) if queue in found.queues]
+        return await lease.take(connection, wanted, most)
+
+    leased = await desk.database.transact(work, lane=Lane.API, repeatable=True, tenant=tenant)
+    lease.tell()
+    return leased
+
+
+@dataclass(slots=True, kw_only=True)
+class Leasing:
+    """One request for work: lease, drop what nobody wants, pass the gates; one transaction."""
+
+    desk: Desk
+    tenant: TenantId
+    worker: WorkerId
+    ttl: timedelta
+    offered: list[Offered] = field(default_factory=list)
+
+    async def take(self, connection: Connection, queues: Sequence[str], most: int) -> list[Leased]:
+        """Ordinary parcels, else one suspect; more often if nothing came of what was leased."""
+        self.offered = []
+        for suspects in (False, True):
+            for _ in range(ROUNDS_MAX):
+                free = 1 if suspects else most
+                parcels = await self._lease(connection, queues, free, suspects=suspects)
+                if not parcels:
+                    break
+                taken = await self._unpack(connection, parcels)
+                if taken:
+                    return taken
+        return []
+
+    def tell(self) -> None:
+        """Hints about those that this made room for; after the commit."""
+        for one in self.offered:
+            self.desk.hints.hint(*one.hint)
+
+    async def _lease(
+        self, connection: Connection, queues: Sequence[str], most: int, *, suspects: bool
+    ) -> list[LeasedParcel]:
+        """From one place after the other until the worker has what it can carry."""
+        now = self.desk.clock.stated()
+        leased: list[LeasedParcel] = []
+        free = most
+        for source in await rows.find_ready(
+            connection, self.tenant, queues, suspects=suspects, now=now
+        ):
+            if free <= 0:
+                break
+            for parcel in await rows.lease(
+                connection,
+                self.worker,
+                source,
+                slots=free,
+                suspects=suspects,
+                ttl=self.ttl,
+                now=now,
+            ):
+                leased.append(parcel)
+                free -= len(parcel.runs)
+        return leased
+
+    async def _unpack(
+        self, connection: Connection, parcels: Sequence[LeasedParcel]
+    ) -> list[Leased]:
+        now = parcels[0].lease_until - self.ttl
+        found: list[Leased] = []
+        unwanted = Freed()
+        applicants: list[Applicant] = []
+        for shard in sorted({parcel.shard for parcel in parcels}):
+            here = [parcel for parcel in parcels if parcel.shard == shard]
+            runs = await rows.wanted(connection, shard, [run for one in here for run in one.runs])
+            specs = await rows.specs(connection, shard, list(runs.values()))
+            notes = await read_notes(connection, shard, list(runs)) if runs else {}
+            for parcel in here:
+                mine = [runs[run] for run in parcel.runs if run in runs]
+                over = [run for run in mine if run.cancel_at is not None]
+                await self._end(
+                    connection, parcel, over, unwanted, empty=not mine, now=now, why=CANCELLED
+                )
+                left = [run for run in mine if run.cancel_at is None]
+                if left and parcel.terms.is_gated:
+                    applicants.append(parcel.applicant(most_of(specs[left[0].id].options)))
+                found += [
+                    _leased(self.worker, parcel, run, specs[run.id], notes.get(run.id), now)
+                    for run in left
+                ]
+        if applicants:
+            found = await self._let_in(connection, parcels, applicants, found, unwanted, now=now)
+        self.offered += await release(connection, unwanted)
+        return found
+
+    async def _let_in(
+        self,
+        connection: Connection,
+        parcels: Sequence[LeasedParcel],
+        applicants: Sequence[Applicant],
+        found: list[Leased],
+        unwanted: Freed,
+        *,
+        now: datetime,
+    ) -> list[Leased]:
+        """What passes its gate and line; the rest is held, or ends because it would not wait."""
+        answer = await admit(connection, self.worker, applicants, now=self.desk.clock.stated())
+        self.offered += answer.offered
+        by_id = {parcel.id: parcel for parcel in parcels}
+        for one in [one for one in found if one.lease.parcel in answer.refused]:
+            parcel = by_id[one.lease.parcel]
+            await self._end(connection, parcel, [one.run], unwanted, now=now, why=FULL)
+        gone = {one.id for one in applicants} - answer.admitted
+        return [one for one in found if one.lease.parcel not in gone]
+
+    async def _end(
+        self,
+        connection: Connection,
+        parcel: LeasedParcel,
+        over: Sequence[WantedRun],
+        unwanted: Freed,
+        *,
+        now: datetime,
+        why: _Why,
+        empty: bool = False,
+    ) -> None:
+        """End runs instead of handing them out; an empty parcel goes."""
+        if empty:
+            await rows.drop_parcel(connection, parcel.shard, parcel.id)
+            unwanted.note(parcel.tenant, parcel.queue, parcel.terms)
+        if over:
+            held = Held({parcel.id: parcel.fence})
+            endings = [_over(parcel, run, why, now) for run in over]
+            await write_endings(connection, self.worker, parcel.shard, held, endings)
+            unwanted.add(held.freed)
+
+
+def _over(parcel: LeasedParcel, run: WantedRun, why: _Why, now: datetime) -> Ending:
+    return Ending(
+        run=run.id,
+        parcel=parcel.id,
+        fence=parcel.fence,
+        tenant=parcel.tenant,
+        queue=parcel.queue,
+        priority=parcel.priority,
+        job=run.job,
+        handler=run.handler,
+        state=why.state,
+        attempt=run.attempt,
+        started_at=None,
+        ended_at=now,
+        reason=why.reason,
+    )
+
+
+def _leased(
+    worker: WorkerId,
+    parcel: LeasedParcel,
+    run: WantedRun,
+    spec: RunSpec,
+    note: Note | None,
+    now: datetime,
+) -> Leased:
+    return Leased(
+        lease=HeldLease(
+            run=run.id,
+            parcel=parcel.id,
+            worker=worker,
+            fence=parcel.fence,
+            attempt=run.attempt + parcel.deliveries,
+            started_us=to_us(now),
+            plain=spec.fixed_delay is None,
+        ),
+        run=run,
+        spec=spec,
+        queue=parcel.queue,
+        priority=parcel.priority,
+        expires_at=parcel.lease_until,
+        note=note,
+    )

@@ -1,0 +1,398 @@
+"""Gaps become late runs and decisions: the planner's side of catching up.
+
+What is authoritative: the row of a gap. It goes in the transaction that inserts the late runs,
+their parcels and the decisions, under the shard's epoch, so every missed fire is settled once.
+
+An episode is one time a tenant had to catch up. Its row is locked by whoever adds to it: that is
+what makes the turns of late runs one sequence for the whole cluster, and what makes the number that
+goes without approval exact.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import IntEnum, unique
+from itertools import count
+from uuid import UUID
+
+from betimes.domain.errors import Bug
+from betimes.domain.ids import JobId, NodeId, RunId, ShardId, TenantId, compose, shard_of_key, to_ms
+from betimes.domain.parcel import PACE_QUANTUM_MS, RUNS_MAX, Parcel, Waiting, pack
+from betimes.domain.parcel import Lane as ParcelLane
+from betimes.domain.states import Trigger
+from betimes.fairness.pace import paced, unapproved
+from betimes.store import ask
+from betimes.store.ask import execute, many, maybe
+from betimes.store.database import Database
+from betimes.store.occurrences import Occurrence, insert_planned
+from betimes.store.plan import DroppedFires, DueJob, Step, record_dropped, split_near
+from betimes.store.pool import Connection, Lane
+from betimes.store.publish import parcel_columns
+from betimes.store.queries import load
+from betimes.store.shards import SQL as SHARDS
+from betimes.store.shards import Claim, hold
+
+SQL = load("catchup")
+EPISODE_QUIET = timedelta(minutes=5)
+"""What is found later than this after the last find is another episode."""
+CATCH_UP = ParcelLane.CATCH_UP
+JOB_CANCELLED, JOB_DELETED = "JOB_CANCELLED", "JOB_DELETED"
+OF_EPISODE = "catchup"
+
+
+@unique
+class EpisodeState(IntEnum):
+    """The life of an episode; the numbers are stored."""
+
+    OPEN = 0
+    WAITING = 1
+    APPROVED = 2
+    DROPPED = 3
+    OVER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Missed fires of a job as it was then, from `job.next_fire_at` through `until_at`."""
+
+    job: DueJob
+    until_at: datetime
+    completes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What is to become of a gap: its late runs as columns, and what is dropped."""
+
+    gap: Gap
+    ids: Sequence[RunId]
+    fires: Sequence[datetime]
+    dues: Sequence[datetime]
+    dropped: Sequence[DroppedFires]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """What a tenant may catch up unless its quotas say otherwise."""
+
+    per_second: float
+    unapproved: int
+
+
+@dataclass(slots=True)
+class CaughtUp:
+    """What a transaction has settled."""
+
+    gaps: int = 0
+    runs: int = 0
+    held: int = 0
+    parcels: list[Parcel] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Catching:
+    """The planner's side of the store, for what it has missed."""
+
+    database: Database
+    node: NodeId
+    shards: int | None = None
+
+    async def shards_behind(self, shards: Sequence[ShardId]) -> list[ShardId]:
+        """Which of these shards have gaps."""
+        query = SQL["find_shards_behind"]
+        rows = await self.database.many(query, lane=Lane.ENGINE, shards=list(shards))
+        return [ShardId(row["shard"]) for row in rows]
+
+    async def tenants_behind(self, *, now: datetime | None) -> int:
+        """How many tenants share what the cluster may catch up."""
+        rows = await self.database.many(SQL["count_tenants_behind"], lane=Lane.ENGINE, now=now)
+        return int(rows[0]["tenants"])
+
+    async def gaps(self, shard: ShardId, *, most: int) -> list[Gap]:
+        """The oldest gaps of a shard."""
+        rows = await self.database.many(SQL["read_gaps"], lane=Lane.ENGINE, shard=shard, most=most)
+        return [
+            Gap(DueJob(*list(row.values())[:-2]), row["until_at"], row["completes"]) for row in rows
+        ]
+
+    async def settle(
+        self, claim: Claim, settled: Sequence[Settled], *, pace: Pace, now: datetime | None
+    ) -> CaughtUp:
+        """Turn gaps into late runs and decisions in one transaction under our epoch.
+
+        Safe to repeat: a gap that is gone is not settled again.
+
+        Raises:
+            FencedOut: the shard has another owner.
+
+        """
+        if self.shards is None:
+            rows = await self.database.many(SHARDS["count_shards"], lane=Lane.ENGINE)
+            self.shards = int(rows[0]["shards"])
+        shards = self.shards
+
+        async def work(connection: Connection) -> CaughtUp:
+            at = await hold(connection, claim, node=self.node, now=now)
+            batch = _Batch(connection, claim.shard, shards, at=at, pace=pace)
+            return await batch.settle(settled)
+
+        return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
+
+
+class _Batch:
+    """One transaction's worth of gaps of one shard."""
+
+    def __init__(
+        self, connection: Connection, shard: ShardId, shards: int, *, at: datetime, pace: Pace
+    ) -> None:
+        self._connection = connection
+        self._shard = shard
+        self._shards = shards
+        self._at = at
+        self._pace = pace
+
+    async def settle(self, settled: Sequence[Settled]) -> CaughtUp:
+        ours = await self._take(settled)
+        alive = await self._count(ours)
+        ends = await self._ends({one.gap.job.id for one in ours} - alive)
+        await record_dropped(
+            self._connection,
+            self._shard,
+            [pair for one in ours for pair in _dropped(one, ends.get(one.gap.job.id))],
+            now=self._at,
+        )
+        late = [run for one in ours if one.gap.job.id in alive for run in occurrences_of(one)]
+        inserted = await insert_planned(
+            self._connection, self._shard, late, trigger=Trigger.SCHEDULE
+        )
+        done = CaughtUp(gaps=len(ours), runs=len(inserted))
+        by_tenant: dict[TenantId, list[Occurrence]] = {}
+        for run in late:
+            if run.id in inserted:
+                by_tenant.setdefault(run.tenant, []).append(run)
+        episodes = await self._join_episodes(by_tenant)
+        await self._insert(by_tenant, episodes, done)
+        return done
+
+    async def _take(self, settled: Sequence[Settled]) -> list[Settled]:
+        rows = await many(
+            self._connection,
+            SQL["delete_gaps"],
+            shard=self._shard,
+            jobs=[one.gap.job.id for one in settled],
+            firsts=[one.gap.job.next_fire_at for one in settled],
+        )
+        taken = {(row["job_id"], row["from_at"]) for row in rows}
+        return [one for one in settled if (one.gap.job.id, one.gap.job.next_fire_at) in taken]
+
+    async def _count(self, settled: Sequence[Settled]) -> set[JobId]:
+        """Count the fires with their jobs; returns the jobs that may still run."""
+        # Two gaps of one job are one row here: a row is updated once per statement.
+        fires: dict[JobId, int] = {}
+        completes: dict[JobId, tuple[int, bool]] = {}
+        for one in settled:
+            job = one.gap.job
+            fires[job.id] = fires.get(job.id, 0) + len(one.ids)
+            before = completes.get(job.id, (job.revision, False))
+            completes[job.id] = max(before, (job.revision, one.gap.completes))
+        rows = await many(
+            self._connection,
+            SQL["settle_jobs"],
+            shard=self._shard,
+            ids=list(fires),
+            revisions=[completes[job][0] for job in fires],
+            fires=list(fires.values()),
+            completes=[completes[job][1] for job in fires],
+        )
+        return {row["id"] for row in rows}
+
+    async def _ends(self, jobs: set[JobId]) -> dict[JobId, str]:
+        """Why nothing of these jobs may start any more."""
+        if not jobs:
+            return {}
+        rows = await many(
+            self._connection, SQL["find_jobs_left"], shard=self._shard, ids=list(jobs)
+        )
+        left = {row["id"] for row in rows}
+        return {job: JOB_CANCELLED if job in left else JOB_DELETED for job in jobs}
+
+    async def _join_episodes(
+        self, by_tenant: Mapping[TenantId, Sequence[Occurrence]]
+    ) -> dict[TenantId, "Episode"]:
+        """Lock what the tenants have open, in the order that everybody locks them in."""
+        rows = await many(self._connection, SQL["read_catchup_quotas"], tenants=list(by_tenant))
+        quotas = {row["id"]: dict(row) for row in rows}
+        episodes: dict[TenantId, Episode] = {}
+        for tenant in sorted(by_tenant):
+            quota = quotas.get(tenant, {})
+            pace = Pace(
+                per_second=quota.get("per_second") or self._pace.per_second,
+                unapproved=_first(quota.get("unapproved"), self._pace.unapproved),
+            )
+            fires = [run.fire_at for run in by_tenant[tenant] if run.fire_at is not None]
+            shard = shard_of_tenant(self._shards, tenant)
+            episodes[tenant] = await join(
+                self._connection, shard, tenant, fires, pace=pace, at=self._at
+            )
+        return episodes
+
+    async def _insert(
+        self,
+        by_tenant: Mapping[TenantId, Sequence[Occurrence]],
+        episodes: Mapping[TenantId, "Episode"],
+        done: CaughtUp,
+    ) -> None:
+        parcels: list[Parcel] = []
+        owners: list[UUID | None] = []
+        for tenant, late in by_tenant.items():
+            oldest_first = sorted(late, key=lambda run: run.due_at)
+            episode = episodes[tenant]
+            free, held = episode.admit(oldest_first)
+            # What waits is released parcel by parcel, so none may be more than a moment's worth.
+            moment = int(episode.pace.per_second * PACE_QUANTUM_MS / 1_000)
+            open_parcels = self._pack(free)
+            held_parcels = self._pack(held, most=min(max(1, moment), RUNS_MAX))
+            parcels += [*open_parcels, *held_parcels]
+            owners += [None] * len(open_parcels) + [episode.id] * len(held_parcels)
+            done.held += len(held)
+            await episode.extend(self._connection, late, held=len(held), at=self._at)
+            done.parcels += open_parcels
+        await self._insert_parcels(parcels, owners)
+
+    def _pack(self, late: Sequence[Waiting], *, most: int = RUNS_MAX) -> list[Parcel]:
+        """`due_at` of what waits is its turn, or, without one, now."""
+        return pack(self._shard, late, lane=CATCH_UP, quantum_ms=PACE_QUANTUM_MS, most=most)
+
+    async def _insert_parcels(
+        self, parcels: Sequence[Parcel], owners: Sequence[UUID | None]
+    ) -> None:
+        if parcels:
+            columns = parcel_columns(parcels)
+            query = SQL["insert_late_parcels"]
+            given = {name: columns[name] for name in query.parameters if name in columns}
+            await query.execute(
+                self._connection, shard=self._shard, now=self._at, episodes=owners, **given
+            )
+
+
+@dataclass(slots=True, kw_only=True)
+class Episode:
+    """An episode we hold: what it has, and when its next late run has its turn."""
+
+    shard: ShardId
+    id: UUID
+    runs: int
+    waiting: bool
+    paced_through: datetime
+    pace: Pace
+    at: datetime
+
+    def admit(self, late: Sequence[Occurrence]) -> tuple[list[Waiting], list[Waiting]]:
+        """Late runs that get their turn, and those that wait for approval."""
+        most = unapproved(self.runs, len(late), most=self.pace.unapproved, waiting=self.waiting)
+        free = [
+            _waiting(run, max(turn, run.due_at))
+            for run, turn in zip(late[:most], self.turns(most), strict=True)
+        ]
+        return free, [_waiting(run, max(self.at, run.due_at)) for run in late[most:]]
+
+    def turns(self, count: int) -> list[datetime]:
+        """The next turns of the tenant; they follow those that were given out before."""
+        start = max(self.at, self.paced_through)
+        *turns, end = paced(count + 1, start=start, per_second=self.pace.per_second)
+        self.paced_through = end
+        return turns
+
+    async def extend(
+        self, connection: Connection, late: Sequence[Occurrence], *, held: int, at: datetime
+    ) -> None:
+        """Write down what has joined."""
+        fires = [run.fire_at for run in late if run.fire_at is not None]
+        await execute(
+            connection,
+            SQL["extend_catchup"],
+            shard=self.shard,
+            id=self.id,
+            runs=len(late),
+            held=held,
+            now=at,
+            paced_through=self.paced_through,
+            per_second=self.pace.per_second,
+            first_fire_at=min(fires),
+            last_fire_at=max(fires),
+        )
+
+
+async def join(
+    connection: Connection,
+    shard: ShardId,
+    tenant: TenantId,
+    fires: Sequence[datetime],
+    *,
+    pace: Pace,
+    at: datetime,
+) -> Episode:
+    """The open episode of a tenant, locked; a new one when there is none."""
+    for attempt in count():
+        row = await maybe(connection, SQL["lock_catchup"], shard=shard, tenant=tenant)
+        if row is not None and _is_over(row["state"], row["found_at"], at):
+            await execute(connection, SQL["close_catchup"], shard=shard, id=row["id"])
+            row = None
+        if row is not None:
+            # Under the lock: nobody else gives turns meanwhile. Earlier episodes may still drain.
+            last = await ask.one(connection, SQL["read_paced_through"], tenant=tenant)
+            return Episode(
+                shard=shard,
+                id=row["id"],
+                runs=row["runs"],
+                waiting=row["state"] == EpisodeState.WAITING,
+                paced_through=last["paced_through"],
+                pace=pace,
+                at=at,
+            )
+        await execute(
+            connection,
+            SQL["insert_catchup"],
+            shard=shard,
+            # An episode of the same tenant and millisecond may be decided already.
+            id=compose(to_ms(at) + attempt, shard, tenant.int),
+            tenant=tenant,
+            now=at,
+            paced_through=at,
+            first_fire_at=min(fires),
+            last_fire_at=max(fires),
+            per_second=pace.per_second,
+        )
+    raise Bug("counting never ends")
+
+
+def _is_over(state: int, found_at: datetime, at: datetime) -> bool:
+    return state == EpisodeState.OPEN and at - found_at > EPISODE_QUIET
+
+
+def shard_of_tenant(shards: int, tenant: TenantId) -> ShardId:
+    """Where the episodes of a tenant lie."""
+    return shard_of_key(shards, OF_EPISODE, str(tenant))
+
+
+def occurrences_of(settled: Settled) -> list[Occurrence]:
+    """The late runs of a gap; all of them are put into parcels at once."""
+    step = Step(settled.gap.job, None, settled.ids, settled.fires, settled.dues)
+    latest = max(settled.dues, default=settled.gap.until_at)
+    return split_near(step, latest)[0]
+
+
+def _dropped(settled: Settled, end: str | None) -> list[tuple[DueJob, DroppedFires]]:
+    """What is written down; of a job that has ended, also what would have run."""
+    dropped = list(settled.dropped)
+    if end is not None:
+        dropped += [DroppedFires(fire, end) for fire in settled.fires]
+    return [(settled.gap.job, one) for one in dropped]
+
+
+def _waiting(run: Occurrence, turn: datetime) -> Waiting:
+    return run.waiting(turn)
+
+
+def _first(wanted: int | None, otherwise: int) -> int:
+    return otherwise if wanted is None else wanted

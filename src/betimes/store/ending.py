@@ -1,0 +1,76 @@
+"""The ends of attempts as values, on their way into the store."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from betimes.domain.ids import Fence, JobId, ParcelId, RunId, TenantId
+from betimes.domain.states import RunState
+
+
+@dataclass(slots=True)
+class Streak:
+    """Runs in a row that ended well and have everything in common but their results."""
+
+    parcel: ParcelId
+    fence: Fence
+    attempt: int
+    started_at: datetime
+    finished_at: datetime
+    runs: list[RunId]
+    results: list[bytes | None] | None = None
+    """In the order of the runs; None when none of them has one."""
+
+
+class Attempted(NamedTuple):
+    """An attempt that did not succeed, for the history of its run."""
+
+    outcome: int
+    next_retry_at: datetime | None
+
+
+class DeadLetter(NamedTuple):
+    """Why a run was laid aside, and which others it resembles."""
+
+    fingerprint: str
+    reason: str
+
+
+class Again(NamedTuple):
+    """A run that goes back into the queue, in a parcel of its own."""
+
+    parcel: ParcelId
+    visible_at: datetime
+
+
+class Follow(NamedTuple):
+    """The next fire of a job with a fixed delay."""
+
+    job: JobId
+    revision: int
+    next_fire_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """Any other end of an attempt, or a success with consequences."""
+
+    run: RunId
+    parcel: ParcelId
+    fence: Fence
+    tenant: TenantId
+    queue: str
+    priority: int
+    job: JobId | None
+    handler: str | None
+    state: RunState
+    attempt: int
+    started_at: datetime | None
+    ended_at: datetime
+    result: bytes | None = None
+    error: str | None = None
+    reason: str | None = None
+    attempted: Attempted | None = None
+    dead: DeadLetter | None = None
+    again: Again | None = None
+    follow: Follow | None = None

@@ -1,0 +1,75 @@
+"""Held parcels that nobody offered: a limit was raised, a parcel was taken away, a race was lost.
+
+Found by walking the keys behind which something is held, a page at a time; the walk goes on where
+it stopped, so with very many keys each has its turn.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from betimes.domain.ids import TenantId
+from betimes.store.admit import GATE, LINE, SQL, Door, Offered, offer
+from betimes.store.database import Database
+from betimes.store.pool import Connection, Lane
+
+NIL = UUID(int=0)
+UNUSED_AFTER = timedelta(days=1)
+
+GatePlace = tuple[UUID, str]
+LinePlace = tuple[int, UUID]
+FIRST_GATE: GatePlace = (NIL, "")
+FIRST_LINE: LinePlace = (-1, NIL)
+
+
+@dataclass(frozen=True, slots=True)
+class Repairing:
+    """The repairer's side of the gates; `None` as the next place says that the walk is over."""
+
+    database: Database
+    most: int = 1_000
+
+    async def gates(self, after: GatePlace) -> tuple[list[Offered], GatePlace | None]:
+        """One page of concurrency keys."""
+
+        async def work(connection: Connection) -> tuple[list[Offered], GatePlace | None]:
+            rows = await SQL["find_held_gates"].fetch(
+                connection, after_tenant=after[0], after_gate=after[1], most=self.most
+            )
+            mosts = {Door(row["tenant_id"], GATE, row["gate"]): row["room"] for row in rows}
+            place = None if len(rows) < self.most else (rows[-1]["tenant_id"], rows[-1]["gate"])
+            return await offer(connection, mosts), place
+
+        return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
+
+    async def lines(self, after: LinePlace) -> tuple[list[Offered], LinePlace | None]:
+        """One page of lines."""
+
+        async def work(connection: Connection) -> tuple[list[Offered], LinePlace | None]:
+            rows = await SQL["find_held_lines"].fetch(
+                connection, after_shard=after[0], after_line=after[1], most=self.most
+            )
+            # Nobody asks whose a line is: its id says where it lives.
+            whose = TenantId(NIL)
+            mosts = {Door(whose, LINE, str(row["line"])): 1 for row in rows if row["free"]}
+            place = None if len(rows) < self.most else (rows[-1]["shard"], rows[-1]["line"])
+            return await offer(connection, mosts), place
+
+        return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
+
+    async def forget(self, *, now: datetime) -> int:
+        """Delete limits that nobody has needed for a day; how many."""
+        before = now - UNUSED_AFTER
+
+        async def work(connection: Connection) -> int:
+            rows = await SQL["find_unused_limits"].fetch(connection, before=before, most=self.most)
+            gone = await SQL["delete_limits"].fetch(
+                connection,
+                tenants=[row["tenant_id"] for row in rows],
+                kinds=[row["kind"] for row in rows],
+                keys=[row["key"] for row in rows],
+                before=before,
+            )
+            return len(gone)
+
+        return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
