@@ -40,8 +40,7 @@ def told_runs(runs: list[MadeRun], refused: dict[int, BatchItem] | None) -> Told
     if refused is not None:
         left = iter(made)
         items = [
-            refused.get(place) or BatchItem(status=202, id=next(left).id)
-            for place in range(len(made) + len(refused))
+            refused.get(place) or _told_one(next(left)) for place in range(len(made) + len(refused))
         ]
         reply = answer(207, wire.RunsTold(items=items))
     return Told(
@@ -52,3 +51,8 @@ def told_runs(runs: list[MadeRun], refused: dict[int, BatchItem] | None) -> Told
         event="run.queued",
         details={"count": len(runs), "first": made[0].id},
     )
+
+
+def _told_one(made: wire.RunMade) -> BatchItem:
+    """One of those that stood for themselves; a known one is not made again."""
+    return BatchItem(status=200 if made.deduplicated else 202, id=made.id)

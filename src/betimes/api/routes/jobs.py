@@ -1,6 +1,5 @@
 """Jobs: creating, reading, replacing, editing, deleting."""
 
-from dataclasses import replace as replace_fields
 from typing import Any
 
 import msgspec
@@ -14,29 +13,24 @@ from betimes.api.editing import check_preconditions, require_match
 from betimes.api.etag import expected_revision, tag_of
 from betimes.api.finding import find_job, split_name
 from betimes.api.merging import merge_patch
-from betimes.api.paging import above, below, read_place, scope_of, turn
 from betimes.api.problem import Trouble
 from betimes.api.reading import convert
 from betimes.api.route import Keyed, Load, Policy, Route
-from betimes.api.searching import search_into
-from betimes.api.shaping import coerced, maybe_instant, page, paged, selected
+from betimes.api.routes.jobs_list import check_view, list_all
+from betimes.api.shaping import selected
 from betimes.api.told_jobs import told_made, told_of
-from betimes.domain.errors import Forbidden, NotFound
+from betimes.domain.errors import NotFound
 from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
-from betimes.domain.states import JobState
 from betimes.ops.acting import Told
 from betimes.ops.dedupe import MadeJob, create_made
 from betimes.ops.desk import Desk
 from betimes.ops.end import RunsOf, delete_job
 from betimes.ops.idempotency import shard_of_idempotency
-from betimes.ops.listing import JobFilter, estimate_jobs, find_jobs
 from betimes.ops.read import get_named_job
 from betimes.ops.update import update_job
 from betimes.wire import jobs as wire
 from betimes.wire.base import Members, Page
-
-TAG_SEPARATOR = ":"
 
 
 async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
@@ -65,75 +59,6 @@ async def read(call: Call[wire.JobView, None]) -> Reply:
         headers={"ETag": tag_of(job.revision)},
         cacheable=call.query.view == "definition",
     )
-
-
-def check_view(call: Call[Any, Any], view: str) -> None:
-    """Payloads are shown only to keys that may read them."""
-    if view != "basic" and Scope.PAYLOADS_READ not in call.caller.scopes:
-        raise Forbidden(f"the view {view} needs the scope {Scope.PAYLOADS_READ}")
-
-
-async def list_all(call: Call[wire.ListJobs, None]) -> Reply:
-    """A page of jobs."""
-    query, cursors = call.query, call.service.cursors
-    check_view(call, query.view)
-    scope = scope_of("jobs", call.tenant, query)
-    place = read_place(cursors, scope, query.cursor)
-    text = search_into(query, query.q, SEARCHED, call.service.now())
-    chosen = replace_fields(job_filter(query), text=text)
-    ascending, limit = not query.sort.startswith("-"), coerced(query.limit)
-    upwards = ascending is not place.backwards
-    jobs = await find_jobs(
-        call.service.desk,
-        call.tenant,
-        chosen,
-        after=below(place.at) if upwards and place.at else place.at,
-        newest_first=not upwards,
-        limit=limit,
-    )
-    more = None
-    if len(jobs) == limit:
-        more = above(jobs[-1].id) if upwards else jobs[-1].id
-    if place.backwards:
-        jobs.reverse()
-    ids = [job.id for job in jobs]
-    turned = turn(cursors, scope, place, ids, more=more, ascending=ascending)
-    estimate = None
-    if query.count is not None:
-        whole = place.at is None and more is None
-        guess = 0 if whole else await estimate_jobs(call.service.desk, call.tenant, chosen)
-        estimate = max(len(jobs), guess)
-    items = [shown_job(job, view=query.view) for job in jobs]
-    return paged(
-        call,
-        page(items, cursor=turned.next, back=turned.prev, fields=query.fields, estimate=estimate),
-    )
-
-
-def job_filter(query: wire.ListJobs) -> JobFilter:
-    """The filter a query means."""
-    return JobFilter(
-        states=[JobState[state.upper()] for state in query.state],
-        queues=query.queue,
-        handlers=query.handler,
-        group=query.group,
-        prefix=query.name_prefix,
-        kinds=query.schedule_type,
-        tags=read_tags(query.tag),
-        fire_after=maybe_instant(query.next_fire_after, pointer="/next_fire_after"),
-        fire_before=maybe_instant(query.next_fire_before, pointer="/next_fire_before"),
-    )
-
-
-def read_tags(tags: list[str]) -> dict[str, str] | None:
-    """Tags as `name:value`."""
-    found = {}
-    for tag in tags:
-        name, separator, value = tag.partition(TAG_SEPARATOR)
-        if not separator or not name:
-            raise Trouble("invalid_parameter", f"expected a tag as name:value, got {tag[:100]!r}")
-        found[name] = value
-    return found or None
 
 
 async def replace(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
@@ -240,14 +165,6 @@ def _deleted(call: Call[Any, Any], job: Job) -> Told:
     )
 
 
-SEARCHED = {
-    "state": "state",
-    "queue": "queue",
-    "handler": "handler",
-    "group": "group",
-    "name": "name_prefix",
-    "type": "schedule_type",
-}
 EDITABLE = tuple(
     one
     for one in msgspec.structs.fields(wire.NewJob)
