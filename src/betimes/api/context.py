@@ -18,6 +18,7 @@ async def context_of(call: Call[Any, Any], *schedules: object) -> Context:
         now=call.service.now(),
         by=call.caller.key,
         calendars=calendars,
+        trace=call.request.traceparent,
         targets=targets_of(call),
     )
 

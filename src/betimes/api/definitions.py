@@ -40,6 +40,8 @@ class Context:
     now: datetime
     by: str | None
     calendars: Mapping[str, CalendarRow] = field(default_factory=dict)
+    trace: str | None = None
+    """The caller's place in its own trace."""
     targets: UrlPolicy = field(default_factory=UrlPolicy)
 
 
@@ -146,12 +148,13 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "metadata": asked.metadata,
         "description": asked.description,
         "dedupe_key": asked.dedupe_key if asked.dedupe is None else asked.dedupe.key,
+        "trace": context.trace,
         "payload_ref": asked.payload_ref or asked.payload_reference,
+        "concurrency": concurrency_of(asked.concurrency),
+        "fairness_key": asked.fairness_key,
         "calendars": {
             name: context.calendars[name].revision for name in calendar_names(asked.schedule)
         },
-        "concurrency": concurrency_of(asked.concurrency),
-        "fairness_key": asked.fairness_key,
     }
     return {name: value for name, value in options.items() if value}
 

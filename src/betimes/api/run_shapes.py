@@ -14,6 +14,7 @@ from betimes.domain.ids import to_text
 from betimes.domain.outcome import OutcomeKind
 from betimes.domain.run import NewRun, Run
 from betimes.domain.spec import retry_to_json, to_ms
+from betimes.domain.trace import trace_of
 from betimes.ops.history import Attempt
 from betimes.ops.runs import RunView
 from betimes.target.url import UrlPolicy
@@ -23,7 +24,7 @@ from betimes.wire.base import shown_instant, shown_maybe
 MILLISECOND = timedelta(milliseconds=1)
 
 
-def new_run(asked: wire.NewRun, targets: UrlPolicy) -> NewRun:
+def new_run(asked: wire.NewRun, targets: UrlPolicy, *, trace: str | None = None) -> NewRun:
     """A wire run as the verbs take it; `targets` are the rules for what it may call."""
     if asked.target is not None and asked.handler is not None:
         raise Trouble("invalid_parameter", "expected a handler or a target, got both")
@@ -36,7 +37,7 @@ def new_run(asked: wire.NewRun, targets: UrlPolicy) -> NewRun:
         priority=asked.priority,
         due_at=maybe_instant(asked.at, pointer="/at"),
         delay=maybe_span(asked.delay, pointer="/delay"),
-        options=_options(asked),
+        options=_options(asked) | ({"trace": trace} if trace else {}),
         dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
     )
 
@@ -68,6 +69,7 @@ def shown_run(view: RunView, *, full: bool = False) -> wire.Run:
         )
     shown = wire.Run(
         id=to_text("run", run.id),
+        trace=wire.Trace(trace_id=trace_of(run.id), link=run.options.get("trace")),
         state=view.state.value,
         trigger=run.trigger.name.lower(),
         queue=run.queue,

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from betimes.api.cursor import Cursors
 from betimes.api.limits import Admission
+from betimes.api.pressure import Pressure
 from betimes.api.route import Route
 from betimes.api.waiters import Waiters
 from betimes.config.api import ApiSettings
@@ -59,6 +60,7 @@ class Service:
     jobs: Together[NewJob, MadeJob]
     runs: Together[NewRun, Enqueued]
     job_reads: SharedReads[JobId, Job]
+    pressure: Pressure
     gates: Gates = field(default_factory=Gates)
     meter: Meter = field(default_factory=Meter)
     targets: UrlPolicy = field(default_factory=UrlPolicy)
@@ -73,6 +75,7 @@ class Service:
             group.create_task(self.jobs.run(), name="api.jobs")
             group.create_task(self.runs.run(), name="api.runs")
             group.create_task(self.credentials.run(), name="api.keys")
+            group.create_task(self.pressure.run(), name="api.pressure")
 
     def now(self) -> datetime:
         """The clock of this node; the database's own decides what is due."""

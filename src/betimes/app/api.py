@@ -8,6 +8,7 @@ from contextlib import closing
 from betimes.api.application import Application
 from betimes.api.cursor import Cursors
 from betimes.api.limits import Admission
+from betimes.api.pressure import Pressure
 from betimes.api.routes import ROUTES
 from betimes.api.server import BACKLOG, Server
 from betimes.api.service import Service
@@ -30,6 +31,7 @@ from betimes.ops.together import Together
 from betimes.rhythm import Stopping, first_of
 from betimes.store.hints import READY, Hints
 from betimes.store.keys import adopt_pepper
+from betimes.store.pool import Lane
 from betimes.store.shards import Shards
 
 DEV_KEY_SUFFIX = ".dev-key"
@@ -124,6 +126,13 @@ async def make_service(node: Node, hints: Hints) -> Service:
         jobs=Together(desk=desk, make=make_jobs),
         runs=Together(desk=desk, make=make_runs),
         job_reads=SharedReads(desk=desk, read=read_many),
+        pressure=Pressure(
+            desk=desk,
+            settings=node.settings.api,
+            clock=node.clock,
+            telemetry=node.telemetry,
+            pool_wait=lambda: node.database.waited(Lane.API),
+        ),
         clock=node.clock,
         telemetry=node.telemetry,
         settings=node.settings.api,

@@ -67,6 +67,7 @@ def make_worker(node: Node, identity: WorkerId, handlers: Handlers) -> Worker:
         settings=node.settings.worker,
         drain_timeout=node.settings.server.drain_timeout,
         telemetry=node.telemetry,
+        margin=node.settings.coordinator.margin,
         listen=lambda hear: listener(node, [CHANNEL], hear),
     )
 

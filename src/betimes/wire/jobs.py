@@ -4,7 +4,16 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from betimes.wire.base import Asked, Duration, DurationText, Instant, Json, Members, Shown
+from betimes.wire.base import (
+    Asked,
+    Duration,
+    DurationText,
+    Instant,
+    Json,
+    Members,
+    Search,
+    Shown,
+)
 
 Name = Annotated[
     str,
@@ -229,6 +238,8 @@ class ListJobs(Asked):
     next_fire_after: Instant | None = None
     next_fire_before: Instant | None = None
     sort: Literal["created_at", "-created_at"] = "created_at"
+    q: Search | None = None
+    count: Literal["estimate"] | None = None
 
 
 class PauseJob(Asked):
@@ -259,6 +270,7 @@ class RunJob(Asked):
     priority: Priority | None = None
     at: Instant | None = None
     scheduled_for: Instant | None = None
+    overlap: Literal["inherit", "allow"] = "inherit"
 
 
 class SkipNext(Asked):

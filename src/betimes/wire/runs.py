@@ -4,8 +4,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from betimes.wire.base import Asked, Duration, Instant, Json, Members, Shown
+from betimes.wire.base import Asked, Duration, Instant, Json, Members, Search, Shown
 from betimes.wire.jobs import (
+    BatchItem,
     Concurrency,
     Dedupe,
     DedupeKey,
@@ -75,6 +76,12 @@ class NewRuns(Asked):
     mode: Literal["atomic", "independent"] = "atomic"
 
 
+class RunsTold(Shown):
+    """What became of each, in the order given, when each stood for itself."""
+
+    items: list[BatchItem]
+
+
 class RunsMade(Shown):
     """The runs that were made, in the order given."""
 
@@ -103,6 +110,13 @@ class StateReason(Shown):
     code: str
 
 
+class Trace(Shown):
+    """The trace of a run, and the span of whoever asked for it."""
+
+    trace_id: str
+    link: str | None = None
+
+
 class Run(Shown, omit_defaults=True):
     """A run."""
 
@@ -125,6 +139,7 @@ class Run(Shown, omit_defaults=True):
     lease: Lease | None = None
     worker_id: str | None = None
     error: Failure | None = None
+    trace: Trace | None = None
     lag_ms: float | None = None
     run_ms: float | None = None
     tags: dict[str, str] = {}
@@ -165,6 +180,10 @@ class WaitRun(Asked):
     timeout: Annotated[float, msgspec.Meta(ge=0, le=30)] = 20.0
 
 
+Wanted = Literal[State, "failed"]
+"""`failed` means both `retry_wait` and `dead`."""
+
+
 class ListRuns(Asked):
     """Which runs; the last seven days unless times are given."""
 
@@ -172,7 +191,7 @@ class ListRuns(Asked):
     cursor: str | None = None
     fields: list[str] = []
     job: str | None = None
-    state: list[State] = []
+    state: list[Wanted] = []
     queue: list[str] = []
     handler: list[str] = []
     trigger: list[TriggerName] = []
@@ -180,6 +199,8 @@ class ListRuns(Asked):
     tag: list[str] = []
     due_after: Instant | None = None
     due_before: Instant | None = None
+    q: Search | None = None
+    count: Literal["estimate"] | None = None
 
 
 class CancelRun(Asked):

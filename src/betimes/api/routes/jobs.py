@@ -1,7 +1,7 @@
 """Jobs: creating, reading, replacing, editing, deleting."""
 
+from dataclasses import replace as replace_fields
 from typing import Any
-from uuid import UUID
 
 import msgspec
 
@@ -10,11 +10,14 @@ from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
 from betimes.api.definitions import asked_again, definition_of, new_job, next_fires, shown_job
-from betimes.api.etag import expected_revision, stale, tag_of, unchanged, wants_none
+from betimes.api.etag import expected_revision, stale, tag_of, wants_none
 from betimes.api.finding import find_job, split_name
+from betimes.api.merging import merge_patch
+from betimes.api.paging import above, below, read_place, scope_of, turn
 from betimes.api.problem import Trouble
 from betimes.api.reading import convert
 from betimes.api.route import Keyed, Load, Policy, Route
+from betimes.api.searching import search_into
 from betimes.api.shaping import coerced, maybe_instant, page, paged, selected
 from betimes.domain.errors import Forbidden, NotFound
 from betimes.domain.job import Job
@@ -25,7 +28,7 @@ from betimes.ops.dedupe import MadeJob, create_made
 from betimes.ops.desk import Desk
 from betimes.ops.end import RunsOf, delete_job
 from betimes.ops.idempotency import shard_of_idempotency
-from betimes.ops.listing import JobFilter, find_jobs
+from betimes.ops.listing import JobFilter, estimate_jobs, find_jobs
 from betimes.ops.read import get_named_job
 from betimes.ops.update import update_job
 from betimes.wire import jobs as wire
@@ -105,11 +108,12 @@ async def read(call: Call[wire.JobView, None]) -> Reply:
     """One job."""
     check_view(call, call.query.view)
     job = await find_job(call)
-    tag = tag_of(job.revision)
-    if call.query.view == "definition" and unchanged(call.request, tag):
-        return Reply(status=304, headers={"ETag": tag})
     shown = shown_job(job, view=call.query.view)
-    return Reply(value=selected(shown, call.query.fields), headers={"ETag": tag})
+    return Reply(
+        value=selected(shown, call.query.fields),
+        headers={"ETag": tag_of(job.revision)},
+        cacheable=call.query.view == "definition",
+    )
 
 
 def check_view(call: Call[Any, Any], view: str) -> None:
@@ -120,26 +124,39 @@ def check_view(call: Call[Any, Any], view: str) -> None:
 
 async def list_all(call: Call[wire.ListJobs, None]) -> Reply:
     """A page of jobs."""
-    query = call.query
+    query, cursors = call.query, call.service.cursors
     check_view(call, query.view)
-    scope = ("jobs", call.tenant, _filters(query))
-    after = None
-    if query.cursor is not None:
-        after = msgspec.convert(call.service.cursors.read(scope, query.cursor)[0], type=UUID)
-    limit = coerced(query.limit)
+    scope = scope_of("jobs", call.tenant, query)
+    place = read_place(cursors, scope, query.cursor)
+    text = search_into(query, query.q, SEARCHED, call.service.now())
+    chosen = replace_fields(job_filter(query), text=text)
+    ascending, limit = not query.sort.startswith("-"), coerced(query.limit)
+    upwards = ascending is not place.backwards
     jobs = await find_jobs(
         call.service.desk,
         call.tenant,
-        job_filter(query),
-        after=after,
-        newest_first=query.sort.startswith("-"),
+        chosen,
+        after=below(place.at) if upwards and place.at else place.at,
+        newest_first=not upwards,
         limit=limit,
     )
-    cursor = None
+    more = None
     if len(jobs) == limit:
-        cursor = call.service.cursors.write(scope, [str(jobs[-1].id)])
+        more = above(jobs[-1].id) if upwards else jobs[-1].id
+    if place.backwards:
+        jobs.reverse()
+    ids = [job.id for job in jobs]
+    turned = turn(cursors, scope, place, ids, more=more, ascending=ascending)
+    estimate = None
+    if query.count is not None:
+        whole = place.at is None and more is None
+        guess = 0 if whole else await estimate_jobs(call.service.desk, call.tenant, chosen)
+        estimate = max(len(jobs), guess)
     items = [shown_job(job, view=query.view) for job in jobs]
-    return paged(call, page(items, cursor=cursor, fields=query.fields))
+    return paged(
+        call,
+        page(items, cursor=turned.next, back=turned.prev, fields=query.fields, estimate=estimate),
+    )
 
 
 def job_filter(query: wire.ListJobs) -> JobFilter:
@@ -166,11 +183,6 @@ def read_tags(tags: list[str]) -> dict[str, str] | None:
             raise Trouble("invalid_parameter", f"expected a tag as name:value, got {tag[:100]!r}")
         found[name] = value
     return found or None
-
-
-def _filters(query: wire.ListJobs) -> str:
-    told = msgspec.to_builtins(query)
-    return str(sorted((name, told[name]) for name in told if name not in UNBOUND))
 
 
 async def replace(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
@@ -244,19 +256,6 @@ def _require_match(call: Call[Any, Any]) -> None:
         raise Trouble("precondition_required", "expected If-Match: the tenant demands it")
 
 
-def merge_patch(target: Any, patch: Any) -> Any:
-    """RFC 7396: null removes, objects merge, everything else replaces."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = merge_patch(merged.get(name), value)
-    return merged
-
-
 async def _update(call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: str) -> Reply:
     definition = definition_of(asked, await context_of(call, asked.schedule))
     # Even without If-Match, what we merged into must still be there.
@@ -312,7 +311,14 @@ def _deleted(call: Call[Any, Any], job: Job) -> Told:
     )
 
 
-UNBOUND = frozenset({"limit", "cursor", "fields", "view"})
+SEARCHED = {
+    "state": "state",
+    "queue": "queue",
+    "handler": "handler",
+    "group": "group",
+    "name": "name_prefix",
+    "type": "schedule_type",
+}
 EDITABLE = tuple(
     one
     for one in msgspec.structs.fields(wire.NewJob)
