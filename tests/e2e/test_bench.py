@@ -16,6 +16,7 @@ PARTS = {
     "catchup": FEW,
     "coordinate": [*FEW, "--phases", "10"],
     "create": ["--quick"],
+    "deliver": FEW,
     "drain": FEW,
     "enqueue": [*FEW, "--runs", "10"],
     "pinned": FEW,

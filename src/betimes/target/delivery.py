@@ -18,11 +18,21 @@ from uuid import UUID
 from betimes.domain import webhook
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Refused
-from betimes.domain.outcome import Cancelled, ErrorFacts, Failed, Outcome, Succeeded, TimedOut
+from betimes.domain.outcome import (
+    Cancelled,
+    ErrorFacts,
+    Failed,
+    Outcome,
+    Snoozed,
+    Succeeded,
+    TimedOut,
+)
 from betimes.target.answer import Answer, NoAnswer, Patience, Request, Trouble
-from betimes.target.classify import Verdict, classify, retry_after
+from betimes.target.classify import PUSHED_BACK, SERVER_ERRORS, Verdict, classify, retry_after
 from betimes.target.definition import HttpTarget, read_target
 from betimes.target.evidence import evidence_of
+from betimes.target.gate import Health
+from betimes.target.gates import Gates
 from betimes.target.headers import Facts, our_headers
 from betimes.target.url import UrlPolicy, read_url
 
@@ -65,6 +75,7 @@ class Errand(Protocol):
     @property
     def target(self) -> Mapping[str, Any]: ...  # noqa: D102
     async def wait_cancelled(self) -> None: ...  # noqa: D102
+    def snooze(self, pause: timedelta) -> Snoozed: ...  # noqa: D102
 
 
 class Sends(Protocol):
@@ -102,6 +113,7 @@ class Delivery:
         clock: Clock,
         policies: Policies,
         patience: Patience,
+        gates: Gates,
         secrets: Secrets = lambda _: (),
         lease_token: LeaseToken | None = None,
         pause: Pause | None = None,
@@ -110,6 +122,7 @@ class Delivery:
         self._clock = clock
         self._policies = policies
         self._patience = patience
+        self._gates = gates
         self._secrets = secrets
         self._lease_token = lease_token
         self._pause = pause
@@ -122,9 +135,34 @@ class Delivery:
             prepared = await self._prepare(tenant, errand.target)
         except Refused as refused:
             return Failed(ErrorFacts(Trouble.REFUSED.value, refused.sentence), retryable=False)
+        origin = prepared.target.url.origin
+        held = await self._gates.ask(tenant, origin, retry=errand.attempt > 1)
+        if held is not None:
+            snoozed = errand.snooze(timedelta(seconds=held.seconds))
+            return replace(snoozed, reason=held.why.value)
         request = self._request(tenant, prepared, errand)
-        result = await self._follow(request, prepared)
+        try:
+            result = await self._follow(request, prepared)
+        except BaseException:
+            self._gates.dropped(tenant, origin)
+            raise
+        self._tell(tenant, origin, result)
         return await self._judge(result, request, prepared.target, errand)
+
+    def _tell(self, tenant: UUID, origin: str, result: Answer | NoAnswer) -> None:
+        if (health := health_of(result)) is None:
+            self._gates.dropped(tenant, origin)
+            return
+        pause = None
+        if isinstance(result, Answer):
+            pause = retry_after(result.header("retry-after"), self._clock.now())
+        self._gates.done(
+            tenant,
+            origin,
+            health,
+            seconds=result.timings.total / 1000,
+            pause=None if pause is None else pause.total_seconds(),
+        )
 
     async def _prepare(self, tenant: UUID, stored: Mapping[str, Any]) -> _Prepared:
         policy = await self._policies(tenant)
@@ -243,6 +281,15 @@ def traceparent(run_id: str, fence: int) -> str:
     trace = hashlib.blake2b(run_id.encode(), digest_size=16).hexdigest()
     span = hashlib.blake2b(f"{run_id}:{fence}".encode(), digest_size=8).hexdigest()
     return f"00-{trace}-{span}-01"
+
+
+def health_of(result: Answer | NoAnswer) -> Health | None:
+    """What a result says about its origin; None when it says nothing, because nobody was asked."""
+    if isinstance(result, NoAnswer):
+        return None if result.trouble in PERMANENT else Health.BAD
+    if result.status in SERVER_ERRORS:
+        return Health.BAD
+    return Health.PUSHED_BACK if result.status in PUSHED_BACK else Health.GOOD
 
 
 def _redirected(request: Request, status: int, location: str, policy: UrlPolicy) -> Request:

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from standardwebhooks.webhooks import Webhook
 
-from betimes.domain.outcome import Cancelled, Failed, Succeeded
+from betimes.domain.outcome import Cancelled, Failed, Snoozed, Succeeded
 from betimes.domain.webhook import shown_secret
 from betimes.target.address import AddressPolicy
 from betimes.target.answer import Patience
@@ -20,7 +20,7 @@ from betimes.target.delivery import Delivery, traceparent
 from betimes.target.url import UrlPolicy
 from betimes.testing.real_clock import RealClock
 from betimes.webhooks import verify
-from target_kit import DEV, FakeTarget, Received, a_client, a_target, answer
+from target_kit import DEV, FakeTarget, Received, a_client, a_target, answer, some_gates
 
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SECRETS = (bytes(range(32)), bytes(range(1, 33)))
@@ -47,6 +47,9 @@ class Attempt:
     async def wait_cancelled(self) -> None:
         await self.told.wait()
 
+    def snooze(self, pause: timedelta) -> Snoozed:
+        return Snoozed(until=AT + pause)
+
 
 @asynccontextmanager
 async def a_delivery(policy: UrlPolicy = DEV, **given: Any) -> AsyncIterator[Delivery]:
@@ -55,7 +58,12 @@ async def a_delivery(policy: UrlPolicy = DEV, **given: Any) -> AsyncIterator[Del
 
     async with a_client() as client:
         yield Delivery(
-            client=client, clock=RealClock(), policies=policies, patience=Patience(), **given
+            client=client,
+            clock=RealClock(),
+            policies=policies,
+            patience=Patience(),
+            gates=some_gates(),
+            **given,
         )
 
 
