@@ -134,7 +134,10 @@ def operations() -> str:
             parts.append(f'accepts="{route.answer_media}"')
         rows.append((constant(route), parts))
     lines = [
-        '"""The table of operations, as both clients use it."""',
+        '"""The table of operations, as both clients use it.',
+        "",
+        "Long because it is generated: one entry for each operation.",
+        '"""',
         "",
         NOTE,
         "",

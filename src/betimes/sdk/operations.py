@@ -1,4 +1,7 @@
-"""The table of operations, as both clients use it."""
+"""The table of operations, as both clients use it.
+
+Long because it is generated: one entry for each operation.
+"""
 
 # Written by scripts/write_sdk.py; do not edit.
 
