@@ -14,6 +14,7 @@ from uuid import UUID
 from betimes.api.application import Application
 from betimes.api.cursor import Cursors
 from betimes.api.limits import Admission
+from betimes.api.pressure import Pressure
 from betimes.api.routes import ROUTES
 from betimes.api.server import Server
 from betimes.api.service import Service
@@ -35,6 +36,7 @@ from betimes.ops.tenants import create_tenant, new_tenant
 from betimes.ops.together import Together
 from betimes.store.database import Database
 from betimes.store.hints import NoHints
+from betimes.store.pool import Lane
 from betimes.telemetry import Recorder, Telemetry
 from betimes.testing.postgres import SHARDS
 from betimes.testing.real_clock import RealClock
@@ -173,6 +175,13 @@ def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes:
         jobs=Together(desk=desk, make=make_jobs),
         runs=Together(desk=desk, make=make_runs),
         job_reads=SharedReads(desk=desk, read=read_many),
+        pressure=Pressure(
+            desk=desk,
+            settings=settings,
+            clock=clock,
+            telemetry=Telemetry(clock=clock),
+            pool_wait=lambda: database.waited(Lane.API),
+        ),
         clock=clock,
         telemetry=Telemetry(clock=clock, handlers=[recorder]),
         settings=settings,
@@ -189,10 +198,12 @@ def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes:
 
 
 @asynccontextmanager
-async def served(dsn: str, **wishes: Any) -> AsyncIterator[Served]:
+async def served(
+    dsn: str, *, store: DatabaseSettings | None = None, **wishes: Any
+) -> AsyncIterator[Served]:
     """The real application on a real socket and a real database."""
     clock, recorder = RealClock(), Recorder()
-    database = await Database.open(DatabaseSettings(), dsn=dsn, clock=clock, roll=half)
+    database = await Database.open(store or DatabaseSettings(), dsn=dsn, clock=clock, roll=half)
     service = make_service(database, clock, recorder, **wishes)
     server = Server(Application(service=service, routes=ROUTES))
     with socket.socket(proto=socket.IPPROTO_TCP) as listening:

@@ -28,7 +28,7 @@ async def perform(
         action=action or call.route.name,
         request_id=call.request.id,
         key=call.key,
-        only_try=only_try,
+        only_try=only_try or call.only_try,
         as_system=as_system,
     )
     done = await act(call.service.desk, intent, verb, tell)
@@ -43,7 +43,7 @@ def intent_of(call: Call[Any, Any], *, only_try: bool = False) -> Intent:
         action=call.route.name,
         request_id=call.request.id,
         key=call.key,
-        only_try=only_try,
+        only_try=only_try or call.only_try,
     )
 
 

@@ -7,16 +7,28 @@ on the way is a `Trouble` or becomes one, so there is one place where errors tur
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
+from http import HTTPStatus
 from struct import Struct
 from types import MappingProxyType
 from typing import Any, NoReturn
 
 from betimes.api.call import Call, Reply, Request
 from betimes.api.keyed import read_idempotency_key
+from betimes.api.pressure import least_priority
 from betimes.api.problem import MEDIA_TYPE, Trouble, body_of, trouble_of
-from betimes.api.reading import check_media, convert, read_body, read_json, read_query, single
+from betimes.api.reading import (
+    Common,
+    check_media,
+    convert,
+    read_body,
+    read_json,
+    read_query,
+    single,
+)
 from betimes.api.route import Found, Load, Route, Router
 from betimes.api.service import Service
+from betimes.api.shaping import shaped
+from betimes.api.version import API_VERSION, check_version
 from betimes.api.visiting import session_cookie, visitor
 from betimes.domain.errors import Bug, Forbidden, Refused, SchedulerError
 from betimes.domain.ids import TAIL_BYTES, compose, to_ms, to_text
@@ -37,6 +49,7 @@ SECURITY = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
     (b"referrer-policy", b"no-referrer"),
+    (b"api-version", API_VERSION.encode()),
 )
 ADMIN_HEADER = b"betimes-tenant"
 EXPECTED = (Trouble, SchedulerError, TimeoutError)
@@ -62,6 +75,7 @@ class Application:
         try:
             route, found = self._route(request)
             name = route.name
+            check_version(request)
             reply = await self._answer(route, found, request, receive)
         except Exception as error:  # noqa: BLE001 -- the last door: callers get answers, not silence
             reply = self._problem(error, request)
@@ -122,9 +136,13 @@ class Application:
                 caller = ANYBODY if route.is_public else await self._caller(route, request)
                 told = {} if route.is_public else admission.charge(caller, route)
                 call = await self._call(route, found, request, receive, caller)
-                reply = await route.handler(call)
+                if route.load is Load.CREATE:
+                    self.service.pressure.check(least_priority(call.body))
+                reply = shaped(call, await route.handler(call))
         finally:
             admission.leave(route)
+        if reply.status == HTTPStatus.NOT_MODIFIED and not route.is_public:
+            told = admission.give_back(caller, route)
         reply.headers = {**told, **reply.headers}
         return reply
 
@@ -158,7 +176,8 @@ class Application:
     async def _call(
         self, route: Route, found: Found, request: Request, receive: Receive, caller: Caller
     ) -> Call[Any, Any]:
-        query = read_query(request.query_string, route.query)
+        common = Common(route.selects, route.tries)
+        query = read_query(request.query_string, route.query, common=common)
         raw = b""
         body: Any = None
         if route.body is not None:
@@ -177,6 +196,8 @@ class Application:
             body=body,
             raw=raw,
             key=key,
+            fields=common.fields,
+            only_try=common.only_try or getattr(query, "validate_only", False),
         )
 
     def _problem(self, error: Exception, request: Request) -> Reply:

@@ -1,12 +1,13 @@
 """What a handler is given, and what it gives back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
 from betimes.domain.ids import TenantId
+from betimes.domain.trace import read_traceparent
 from betimes.ops.idempotency import IdempotencyKey
 from betimes.ops.keys import Caller
 
@@ -38,6 +39,11 @@ class Request:
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
+    @property
+    def traceparent(self) -> str | None:
+        """Where the caller is in its own trace, if it says so."""
+        return read_traceparent(self.header(b"traceparent"))
+
 
 @dataclass(slots=True, kw_only=True)
 class Call(Generic[Q, B]):
@@ -53,6 +59,10 @@ class Call(Generic[Q, B]):
     raw: bytes = b""
     key: IdempotencyKey | None = None
     notes: dict[str, str] = field(default_factory=dict)
+    only_try: bool = False
+    """Whether all is checked and nothing kept: `validate_only`."""
+    fields: Sequence[str] = ()
+    """The members to show of a reading, where the handler leaves that to others."""
 
     @property
     def tenant(self) -> TenantId:
@@ -75,6 +85,8 @@ class Reply:
     media: str = JSON
     headers: dict[str, str] = field(default_factory=dict)
     stream: Any = None
+    cacheable: bool = False
+    """Whether it stays the same as long as its tag does; then If-None-Match may answer it."""
 
     def body(self) -> bytes:
         """The bytes to send."""

@@ -11,6 +11,8 @@ import msgspec
 
 from betimes.api.etag import tag_of
 from betimes.api.shaping import maybe_span, read_span
+from betimes.api.targets import shown_target, work_of
+from betimes.domain.dedupe import Dedupe, DedupeForm
 from betimes.domain.errors import Refused
 from betimes.domain.ids import to_text
 from betimes.domain.job import AfterCompletion, Definition, Job
@@ -21,6 +23,7 @@ from betimes.ops.calendars import CalendarRow, calendar_names, copy_of
 from betimes.ops.create import NewJob
 from betimes.ops.timetable import shared_timetable
 from betimes.schedule import Schedule, ScheduleCache, complete, parse
+from betimes.target.url import UrlPolicy
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_duration, shown_instant, shown_maybe
 
@@ -37,6 +40,9 @@ class Context:
     now: datetime
     by: str | None
     calendars: Mapping[str, CalendarRow] = field(default_factory=dict)
+    trace: str | None = None
+    """The caller's place in its own trace."""
+    targets: UrlPolicy = field(default_factory=UrlPolicy)
 
 
 def new_job(asked: wire.NewJob, context: Context) -> NewJob:
@@ -46,27 +52,43 @@ def new_job(asked: wire.NewJob, context: Context) -> NewJob:
         name=asked.name,
         group=asked.group,
         created_by=context.by,
+        dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
+    )
+
+
+def dedupe_of(asked: wire.Dedupe | None, key: str | None) -> Dedupe | None:
+    """A business key as the verbs take it; the bare key is a unique one without a window."""
+    if asked is None:
+        return None if key is None else Dedupe(key=key)
+    if key is not None:
+        raise _trouble(
+            "invalid_parameter", "expected dedupe or dedupe_key, got both", "/dedupe_key"
+        )
+    return Dedupe(
+        key=asked.key,
+        window=maybe_span(asked.window, pointer="/dedupe/window"),
+        form=DedupeForm(asked.form),
     )
 
 
 def definition_of(asked: wire.NewJob, context: Context) -> Definition:
     """The part of a wire job that a revision covers."""
-    handler = asked.handler
-    if asked.target is not None:
-        if handler is not None and handler != asked.target.handler:
-            raise _trouble(
-                "invalid_parameter", "expected a handler or a target, got both", "/target"
-            )
-        handler = asked.target.handler
+    handler, target = work_of(asked.handler, asked.target, context.targets)
     return Definition(
         schedule=_schedule(asked, context),
-        handler=handler or HANDLER_DEFAULT,
-        payload=None if asked.payload is None else msgspec.json.encode(asked.payload),
+        handler=handler if target else handler or HANDLER_DEFAULT,
+        target=target,
+        payload=payload_of(asked),
         queue=asked.queue,
         priority=asked.priority,
         options=_options(asked, context),
         after_completion=AfterCompletion[asked.action_after_completion.upper()],
     )
+
+
+def payload_of(asked: wire.NewJob) -> bytes | None:
+    """The payload of a wire job, as it is stored."""
+    return None if asked.payload is None else msgspec.json.encode(asked.payload)
 
 
 def _schedule(asked: wire.NewJob, context: Context) -> dict[str, Any]:
@@ -125,6 +147,8 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "tags": asked.tags,
         "metadata": asked.metadata,
         "description": asked.description,
+        "dedupe_key": asked.dedupe_key if asked.dedupe is None else asked.dedupe.key,
+        "trace": context.trace,
         "payload_ref": asked.payload_ref or asked.payload_reference,
         "concurrency": concurrency_of(asked.concurrency),
         "fairness_key": asked.fairness_key,
@@ -213,8 +237,9 @@ def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
         schedule=named_calendars(definition),
         schedule_text=_canonical(msgspec.json.encode(definition.schedule, order="sorted")),
         handler=definition.handler,
-        target=dict(definition.target) or None,
+        target=shown_target(definition.target, full=view != "basic"),
         payload_ref=options.get("payload_ref"),
+        dedupe_key=options.get("dedupe_key"),
         queue=definition.queue,
         priority=definition.priority,
         concurrency=dict(options.get("concurrency") or {}) or None,
@@ -282,7 +307,7 @@ def definition_shown(definition: Definition) -> dict[str, Any]:
     return {
         "schedule": definition.schedule,
         "handler": definition.handler,
-        "target": definition.target,
+        "target": shown_target(definition.target, full=False) or {},
         "queue": definition.queue,
         "priority": definition.priority,
         "options": definition.options,
@@ -330,10 +355,12 @@ __all__ = [
     "Context",
     "asked_again",
     "concurrency_of",
+    "dedupe_of",
     "definition_of",
     "definition_shown",
     "new_job",
     "next_fires",
+    "payload_of",
     "policy_of",
     "read_schedule",
     "shown_job",

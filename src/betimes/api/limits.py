@@ -61,6 +61,7 @@ class Admission:
             Policy.STREAM: settings.requests_per_minute,
         }
         self.busy = 0
+        self.waiting = 0
 
     def enter(self, route: Route) -> None:
         """Begin a request, or turn it away because there is no room for its kind."""
@@ -72,10 +73,12 @@ class Admission:
                 headers={"Retry-After": "1"},
             )
         self.busy += not route.waits
+        self.waiting += route.waits
 
     def leave(self, route: Route) -> None:
         """End a request."""
         self.busy -= not route.waits
+        self.waiting -= route.waits
 
     def charge(self, caller: Caller, route: Route, *, cost: float = 1.0) -> dict[str, str]:
         """Take the cost of a request; returns the headers that tell what is left."""
@@ -94,6 +97,15 @@ class Admission:
                 headers=told | {"Retry-After": str(max(1, math.ceil(wait)))},
             )
         return told
+
+    def give_back(self, caller: Caller, route: Route, *, cost: float = 1.0) -> dict[str, str]:
+        """What a request was charged, because it cost nothing; the headers after that."""
+        if route.load is Load.FREE:
+            return {}
+        limit = self._limit(caller, route.policy)
+        bucket = self._bucket(str(caller.tenant), route.policy, limit)
+        bucket.tokens = min(bucket.capacity, bucket.tokens + cost)
+        return self._headers(route.policy, limit, bucket)
 
     def note_failure(self, address: str) -> None:
         """Remember a wrong key; an address that has guessed too often hears no more about them.

@@ -7,7 +7,7 @@ import msgspec
 
 from betimes.api.codes import CODES
 from betimes.api.problem import MEDIA_TYPE
-from betimes.api.route import Keyed, Load, Route, reason_of
+from betimes.api.route import FIELDS, VALIDATE_ONLY, Keyed, Load, Route, reason_of
 from betimes.wire.problem import Problem
 
 REF = "#/components/schemas/{name}"
@@ -149,6 +149,28 @@ def _parameters(route: Route, shapes: _Shapes) -> list[dict[str, Any]]:
         if schema.get("type") == "array":
             entry |= {"style": "form", "explode": False}
         found.append(entry)
+    if route.selects:
+        found.append(
+            {
+                "name": FIELDS,
+                "in": "query",
+                "required": False,
+                "description": "The members to show.",
+                "schema": {"type": "array", "items": {"type": "string"}},
+                "style": "form",
+                "explode": False,
+            }
+        )
+    if route.tries:
+        found.append(
+            {
+                "name": VALIDATE_ONLY,
+                "in": "query",
+                "required": False,
+                "description": "Check everything and keep nothing.",
+                "schema": {"type": "boolean", "default": False},
+            }
+        )
     found += [
         {
             "name": name,

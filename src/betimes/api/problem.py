@@ -1,6 +1,7 @@
 """Errors as answers: RFC 9457, one shape for all of them."""
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from betimes.domain.errors import (
     Unavailable,
 )
 from betimes.ops.quotas import QuotaReached
+from betimes.wire.base import shown_maybe
 from betimes.wire.problem import FieldError, Problem
 
 MEDIA_TYPE = "application/problem+json"
@@ -50,10 +52,14 @@ def refused(error: Refused) -> Trouble:
     """What the caller can fix, in the words it was refused with."""
     code = STATUS_OF_DEFAULT.get(error.code, error.code)
     more: dict[str, Any] = {}
+    headers: dict[str, str] = {}
     if isinstance(error, AmbiguousText):
         more["alternatives"] = list(error.alternatives)
     if isinstance(error, QuotaReached):
-        more |= {"quota": error.quota, "limit": error.limit, "used": error.used}
+        reset = shown_maybe(error.resets_at)
+        more |= {"quota": error.quota, "limit": error.limit, "used": error.used, "resets_at": reset}
+        if error.wait is not None:
+            headers["Retry-After"] = str(max(1, ceil(error.wait.total_seconds())))
     # A code we do not know keeps its sentence and becomes the plainest refusal.
     code = code if code in CODES else "invalid_parameter"
     errors = (
@@ -61,7 +67,7 @@ def refused(error: Refused) -> Trouble:
         if error.pointer
         else []
     )
-    return Trouble(code, error.sentence, errors=errors, **more)
+    return Trouble(code, error.sentence, errors=errors, headers=headers, **more)
 
 
 def unavailable(error: Unavailable) -> Trouble:

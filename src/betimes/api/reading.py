@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -24,6 +25,8 @@ DEPTH_MAX = 64
 INTEGER_DIGITS_MAX = 19
 INTEGER_MAX = (1 << 63) - 1
 QUERY_BYTES_MAX = 8192
+FIELDS = "fields"
+VALIDATE_ONLY = "validate_only"
 PARAMETERS_MAX = 100
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BRACKETS = re.compile(r"[\[\]{}]")
@@ -91,8 +94,11 @@ def convert(value: Any, kind: type[T] | Any, *, strict: bool = True) -> T:
     return answer
 
 
-def read_query(raw: bytes, kind: type[S]) -> S:
-    """Query parameters as a shape: lists by commas or repetition, unknown names refused."""
+def read_query(raw: bytes, kind: type[S], *, common: "Common | None" = None) -> S:
+    """Query parameters as a shape: lists by commas or repetition, unknown names refused.
+
+    With `common`, parameters that many operations share are taken out first.
+    """
     if not raw:
         return msgspec.convert({}, type=kind)
     if len(raw) > QUERY_BYTES_MAX:
@@ -109,7 +115,38 @@ def read_query(raw: bytes, kind: type[S]) -> S:
             "invalid_parameter",
             f"expected a query of at most {PARAMETERS_MAX} parameters in percent-encoded UTF-8",
         ) from None
+    if common is not None:
+        pairs = [pair for pair in pairs if not common.take(*pair)]
     return _converted(pairs, kind)
+
+
+@dataclass(slots=True)
+class Common:
+    """Parameters that operations share whose own shape does not have them."""
+
+    selects: bool
+    tries: bool
+    fields: list[str] = field(default_factory=list)
+    only_try: bool = False
+
+    def take(self, name: str, text: str) -> bool:
+        """Take a parameter, if it is one of these."""
+        if name == FIELDS and self.selects:
+            self.fields += _parts(name, text)
+            return True
+        if name == VALIDATE_ONLY and self.tries:
+            if text not in ("true", "false", "1", "0"):
+                raise Trouble("invalid_parameter", f"expected {name}=true, got {text[:20]!r}")
+            self.only_try = text in ("true", "1")
+            return True
+        return False
+
+
+def _parts(name: str, text: str) -> list[str]:
+    parts = text.split(",")
+    if not all(parts):  # an empty filter would mean everything
+        raise Trouble("invalid_parameter", f"expected a value in the parameter {name}")
+    return parts
 
 
 def _converted(pairs: list[tuple[str, str]], kind: type[S]) -> S:
@@ -127,10 +164,7 @@ def _converted(pairs: list[tuple[str, str]], kind: type[S]) -> S:
         if "\x00" in text:
             raise Trouble("invalid_parameter", f"expected no NUL in the parameter {name}")
         if is_list:
-            parts = text.split(",")
-            if not all(parts):  # an empty filter would mean everything
-                raise Trouble("invalid_parameter", f"expected a value in the parameter {name}")
-            found.setdefault(name, []).extend(parts)
+            found.setdefault(name, []).extend(_parts(name, text))
         elif name in found:
             raise Trouble("invalid_parameter", f"expected the parameter {name} once, got it twice")
         else:

@@ -11,14 +11,18 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
 
+import msgspec
+
 from betimes.api.call import Call, Reply
-from betimes.wire.base import Asked
+from betimes.wire.base import Asked, Shown
 
 Handler = Callable[[Call[Any, Any]], Awaitable[Reply]]
 
 BODY_BYTES_MAX = 1 << 20
 BATCH_BYTES_MAX = 5 << 20
 SEGMENT_LENGTH_MAX = 512
+FIELDS, VALIDATE_ONLY = "fields", "validate_only"
+MAKING = (".create", ".create_many", ".invite")
 
 
 class NoQuery(Asked):
@@ -84,10 +88,21 @@ class Route:
     """Whether it may wait for long, and therefore does not count as busy."""
     parameters: tuple[str, ...] = field(init=False)
     """The names in its path."""
+    selects: bool = field(init=False)
+    """Whether `fields` is taken and applied outside the handler."""
+    tries: bool = field(init=False)
+    """Whether `validate_only` is taken and applied where acts are done."""
 
     def __post_init__(self) -> None:
         names = (part[1:-1] for part in self.path.split("/") if part.startswith("{"))
         object.__setattr__(self, "parameters", tuple(names))
+        known = {one.encode_name for one in msgspec.structs.fields(self.query)}
+        shown = _shape(self.answers.get(200))
+        selects = self.method == "GET" and FIELDS not in known and issubclass(shown, Shown)
+        object.__setattr__(self, "selects", selects and not self.is_public)
+        writes = self.method in ("PUT", "PATCH") or self.name.endswith(MAKING)
+        tries = writes and VALIDATE_ONLY not in known and self.body not in (None, bytes)
+        object.__setattr__(self, "tries", tries and not self.is_public)
 
     @property
     def tag(self) -> str:
@@ -103,6 +118,12 @@ class Route:
     def success(self) -> int:
         """The plainest status it documents."""
         return min(self.answers)
+
+
+def _shape(kind: Any) -> type:
+    """The class of an answer, also of a generic one."""
+    found = getattr(kind, "__origin__", kind)
+    return found if isinstance(found, type) else object
 
 
 @dataclass(slots=True)

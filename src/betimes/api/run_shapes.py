@@ -6,36 +6,39 @@ from typing import Any
 
 import msgspec
 
-from betimes.api.definitions import concurrency_of, policy_of, shown_payload
+from betimes.api.definitions import concurrency_of, dedupe_of, policy_of, shown_payload
 from betimes.api.problem import Trouble
 from betimes.api.shaping import maybe_instant, maybe_span
+from betimes.api.targets import work_of
 from betimes.domain.ids import to_text
 from betimes.domain.outcome import OutcomeKind
 from betimes.domain.run import NewRun, Run
 from betimes.domain.spec import retry_to_json, to_ms
+from betimes.domain.trace import trace_of
 from betimes.ops.history import Attempt
 from betimes.ops.runs import RunView
+from betimes.target.url import UrlPolicy
 from betimes.wire import runs as wire
 from betimes.wire.base import shown_instant, shown_maybe
 
 MILLISECOND = timedelta(milliseconds=1)
 
 
-def new_run(asked: wire.NewRun) -> NewRun:
-    """A wire run as the verbs take it."""
-    handler = asked.handler
-    if asked.target is not None:
-        if handler is not None:
-            raise Trouble("invalid_parameter", "expected a handler or a target, got both")
-        handler = asked.target.handler
+def new_run(asked: wire.NewRun, targets: UrlPolicy, *, trace: str | None = None) -> NewRun:
+    """A wire run as the verbs take it; `targets` are the rules for what it may call."""
+    if asked.target is not None and asked.handler is not None:
+        raise Trouble("invalid_parameter", "expected a handler or a target, got both")
+    handler, target = work_of(asked.handler, asked.target, targets)
     return NewRun(
         handler=handler,
+        target=target,
         payload=None if asked.payload is None else msgspec.json.encode(asked.payload),
         queue=asked.queue,
         priority=asked.priority,
         due_at=maybe_instant(asked.at, pointer="/at"),
         delay=maybe_span(asked.delay, pointer="/delay"),
-        options=_options(asked),
+        options=_options(asked) | ({"trace": trace} if trace else {}),
+        dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
     )
 
 
@@ -66,6 +69,7 @@ def shown_run(view: RunView, *, full: bool = False) -> wire.Run:
         )
     shown = wire.Run(
         id=to_text("run", run.id),
+        trace=wire.Trace(trace_id=trace_of(run.id), link=run.options.get("trace")),
         state=view.state.value,
         trigger=run.trigger.name.lower(),
         queue=run.queue,
@@ -88,6 +92,7 @@ def shown_run(view: RunView, *, full: bool = False) -> wire.Run:
         run_ms=_ms(run.started_at, run.finished_at),
         tags=dict(run.options.get("tags") or {}),
         payload_ref=run.options.get("payload_ref"),
+        dedupe_key=run.options.get("dedupe_key"),
     )
     if full:
         shown.payload = shown_payload(run.payload)
@@ -115,6 +120,7 @@ def shown_attempt(attempt: Attempt) -> wire.Attempt:
         finished_at=shown_maybe(attempt.finished_at),
         next_retry_at=shown_maybe(attempt.next_retry_at),
         error=shown_failure(attempt.error),
+        http=dict(attempt.http) or None,
     )
 
 

@@ -7,22 +7,27 @@ from datetime import datetime
 
 from betimes.api.cursor import Cursors
 from betimes.api.limits import Admission
+from betimes.api.pressure import Pressure
 from betimes.api.route import Route
 from betimes.api.waiters import Waiters
 from betimes.config.api import ApiSettings
 from betimes.domain.clock import Clock
-from betimes.domain.ids import JobId, RunId
+from betimes.domain.ids import JobId
 from betimes.domain.job import Job
 from betimes.domain.run import NewRun
 from betimes.ops.create import NewJob
 from betimes.ops.credentials import Credentials
+from betimes.ops.dedupe import MadeJob
 from betimes.ops.desk import Desk
 from betimes.ops.devices import Devices
 from betimes.ops.keys import KeyMaker
+from betimes.ops.making import Enqueued
+from betimes.ops.meter import Meter
 from betimes.ops.queues import Gates
 from betimes.ops.sessions import Sessions
 from betimes.ops.shared_reads import SharedReads
 from betimes.ops.together import Together
+from betimes.target.url import UrlPolicy
 from betimes.telemetry import Telemetry
 
 
@@ -52,10 +57,14 @@ class Service:
     version: str
     routes: Sequence[Route]
     roll: Callable[[], float]
-    jobs: Together[NewJob, Job]
-    runs: Together[NewRun, RunId]
+    jobs: Together[NewJob, MadeJob]
+    runs: Together[NewRun, Enqueued]
     job_reads: SharedReads[JobId, Job]
+    pressure: Pressure
     gates: Gates = field(default_factory=Gates)
+    meter: Meter = field(default_factory=Meter)
+    targets: UrlPolicy = field(default_factory=UrlPolicy)
+    """What any tenant may call; the settings of a tenant can open more."""
     draining: Draining = field(default_factory=Draining)
 
     async def run(self) -> None:
@@ -64,6 +73,7 @@ class Service:
             group.create_task(self.jobs.run(), name="api.jobs")
             group.create_task(self.runs.run(), name="api.runs")
             group.create_task(self.credentials.run(), name="api.keys")
+            group.create_task(self.pressure.run(), name="api.pressure")
 
     def now(self) -> datetime:
         """The clock of this node; the database's own decides what is due."""

@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from hashlib import blake2b
+from http import HTTPStatus
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 from uuid import UUID
 
 import msgspec
 
-from betimes.api.call import Call, Reply
+from betimes.api.call import JSON, Call, Reply, Request, encode
+from betimes.api.etag import unchanged
 from betimes.api.problem import Trouble
 from betimes.domain.errors import Invalid, Refused
 from betimes.domain.ids import from_text, shard_of
@@ -20,6 +24,8 @@ from betimes.wire.problem import FieldError
 LIMIT_MAX = 1_000
 DURATION_MAX = timedelta(days=366 * 100)
 INSTANT_LENGTH_MAX = 64
+TAG_BYTES = 12
+SHOWN_ONCE = frozenset({"secret", "code"})
 
 
 def read_instant(text: str, *, pointer: str) -> datetime:
@@ -90,17 +96,68 @@ def selected(value: Any, fields: Sequence[str]) -> Any:
     return {name: told[name] for name in told if name in fields}
 
 
-def page(items: Sequence[Any], *, cursor: str | None, fields: Sequence[str] = ()) -> Page[Any]:
+def page(
+    items: Sequence[Any],
+    *,
+    cursor: str | None,
+    back: str | None = None,
+    fields: Sequence[str] = (),
+    estimate: int | None = None,
+) -> Page[Any]:
     """A page with the fields that were asked for."""
-    return Page(items=[selected(item, fields) for item in items], next_cursor=cursor)
+    return Page(
+        items=[selected(item, fields) for item in items],
+        next_cursor=cursor,
+        prev_cursor=back,
+        estimated_total=msgspec.UNSET if estimate is None else estimate,
+    )
 
 
 def paged(call: Call[Any, Any], shown: Page[Any]) -> Reply:
     """A page with its Link header."""
-    headers = {}
-    if shown.next_cursor is not None:
-        headers["Link"] = f'<{call.request.path}?cursor={shown.next_cursor}>; rel="next"'
-    return Reply(value=shown, headers=headers)
+    links = [
+        f'<{call.request.path}?{_asked_again(call.request, cursor)}>; rel="{name}"'
+        for name, cursor in (("next", shown.next_cursor), ("prev", shown.prev_cursor))
+        if cursor is not None
+    ]
+    return Reply(value=shown, headers={"Link": ", ".join(links)} if links else {})
+
+
+def _asked_again(request: Request, cursor: str) -> str:
+    """The query of a request with another cursor: filters and order must stay."""
+    text = request.query_string.decode("ascii", "ignore")
+    kept = [(name, value) for name, value in parse_qsl(text) if name != "cursor"]
+    return urlencode([*kept, ("cursor", cursor)], safe=",:")
+
+
+def shaped(call: Call[Any, Any], reply: Reply) -> Reply:
+    """What all readings have in common: the fields asked for, and 304 for what is known."""
+    if call.only_try and reply.content and reply.media == JSON:
+        reply.content = _validated(reply.content)
+    if call.fields and reply.value is not None:
+        reply.value = _chosen(reply.value, call.fields)
+    if reply.cacheable and reply.status == HTTPStatus.OK:
+        if "ETag" not in reply.headers:
+            reply.content = reply.body()
+            reply.headers["ETag"] = f'"{blake2b(reply.content, digest_size=TAG_BYTES).hexdigest()}"'
+        if unchanged(call.request, reply.headers["ETag"]):
+            return Reply(status=304, headers=reply.headers)
+    return reply
+
+
+def _validated(content: bytes) -> bytes:
+    """The answer of a trial says so, and gives away no secret that will never open anything."""
+    told = msgspec.json.decode(content)
+    kept = {name: value for name, value in told.items() if name not in SHOWN_ONCE}
+    return encode({**kept, "validated": True})
+
+
+def _chosen(value: Any, fields: Sequence[str]) -> Any:
+    """Of a page the fields of its items, of anything else its own."""
+    if not isinstance(getattr(value, "items", None), list):
+        return selected(value, fields)
+    told: dict[str, Any] = msgspec.to_builtins(value)
+    return {**told, "items": [selected(item, fields) for item in value.items]}
 
 
 def _known(value: Any) -> set[str]:

@@ -8,10 +8,12 @@ from contextlib import closing
 from betimes.api.application import Application
 from betimes.api.cursor import Cursors
 from betimes.api.limits import Admission
+from betimes.api.pressure import Pressure
 from betimes.api.routes import ROUTES
 from betimes.api.server import BACKLOG, Server
 from betimes.api.service import Service
 from betimes.api.waiters import Waiters
+from betimes.app.delivery import url_policy
 from betimes.app.demo import TENANT
 from betimes.app.listening import listener
 from betimes.app.node import Node
@@ -29,6 +31,7 @@ from betimes.ops.together import Together
 from betimes.rhythm import Stopping, first_of
 from betimes.store.hints import READY, Hints
 from betimes.store.keys import adopt_pepper
+from betimes.store.pool import Lane
 from betimes.store.shards import Shards
 
 DEV_KEY_SUFFIX = ".dev-key"
@@ -123,6 +126,13 @@ async def make_service(node: Node, hints: Hints) -> Service:
         jobs=Together(desk=desk, make=make_jobs),
         runs=Together(desk=desk, make=make_runs),
         job_reads=SharedReads(desk=desk, read=read_many),
+        pressure=Pressure(
+            desk=desk,
+            settings=node.settings.api,
+            clock=node.clock,
+            telemetry=node.telemetry,
+            pool_wait=lambda: node.database.waited(Lane.API),
+        ),
         clock=node.clock,
         telemetry=node.telemetry,
         settings=node.settings.api,
@@ -135,6 +145,7 @@ async def make_service(node: Node, hints: Hints) -> Service:
         version=node.card.version,
         routes=ROUTES,
         roll=node.dice.roll,
+        targets=url_policy(node.settings.target),
     )
 
 

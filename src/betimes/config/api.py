@@ -57,6 +57,24 @@ class ApiSettings:
             most=100_000,
         ),
     ] = 500
+    shed_due_lag: Annotated[
+        timedelta,
+        Rule(
+            "How late due work may be before new work of low priority is refused; at four times "
+            "this all new work is. Cancelling, pausing, reporting and heartbeats never are.",
+            least=SECOND,
+            most=HOUR,
+        ),
+    ] = 30 * SECOND
+    shed_pool_wait: Annotated[
+        timedelta,
+        Rule(
+            "How long requests may wait for a connection before new work is refused in the same "
+            "way.",
+            least=10 * MILLISECOND,
+            most=MINUTE,
+        ),
+    ] = 250 * MILLISECOND
     connections_max: Annotated[
         int, Rule("Connections from one address.", least=1, most=100_000)
     ] = 1_000

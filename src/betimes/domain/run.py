@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from betimes.domain.dedupe import Dedupe
 from betimes.domain.ids import Fence, JobId, RunId, ShardId, TenantId, WorkerId, shard_of
-from betimes.domain.parcel import PRIORITY_DEFAULT
+from betimes.domain.parcel import PRIORITY_DEFAULT, Waiting
 from betimes.domain.states import RunState, Shown, Trigger, shown
 from betimes.domain.terms import BARE, Terms
 
@@ -25,6 +26,7 @@ class NewRun:
     due_at: datetime | None = None
     delay: timedelta | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    dedupe: Dedupe | None = None
 
     def due(self, now: datetime) -> datetime:
         """When it is due; a time that has passed means now: nothing is due before it exists."""
@@ -62,11 +64,27 @@ class Run:
     result: bytes | None
     error: Mapping[str, Any] | None
     terms: Terms = BARE
+    overlap: int = 0
+    """The number of its overlap policy."""
+    start_by: datetime | None = None
 
     @property
     def shard(self) -> ShardId:
         """Its id says where it lives."""
         return shard_of(self.id)
+
+    def waiting(self) -> Waiting:
+        """It on its way into a parcel, visible when it is due."""
+        return Waiting(
+            self.id,
+            self.tenant,
+            self.due_at,
+            self.priority,
+            self.queue,
+            *self.terms,
+            self.job,
+            self.overlap,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

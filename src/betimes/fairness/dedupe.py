@@ -10,14 +10,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum, unique
 from typing import assert_never
 
+from betimes.domain.dedupe import DedupeForm
 
-@unique
-class DedupeForm(StrEnum):
-    """The three forms."""
-
-    UNIQUE = "unique"
-    THROTTLE = "throttle"
-    DEBOUNCE = "debounce"
+__all__ = ["DedupeAnswer", "DedupeForm", "Holder", "answer"]
 
 
 @unique

@@ -106,6 +106,11 @@ class Deed:
             await self._note(inner.connection, told)
         return value, told
 
+    @property
+    def tenant(self) -> TenantId | None:
+        """As whom it is done; None means the service itself."""
+        return None if self._intent.as_system else self._intent.tenant
+
     @staticmethod
     def answer_of(pair: tuple[Any, Told]) -> Answer:
         """What is kept with the idempotency key."""
@@ -113,8 +118,7 @@ class Deed:
 
     async def alone(self) -> tuple[Any, Told]:
         """The same in a transaction of its own."""
-        tenant = None if self._intent.as_system else self._intent.tenant
-        done = await self._desk.transact(self._work, tenant=tenant)
+        done = await self._desk.transact(self._work, tenant=self.tenant)
         self._hints.pass_on(self._desk.hints)
         return done
 
@@ -153,7 +157,7 @@ class Deed:
 
 async def _tried(desk: Desk, deed: Deed) -> Once[Any]:
     try:
-        await desk.transact(deed.attempt, tenant=deed._intent.tenant)  # noqa: SLF001 -- same module
+        await desk.transact(deed.attempt, tenant=deed.tenant)
     except _Undo as undone:
         return Once(value=None, answer=undone.answer, replayed=False)
     raise Bug("a trial was committed")

@@ -1,6 +1,6 @@
 """The cell as a whole: whether it answers, who is there, who owns what."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from betimes.domain.errors import NotFound, SchedulerError
@@ -108,3 +108,8 @@ async def drain_node(desk: Desk, node: UUID) -> NodeRow:
         return found
 
     return await desk.transact(work, tenant=None)
+
+
+async def read_lag(desk: Desk) -> timedelta:
+    """How late due work is published, at worst."""
+    return await desk.transact(rows.read_due_lag, tenant=None)

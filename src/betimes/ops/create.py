@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from betimes.domain.errors import AlreadyExists, Refused, TooLarge
+from betimes.domain.dedupe import Dedupe
+from betimes.domain.errors import AlreadyExists, Bug, Refused, TooLarge
 from betimes.domain.ids import JobId, ShardId, TenantId, random_ids, shard_of_key, to_ms
 from betimes.domain.job import GROUP_DEFAULT, Definition, Job
 from betimes.domain.parcel import Parcel
@@ -41,6 +42,7 @@ class NewJob:
     name: str | None = None
     group: str = GROUP_DEFAULT
     created_by: str | None = None
+    dedupe: Dedupe | None = None
 
 
 async def create_job(
@@ -54,6 +56,8 @@ async def create_jobs(
     desk: Desk, tenant: TenantId, new: Sequence[NewJob], *, shard: ShardId | None = None
 ) -> list[Job]:
     """All of them or none, in one transaction, in the order given."""
+    if any(one.dedupe is not None for one in new):
+        raise Bug("jobs with a dedupe key are created by ops.dedupe")
     creation = Creation(desk, tenant, new, shard=shard)
     parcels = await desk.transact(creation.place, tenant=tenant)
     announce(desk, creation.jobs, parcels)
@@ -98,7 +102,7 @@ class Creation:
         self._tenant = tenant
         self._new = new
         for place, one in enumerate(new):
-            with _pointing(place, alone=len(new) == 1):
+            with pointing(place, alone=len(new) == 1):
                 check_new_job(one)
         unnamed = desk.next_shard() if shard is None else shard
         self._shards = [
@@ -158,9 +162,8 @@ class Creation:
             )
         ]
         inserted = await insert_planned(connection, jobs[0].shard, runs, trigger=Trigger.SCHEDULE)
-        return await parcel_runs(
-            connection, jobs[0].shard, [run for run in runs if run.id in inserted]
-        )
+        fresh = [run for run in runs if run.id in inserted]
+        return await parcel_runs(connection, jobs[0].shard, fresh, now=near - self._desk.margin)
 
     async def _recognise(self, connection: Connection, job: Job) -> Job:
         """Our own commit whose reply was lost is fine; a name that somebody else has is not."""
@@ -179,7 +182,7 @@ class Creation:
         for place, (one, shard) in enumerate(zip(self._new, self._shards, strict=True)):
             tail = self._tails[place * TAIL_BYTES : (place + 1) * TAIL_BYTES]
             job = JobId(next(random_ids(to_ms(now), shard, tail)))
-            with _pointing(place, alone=len(self._new) == 1):
+            with pointing(place, alone=len(self._new) == 1):
                 self._timetables.append(
                     shared_timetable(self._desk.schedules, one.definition.schedule, job)
                 )
@@ -192,7 +195,7 @@ class Creation:
             if outlook is None:
                 outlook = look_ahead(timetable, one.definition, after=now, near=near)
                 known[id(timetable)] = outlook
-            with _pointing(place, alone=len(self._new) == 1):
+            with pointing(place, alone=len(self._new) == 1):
                 require_a_future(outlook, one.definition)
             outlooks.append(outlook)
         return outlooks
@@ -211,7 +214,7 @@ async def declare_gates(
 
 
 @contextmanager
-def _pointing(place: int, *, alone: bool) -> Iterator[None]:
+def pointing(place: int, *, alone: bool) -> Iterator[None]:
     """Let what is refused in a batch point at its item."""
     try:
         yield

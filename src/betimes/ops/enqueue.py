@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from betimes.domain.errors import TooLarge
+from betimes.domain.errors import Bug, TooLarge
 from betimes.domain.ids import (
     TAIL_MASK,
     RunId,
@@ -23,6 +23,7 @@ from betimes.domain.ids import (
 )
 from betimes.domain.parcel import Parcel
 from betimes.domain.run import NewRun
+from betimes.domain.spec import start_deadline_of
 from betimes.domain.states import RunState, Trigger
 from betimes.domain.terms import BARE, Terms, most_of, terms_of
 from betimes.ops.checks import BATCH_RUNS_MAX, check_payload, check_run, encode_options
@@ -44,6 +45,8 @@ async def enqueue_runs(
     desk: Desk, tenant: TenantId, new: Sequence[NewRun], *, shard: ShardId | None = None
 ) -> list[RunId]:
     """All of them or none, in one transaction; the ids come back in the order given."""
+    if any(one.dedupe is not None for one in new):
+        raise Bug("runs with a dedupe key are enqueued by ops.dedupe")
     order = Order(desk, tenant, new, shard=desk.next_shard() if shard is None else shard)
     if not new:
         return []
@@ -51,6 +54,13 @@ async def enqueue_runs(
     for parcel in parcels:
         desk.hints.hint(*parcel.hint)
     return order.ids
+
+
+def check_new_run(new: NewRun) -> None:
+    """Everything that can be said about one run without asking anybody."""
+    check_payload(new.payload)
+    check_run(new)
+    encode_options(new.options, new.target)
 
 
 @dataclass(slots=True)
@@ -99,10 +109,12 @@ class Looks:
                 RunState.QUEUED if due_at <= near else RunState.SCHEDULED,
                 options,
                 terms,
+                None if deadline is None else due_at + deadline,
             )
             for one, due_at, options, terms in zip(
                 self.news, dues, self.options, self.terms, strict=True
             )
+            for deadline in (start_deadline_of(one.options) if one.options else None,)
         ]
 
     def mosts(self) -> dict[str, int | None]:

@@ -14,9 +14,9 @@ from betimes.domain.ids import RunId, TenantId
 from betimes.domain.job import Job
 from betimes.domain.run import NewRun
 from betimes.ops.checks import check_payload, check_run
-from betimes.ops.create import NewJob, check_new_job, create_jobs
+from betimes.ops.create import NewJob, check_new_job
+from betimes.ops.dedupe import check_dedupe, create_made, enqueue_made
 from betimes.ops.desk import Desk
-from betimes.ops.enqueue import enqueue_runs
 
 Asked = TypeVar("Asked")
 Made = TypeVar("Made")
@@ -140,16 +140,30 @@ class Group(Generic[Asked, Made]):
 
 def run_group(desk: Desk, *, collect_seconds: float = COLLECT_SECONDS) -> Group[NewRun, RunId]:
     """A group for ad-hoc runs."""
-    return Group(desk=desk, check=_check_run, commit=enqueue_runs, collect_seconds=collect_seconds)
+    return Group(desk=desk, check=_check_run, commit=_enqueue, collect_seconds=collect_seconds)
 
 
 def job_group(desk: Desk, *, collect_seconds: float = COLLECT_SECONDS) -> Group[NewJob, Job]:
     """A group for jobs."""
-    return Group(
-        desk=desk, check=check_new_job, commit=create_jobs, collect_seconds=collect_seconds
-    )
+    return Group(desk=desk, check=_check_job, commit=_create, collect_seconds=collect_seconds)
+
+
+async def _enqueue(desk: Desk, tenant: TenantId, new: Sequence[NewRun]) -> list[RunId]:
+    return [made.id for made in await enqueue_made(desk, tenant, new)]
+
+
+async def _create(desk: Desk, tenant: TenantId, new: Sequence[NewJob]) -> list[Job]:
+    return [made.job for made in await create_made(desk, tenant, new)]
+
+
+def _check_job(new: NewJob) -> None:
+    check_new_job(new)
+    if new.dedupe is not None:
+        check_dedupe(new.dedupe, of_job=True)
 
 
 def _check_run(new: NewRun) -> None:
     check_run(new)
     check_payload(new.payload)
+    if new.dedupe is not None:
+        check_dedupe(new.dedupe, of_job=False)

@@ -14,7 +14,7 @@ from betimes.domain.errors import IdempotencyMismatch, Invalid
 from betimes.domain.ids import ShardId, TenantId, shard_of_key
 from betimes.ops.desk import Desk
 from betimes.store.hints import LaterHints
-from betimes.store.idempotency import Answer, Claim, answer_key, claim_key
+from betimes.store.idempotency import Answer, Claim, answer_key, claim_key, read_key
 from betimes.store.pool import Connection
 
 T = TypeVar("T")
@@ -66,6 +66,16 @@ def fingerprint_of(*parts: str | bytes) -> bytes:
 def shard_of_idempotency(desk: Desk, tenant: TenantId, key: str) -> ShardId:
     """Where a key lives, and what it makes if that has no name of its own."""
     return shard_of_key(desk.shards, str(tenant), key)
+
+
+async def answered(desk: Desk, tenant: TenantId, key: IdempotencyKey) -> Answer | None:
+    """What the same request was answered before, if it was."""
+
+    async def work(connection: Connection) -> Answer | None:
+        found = await read_key(connection, _claim(desk, tenant, key, await desk.now(connection)))
+        return None if found is None or found.fingerprint != key.fingerprint else found.answer
+
+    return await desk.transact(work, tenant=tenant)
 
 
 def _claim(desk: Desk, tenant: TenantId, key: IdempotencyKey, now: datetime) -> Claim:

@@ -23,6 +23,7 @@ from betimes.store.admit import (
     release,
 )
 from betimes.store.ceilings import Ledger, close_ledger, open_ledger
+from betimes.store.deadlines import START_DEADLINE_PASSED
 from betimes.store.ending import Again, Ending
 from betimes.store.finish import Held, write_endings
 from betimes.store.lease import LeaseOrder
@@ -47,6 +48,7 @@ class _Why(NamedTuple):
 CANCELLED = _Why(RunState.CANCELLED, "RUN_CANCELLED")
 UNABLE = _Why(RunState.QUEUED, "NO_WORKER_FOR_HANDLER")
 FULL = _Why(RunState.SKIPPED, CONCURRENCY_KEY_FULL)
+EXPIRED = _Why(RunState.EXPIRED, START_DEADLINE_PASSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +186,9 @@ class Leasing:
                 over = [run for run in mine if run.cancel_at is not None]
                 endings = [_over(parcel, run, CANCELLED, now) for run in over]
                 left = [run for run in mine if run.cancel_at is None]
+                late = [run for run in left if _is_late(run, parcel, specs[run.id], now)]
+                endings += [_over(parcel, run, EXPIRED, now) for run in late]
+                left = [run for run in left if run not in late]
                 unable = [run for run in left if not self._can(run, specs[run.id])]
                 endings += self._put_back(parcel, unable, now)
                 await self._end(connection, parcel, endings, unwanted, empty=not mine)
@@ -260,8 +265,15 @@ class Leasing:
             unwanted.note(parcel.tenant, parcel.queue, parcel.terms)
         if endings:
             held = Held({parcel.id: parcel.fence})
-            await write_endings(connection, self.worker, parcel.shard, held, endings)
+            await write_endings(
+                connection, self.worker, parcel.shard, held, endings, margin=self.desk.margin
+            )
             unwanted.add(held.freed)
+
+
+def _is_late(run: WantedRun, parcel: LeasedParcel, spec: RunSpec, now: datetime) -> bool:
+    deadline = spec.start_deadline
+    return deadline is not None and run.is_overdue(deadline, now, deliveries=parcel.deliveries)
 
 
 def _over(parcel: LeasedParcel, run: WantedRun, why: _Why, now: datetime) -> Ending:

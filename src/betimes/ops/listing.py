@@ -1,5 +1,6 @@
 """Pages of jobs and of runs."""
 
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -13,7 +14,16 @@ from betimes.store import listing
 from betimes.store.listing import JobFilter, RunFilter
 from betimes.store.pool import Connection
 
-__all__ = ["JobFilter", "RunFilter", "find_all_runs", "find_jobs", "find_runs"]
+__all__ = [
+    "JobFilter",
+    "RunFilter",
+    "Span",
+    "estimate_jobs",
+    "estimate_runs",
+    "find_all_runs",
+    "find_jobs",
+    "find_runs",
+]
 
 FIRST = UUID(int=0)
 LAST = UUID(int=(1 << 128) - 1)
@@ -41,43 +51,89 @@ async def find_jobs(
     return await desk.transact(work, tenant=tenant)
 
 
+async def estimate_jobs(desk: Desk, tenant: TenantId, chosen: JobFilter) -> int:
+    """About how many jobs fit, without counting them."""
+
+    async def work(connection: Connection) -> int:
+        return await listing.estimate_jobs(connection, tenant, chosen)
+
+    return await desk.transact(work, tenant=tenant)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A part of the list of runs: due times, and the place a page begins at."""
+
+    since: datetime
+    until: datetime | None = None
+    place: UUID | None = None
+    backwards: bool = False
+
+    @property
+    def low(self) -> UUID:
+        """The smallest id in it."""
+        first = floor_of(to_ms(self.since))
+        return max(first, self.place) if self.backwards and self.place else first
+
+    @property
+    def high(self) -> UUID:
+        """The smallest id after it."""
+        last = LAST if self.until is None else floor_of(to_ms(self.until) + 1)
+        return min(last, self.place) if self.place and not self.backwards else last
+
+    def narrowed(self, seen: UUID) -> "Span":
+        """What is left of it after a run."""
+        return replace(self, place=UUID(int=seen.int + 1) if self.backwards else seen)
+
+
 async def find_runs(
     desk: Desk,
     tenant: TenantId,
     chosen: RunFilter,
     *,
     shown: frozenset[Shown],
-    before: UUID | None,
-    since: datetime,
-    until: datetime | None,
+    span: Span,
     limit: int,
 ) -> tuple[list[RunView], UUID | None]:
-    """A page of runs, latest due first, and where the next one begins.
+    """A page of runs, latest due first (backwards: earliest), and where the next one begins.
 
     Whether a run waits or runs is written in its parcel, so a filter by such a state reads on until
     the page is full or a bounded number of reads was made; a short page is not the end.
     """
-    low = floor_of(to_ms(since))
-    ceiling = LAST if until is None else floor_of(to_ms(until) + 1)
-    start = ceiling if before is None else min(before, ceiling)
 
     async def work(connection: Connection) -> tuple[list[RunView], UUID | None]:
         now = await desk.now(connection)
-        place, found = start, list[RunView]()
+        left, found = span, list[RunView]()
         for _ in range(SCANS_MAX):
             rows = await listing.list_runs(
-                connection, tenant, chosen, before=place, low=low, most=limit
+                connection,
+                tenant,
+                chosen,
+                before=left.high,
+                low=left.low,
+                most=limit,
+                earliest_first=span.backwards,
             )
-            views = await _views(connection, tenant, rows, now)
-            for view in views:
-                place = view.run.id
+            for view in await _views(connection, tenant, rows, now):
+                left = left.narrowed(view.run.id)
                 if not shown or view.state in shown:
                     found.append(view)
                 if len(found) == limit:
-                    return found, place
+                    return found, left.place
             if len(rows) < limit:
                 return found, None
-        return found, place
+        return found, left.place
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def estimate_runs(desk: Desk, tenant: TenantId, chosen: RunFilter, span: Span) -> int:
+    """About how many runs fit, without counting them."""
+
+    async def work(connection: Connection) -> int:
+        return await listing.estimate_runs(
+            connection, tenant, chosen, before=span.high, low=span.low
+        )
 
     return await desk.transact(work, tenant=tenant)
 
@@ -96,16 +152,8 @@ async def find_all_runs(
     found: list[RunId] = []
     place: UUID | None = None
     while len(found) < most:
-        views, place = await find_runs(
-            desk,
-            tenant,
-            chosen,
-            shown=shown,
-            before=place,
-            since=since,
-            until=until,
-            limit=PAGE_MAX,
-        )
+        span = Span(since=since, until=until, place=place)
+        views, place = await find_runs(desk, tenant, chosen, shown=shown, span=span, limit=PAGE_MAX)
         found += [view.run.id for view in views]
         if place is None:
             break

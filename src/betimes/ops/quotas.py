@@ -1,11 +1,12 @@
 """Quotas: what a tenant may store and have under way, counted before anything is written."""
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 
 from betimes.domain.errors import OverQuota
 from betimes.domain.ids import TenantId
 from betimes.ops.desk import Desk
-from betimes.store.listing import count_active_runs, count_jobs
+from betimes.store.listing import count_jobs, count_work
 from betimes.store.pool import Connection
 
 COUNTED_MAX = 1_000_000
@@ -14,20 +15,32 @@ COUNTED_MAX = 1_000_000
 class QuotaReached(OverQuota):
     """A quota by name, with its limit and what is used of it."""
 
-    def __init__(self, quota: str, limit: int, used: int) -> None:
+    def __init__(
+        self,
+        quota: str,
+        limit: int,
+        used: int,
+        *,
+        resets_at: datetime | None = None,
+        wait: timedelta | None = None,
+    ) -> None:
         super().__init__(f"the quota {quota} allows {limit}, and {used} are in use")
         self.quota = quota
         self.limit = limit
         self.used = used
+        self.resets_at = resets_at
+        self.wait = wait
 
 
 async def usage_of(desk: Desk, tenant: TenantId) -> dict[str, int]:
     """What is used of the quotas that are counted; jobs no further than a million."""
 
     async def work(connection: Connection) -> dict[str, int]:
+        waiting, leased = await count_work(connection, tenant)
         return {
             "jobs": await count_jobs(connection, tenant, most=COUNTED_MAX),
-            "active_runs": await count_active_runs(connection, tenant),
+            "active_runs": waiting + leased,
+            "backlog": waiting,
         }
 
     return await desk.transact(work, tenant=tenant)
@@ -45,17 +58,3 @@ async def check_jobs(desk: Desk, tenant: TenantId, quotas: Mapping[str, int], *,
     used = await desk.transact(work, tenant=tenant)
     if used + more > limit:
         raise QuotaReached("jobs", limit, used)
-
-
-async def check_runs(desk: Desk, tenant: TenantId, quotas: Mapping[str, int], *, more: int) -> None:
-    """Refuse runs beyond the quota; costs nothing where there is none."""
-    limit = quotas.get("active_runs")
-    if limit is None:
-        return
-
-    async def work(connection: Connection) -> int:
-        return await count_active_runs(connection, tenant)
-
-    used = await desk.transact(work, tenant=tenant)
-    if used + more > limit:
-        raise QuotaReached("active_runs", limit, used)

@@ -31,7 +31,8 @@ __all__ = [
 
 ADMIN = "ak"
 QUOTAS = (
-    *("jobs", "active_runs", "payload_bytes", "queues", "keys"),
+    *("jobs", "active_runs", "backlog", "payload_bytes", "queues", "keys"),
+    *("creates_per_second", "runs_per_minute", "payload_bytes_per_minute"),
     *("catchup_per_second", "catchup_runs"),
     *("default_per_minute", "create_per_minute", "bulk_per_minute", "lease_per_minute"),
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from betimes.domain.errors import Bug, SchedulerError
+from betimes.domain.errors import SchedulerError
 from betimes.domain.ids import ShardId, TenantId, random_ids, to_ms
 from betimes.ops.acting import Answer, Intent, Told, act
 from betimes.ops.desk import TAIL_BYTES, Desk
@@ -167,8 +167,6 @@ class Group:
         items = [one.item for one in self._waiting]
         values = await self._make(inner, self._tenant, items, self._shard)
         tolds = [one.tell(value) for one, value in zip(self._waiting, values, strict=True)]
-        if any(not told.changed for told in tolds):
-            raise Bug("a group is for creations only")
         await self._keep_keys(connection, tolds, await inner.now(connection))
         await self._note(connection, tolds)
         return [told.answer for told in tolds]
@@ -212,7 +210,10 @@ class Group:
             for one, told, event_id in zip(
                 self._waiting, tolds, random_ids(to_ms(now), self._shard, entropy), strict=True
             )
+            if told.changed  # what a dedupe key has recognised changes nothing
         ]
+        if not tellings:
+            return
         await append_many(connection, self._tenant, self._shard, tellings)
 
 

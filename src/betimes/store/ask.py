@@ -3,6 +3,7 @@
 from typing import Any
 
 import asyncpg
+import msgspec
 
 from betimes.domain.errors import Bug
 from betimes.store.pool import Connection
@@ -25,6 +26,15 @@ async def one(connection: Connection, query: Query, **given: Any) -> asyncpg.Rec
     if row is None:
         raise Bug(f"statement {query.name} returned no row")
     return row
+
+
+async def estimate(connection: Connection, query: Query, **given: Any) -> int:
+    """About how many rows a statement would find without its LIMIT; costs no more than planning."""
+    told = await connection.fetchval(f"EXPLAIN (FORMAT JSON) {query.text}", *query.arguments(given))
+    plan = msgspec.json.decode(told)[0]["Plan"]
+    while plan["Node Type"] == "Limit":
+        plan = plan["Plans"][0]
+    return int(plan["Plan Rows"])
 
 
 async def execute(connection: Connection, query: Query, **given: Any) -> None:

@@ -1,7 +1,7 @@
 """The cell as a whole, as it is stored."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from betimes.store.ask import many, maybe, one
@@ -55,6 +55,12 @@ class NodeRow:
 async def read_cell(connection: Connection) -> Cell:
     """The cell."""
     return Cell(**dict(await one(connection, SQL["read_cluster"])))
+
+
+async def read_due_lag(connection: Connection) -> timedelta:
+    """How late the shard that is last publishes what is due."""
+    lag: timedelta = (await one(connection, SQL["read_due_lag"]))["lag"]
+    return lag
 
 
 async def read_shards(connection: Connection) -> list[ShardRow]:

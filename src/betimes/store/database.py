@@ -30,6 +30,8 @@ from betimes.store.queries import Query
 T = TypeVar("T")
 
 TRIES = 5
+WAITS_SECONDS = 2.0
+"""How long a wait for a connection is remembered."""
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.02, 1.0
 ROLLBACK_PATIENCE_SECONDS = 1.0
 API_ROLE = "betimes_api"
@@ -67,6 +69,7 @@ class Database:
         self._local: dict[str, str] = {}
         if address.pooled:
             self._local = session_settings(settings, version) | {"role": SYSTEM_ROLE}
+        self._waits: dict[Lane, tuple[float, float]] = {}
         self._gate = Gate(clock=clock, roll=roll)
         self._transaction_seconds = settings.transaction_timeout.total_seconds()
         self.address = address
@@ -213,11 +216,13 @@ class Database:
         self._gate.pass_through()
         pool = self._pools[lane]
         patience = self._settings.connect_timeout.total_seconds()
+        asked_at = self._clock.monotonic()
         try:
             connection = await pool.acquire(timeout=patience)
         except TimeoutError as fault:
             # Every connection is there and taken: the database is well, we have no room.
             if pool.get_size() == pool.get_max_size() and not pool.get_idle_size():
+                self._waits[lane] = (patience, self._clock.monotonic())
                 raise Overloaded(
                     f"all connections of the lane {lane} ({pool.get_size()}) were busy "
                     f"for {patience:g} s"
@@ -228,7 +233,15 @@ class Database:
             self._gate.close()
             raise
         self._gate.open()
+        now = self._clock.monotonic()
+        if now - asked_at >= self.waited(lane):
+            self._waits[lane] = (now - asked_at, now)
         return connection
+
+    def waited(self, lane: Lane) -> float:
+        """The longest that anybody waited for a connection of a lane lately, in seconds."""
+        seconds, at = self._waits.get(lane, (0.0, 0.0))
+        return seconds if self._clock.monotonic() - at < WAITS_SECONDS else 0.0
 
 
 async def _commit(connection: Connection) -> None:

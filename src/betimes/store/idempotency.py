@@ -82,6 +82,19 @@ async def claim_key(connection: Connection, claim: Claim) -> KeyRow | None:
     )
 
 
+async def read_key(connection: Connection, claim: Claim) -> KeyRow | None:
+    """Who has taken the key, if somebody has and is done."""
+    rows = await many(
+        connection,
+        SQL["read_answer"],
+        shard=claim.shard,
+        tenant=claim.tenant,
+        key=claim.key,
+        now=claim.now,
+    )
+    return _row(rows[0]) if rows else None
+
+
 async def answer_key(connection: Connection, claim: Claim, answer: Answer) -> None:
     """Keep the answer with the key."""
     await execute(

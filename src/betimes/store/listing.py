@@ -3,19 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from betimes.domain.ids import JobId, RunId, TenantId, WorkerId, shard_of
 from betimes.domain.job import Job
 from betimes.domain.run import Holding, Run
 from betimes.domain.states import JobState, RunState, Trigger
-from betimes.store.ask import many, one
+from betimes.store.ask import estimate, many, one
 from betimes.store.jobs import job_of, to_optional_json
 from betimes.store.pool import Connection
 from betimes.store.queries import load
 from betimes.store.runs import run_of
 
 SQL = load("listing")
+FIRST = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,8 @@ class JobFilter:
     tags: "dict[str, str] | None" = None
     fire_after: datetime | None = None
     fire_before: datetime | None = None
+    text: str | None = None
+    """Part of the name, whatever its case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +48,8 @@ class RunFilter:
     triggers: Sequence[Trigger] = ()
     worker: WorkerId | None = None
     tags: "dict[str, str] | None" = None
+    text: str | None = None
+    """Part of the error, whatever its case."""
 
 
 async def list_jobs(
@@ -57,23 +63,31 @@ async def list_jobs(
 ) -> list[Job]:
     """A page of jobs."""
     statement = "list_jobs_where_newest" if newest_first else "list_jobs_where"
-    rows = await many(
-        connection,
-        SQL[statement],
-        tenant=tenant,
-        after=after,
-        states=[int(state) for state in chosen.states] or None,
-        queues=list(chosen.queues) or None,
-        handlers=list(chosen.handlers) or None,
-        group=chosen.group,
-        prefix=chosen.prefix,
-        kinds=list(chosen.kinds) or None,
-        tags=to_optional_json(chosen.tags or {}),
-        fire_after=chosen.fire_after,
-        fire_before=chosen.fire_before,
-        most=most,
-    )
+    told = _about_jobs(tenant, chosen)
+    rows = await many(connection, SQL[statement], after=after, most=most, **told)
     return [job_of(row) for row in rows]
+
+
+async def estimate_jobs(connection: Connection, tenant: TenantId, chosen: JobFilter) -> int:
+    """About how many jobs there are, by what the planner knows."""
+    told = _about_jobs(tenant, chosen)
+    return await estimate(connection, SQL["list_jobs_where"], after=FIRST, most=1, **told)
+
+
+def _about_jobs(tenant: TenantId, chosen: JobFilter) -> dict[str, Any]:
+    return {
+        "tenant": tenant,
+        "states": [int(state) for state in chosen.states] or None,
+        "queues": list(chosen.queues) or None,
+        "handlers": list(chosen.handlers) or None,
+        "group": chosen.group,
+        "prefix": chosen.prefix,
+        "kinds": list(chosen.kinds) or None,
+        "tags": to_optional_json(chosen.tags or {}),
+        "fire_after": chosen.fire_after,
+        "fire_before": chosen.fire_before,
+        "text": chosen.text,
+    }
 
 
 async def list_runs(
@@ -84,24 +98,35 @@ async def list_runs(
     before: UUID,
     low: UUID,
     most: int,
+    earliest_first: bool = False,
 ) -> list[Run]:
-    """A page of runs, without their payloads and results."""
-    rows = await many(
-        connection,
-        SQL["list_runs_where"],
-        tenant=tenant,
-        high=before,
-        low=low,
-        job=chosen.job,
-        states=[int(state) for state in chosen.states] or None,
-        queues=list(chosen.queues) or None,
-        handlers=list(chosen.handlers) or None,
-        triggers=[int(trigger) for trigger in chosen.triggers] or None,
-        worker=chosen.worker,
-        tags=to_optional_json(chosen.tags or {}),
-        most=most,
-    )
+    """A page of runs with ids in [low, before), without their payloads and results."""
+    statement = "list_runs_where_earliest" if earliest_first else "list_runs_where"
+    told = _about_runs(tenant, chosen)
+    rows = await many(connection, SQL[statement], high=before, low=low, most=most, **told)
     return [run_of(row) for row in rows]
+
+
+async def estimate_runs(
+    connection: Connection, tenant: TenantId, chosen: RunFilter, *, before: UUID, low: UUID
+) -> int:
+    """About how many runs there are in a span, by what the planner knows."""
+    told = _about_runs(tenant, chosen)
+    return await estimate(connection, SQL["list_runs_where"], high=before, low=low, most=1, **told)
+
+
+def _about_runs(tenant: TenantId, chosen: RunFilter) -> dict[str, Any]:
+    return {
+        "tenant": tenant,
+        "job": chosen.job,
+        "states": [int(state) for state in chosen.states] or None,
+        "queues": list(chosen.queues) or None,
+        "handlers": list(chosen.handlers) or None,
+        "triggers": [int(trigger) for trigger in chosen.triggers] or None,
+        "worker": chosen.worker,
+        "tags": to_optional_json(chosen.tags or {}),
+        "text": chosen.text,
+    }
 
 
 async def read_holdings(
@@ -132,6 +157,7 @@ async def count_jobs(connection: Connection, tenant: TenantId, *, most: int) -> 
     return int((await one(connection, SQL["count_jobs"], tenant=tenant, most=most))["jobs"])
 
 
-async def count_active_runs(connection: Connection, tenant: TenantId) -> int:
-    """How many runs wait or are under way."""
-    return int((await one(connection, SQL["count_active_runs"], tenant=tenant))["runs"])
+async def count_work(connection: Connection, tenant: TenantId) -> tuple[int, int]:
+    """How many runs wait, and how many are under way."""
+    row = await one(connection, SQL["count_work"], tenant=tenant)
+    return int(row["waiting"]), int(row["leased"])

@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 
 from betimes.domain.ids import ShardId, floor_of, to_ms
 from betimes.store.database import Database
-from betimes.store.pool import Lane
+from betimes.store.dedupe import forget_keys
+from betimes.store.pool import Connection, Lane
 from betimes.store.queries import load
 
 SQL = load("prune")
@@ -35,10 +36,9 @@ class Pruning:
         return await self._count("prune_catchups", shard=shard, before=before)
 
     async def expired(self, shard: ShardId, *, now: datetime | None) -> int:
-        """Business keys, operations that ended, and blobs whose time is up."""
-        keys = await self._count("prune_dedupe", shard=shard, now=now)
+        """Operations that ended, and blobs whose time is up."""
         work = await self._count("prune_operations", shard=shard, now=now)
-        return keys + work + await self._count("prune_blobs", shard=shard, now=now)
+        return work + await self._count("prune_blobs", shard=shard, now=now)
 
     async def words(self, shard: ShardId, *, before: datetime) -> int:
         """Lines of logs and notes about runs that are older than runs are kept."""
@@ -54,6 +54,15 @@ class Pruning:
             MEMBERS["prune_grants"], lane=Lane.ENGINE, now=now, most=self.most
         )
         return len(sessions) + len(grants)
+
+    async def keys(self, shard: ShardId, *, now: datetime) -> int:
+        """Business keys that nobody can mean any more; how many were looked at."""
+
+        async def work(connection: Connection) -> int:
+            _, looked_at = await forget_keys(connection, shard, now=now, most=self.most)
+            return looked_at
+
+        return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
     async def silent(self, *, after: timedelta, now: datetime | None) -> int:
         """Nodes and workers that were not seen for long."""

@@ -61,6 +61,12 @@ _ALL = (
     ),
     Metric("betimes_requests_total", "counter", "Requests answered.", ("operation", "status")),
     Metric(
+        "betimes_requests_shed_total",
+        "counter",
+        "Creations turned away because the system is behind, by the signal that said so.",
+        ("signal",),
+    ),
+    Metric(
         "betimes_request_seconds",
         "histogram",
         "From a request to its answer.",

@@ -22,6 +22,13 @@ Duration = Annotated[
     msgspec.Meta(description="PT15M, 15m, or seconds as a number."),
 ]
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+Search = Annotated[
+    str,
+    msgspec.Meta(
+        max_length=500,
+        description='Filters and words: `state:dead queue:mail since:1h tag.env:prod "timeout"`.',
+    ),
+]
 Json = Any
 """Any JSON value."""
 
@@ -43,6 +50,7 @@ class Page(Shown, Generic[T]):
     items: list[T]
     next_cursor: str | None = None
     prev_cursor: str | None = None
+    estimated_total: int | msgspec.UnsetType = msgspec.UNSET
 
 
 def shown_instant(instant: datetime) -> str:

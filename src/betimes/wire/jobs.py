@@ -4,7 +4,16 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from betimes.wire.base import Asked, Duration, DurationText, Instant, Json, Members, Shown
+from betimes.wire.base import (
+    Asked,
+    Duration,
+    DurationText,
+    Instant,
+    Json,
+    Members,
+    Search,
+    Shown,
+)
 
 Name = Annotated[
     str,
@@ -27,6 +36,7 @@ FairnessKey = Annotated[
     ),
 ]
 AfterCompletion = Literal["keep", "delete"]
+DedupeKey = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Schedule = Annotated[
     str | dict[str, Any],
     msgspec.Meta(
@@ -67,10 +77,35 @@ class Concurrency(Asked):
     on_limit: Literal["wait", "skip"] = "wait"
 
 
+class Dedupe(Asked):
+    """A business key: within its window, or while it is active, a second one is the first one."""
+
+    key: DedupeKey
+    window: Duration | None = None
+    form: Literal["unique", "throttle", "debounce"] = "unique"
+
+
 class TaskTarget(Asked, tag="task", tag_field="type"):
     """A handler of a worker."""
 
     handler: Handler
+
+
+class HttpTarget(Asked, tag="http", tag_field="type"):
+    """A request. Without a body of its own it carries the payload of the run."""
+
+    url: Annotated[str, msgspec.Meta(min_length=1, max_length=8192)]
+    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] = "POST"
+    headers: Annotated[dict[str, str], msgspec.Meta(max_length=100)] = {}
+    body: Json = None
+    body_base64: Annotated[str, msgspec.Meta(max_length=400000)] | None = None
+    timeout: Duration | None = None
+    success_codes: Annotated[list[int | str], msgspec.Meta(max_length=100)] = []
+    follow_redirects: Annotated[int, msgspec.Meta(ge=0, le=5)] = 0
+    ca_certificates: Annotated[str, msgspec.Meta(max_length=65536)] | None = None
+
+
+Target = TaskTarget | HttpTarget
 
 
 class NewJob(Asked):
@@ -80,7 +115,7 @@ class NewJob(Asked):
     name: Name | None = None
     group: Name = "default"
     description: Annotated[str, msgspec.Meta(max_length=2000)] = ""
-    target: TaskTarget | None = None
+    target: Target | None = None
     handler: Handler | None = None
     payload: Json = None
     payload_ref: Reference | None = None
@@ -94,6 +129,8 @@ class NewJob(Asked):
     tags: Tags = {}
     metadata: Members = {}
     action_after_completion: AfterCompletion = "keep"
+    dedupe: Dedupe | None = None
+    dedupe_key: DedupeKey | None = None
     run_at: Instant | None = msgspec.field(default=None, name="runAt")
     cron: str | None = None
     payload_reference: Reference | None = msgspec.field(default=None, name="payloadRef")
@@ -153,6 +190,8 @@ class Job(Shown, omit_defaults=True):
     next_fires: list[Instant] | None = None
     will_fire: list[Instant] | None = None
     validated: bool = False
+    dedupe_key: str | None = None
+    deduplicated: bool = False
     job_id: str | None = msgspec.field(default=None, name="jobId")
 
 
@@ -199,6 +238,8 @@ class ListJobs(Asked):
     next_fire_after: Instant | None = None
     next_fire_before: Instant | None = None
     sort: Literal["created_at", "-created_at"] = "created_at"
+    q: Search | None = None
+    count: Literal["estimate"] | None = None
 
 
 class PauseJob(Asked):
@@ -229,6 +270,7 @@ class RunJob(Asked):
     priority: Priority | None = None
     at: Instant | None = None
     scheduled_for: Instant | None = None
+    overlap: Literal["inherit", "allow"] = "inherit"
 
 
 class SkipNext(Asked):
@@ -255,6 +297,7 @@ class BatchItem(Shown, omit_defaults=True):
 
     status: int
     id: str | None = None
+    deduplicated: bool = False
     error: Members | None = None
 
 

@@ -4,9 +4,12 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from betimes.wire.base import Asked, Duration, Instant, Json, Members, Shown
+from betimes.wire.base import Asked, Duration, Instant, Json, Members, Search, Shown
 from betimes.wire.jobs import (
+    BatchItem,
     Concurrency,
+    Dedupe,
+    DedupeKey,
     FairnessKey,
     Handler,
     Priority,
@@ -15,7 +18,7 @@ from betimes.wire.jobs import (
     Reference,
     Retry,
     Tags,
-    TaskTarget,
+    Target,
 )
 
 State = Literal[
@@ -42,13 +45,14 @@ class RunMade(Shown):
     job_id: str | None = None
     state: str = "queued"
     deduplicated: bool = False
+    replaced: str | None = None
 
 
 class NewRun(Asked):
     """Work without a job."""
 
     handler: Handler | None = None
-    target: TaskTarget | None = None
+    target: Target | None = None
     payload: Json = None
     payload_ref: Reference | None = None
     queue: Queue = "default"
@@ -61,6 +65,8 @@ class NewRun(Asked):
     timeout: Duration | None = None
     start_deadline: Duration | None = None
     tags: Tags = {}
+    dedupe: Dedupe | None = None
+    dedupe_key: DedupeKey | None = None
 
 
 class NewRuns(Asked):
@@ -68,6 +74,12 @@ class NewRuns(Asked):
 
     items: Annotated[list[NewRun], msgspec.Meta(min_length=1, max_length=1000)]
     mode: Literal["atomic", "independent"] = "atomic"
+
+
+class RunsTold(Shown):
+    """What became of each, in the order given, when each stood for itself."""
+
+    items: list[BatchItem]
 
 
 class RunsMade(Shown):
@@ -98,6 +110,13 @@ class StateReason(Shown):
     code: str
 
 
+class Trace(Shown):
+    """The trace of a run, and the span of whoever asked for it."""
+
+    trace_id: str
+    link: str | None = None
+
+
 class Run(Shown, omit_defaults=True):
     """A run."""
 
@@ -120,6 +139,7 @@ class Run(Shown, omit_defaults=True):
     lease: Lease | None = None
     worker_id: str | None = None
     error: Failure | None = None
+    trace: Trace | None = None
     lag_ms: float | None = None
     run_ms: float | None = None
     tags: dict[str, str] = {}
@@ -127,6 +147,8 @@ class Run(Shown, omit_defaults=True):
     payload_ref: str | None = None
     result: Json = msgspec.UNSET
     progress: Members | None = None
+    dedupe_key: str | None = None
+    deduplicated: bool = False
     attempts: list["Attempt"] | None = None
 
 
@@ -141,6 +163,7 @@ class Attempt(Shown):
     finished_at: Instant | None
     next_retry_at: Instant | None
     error: Failure | None
+    http: Members | None = None
 
 
 class RunView(Asked):
@@ -157,6 +180,10 @@ class WaitRun(Asked):
     timeout: Annotated[float, msgspec.Meta(ge=0, le=30)] = 20.0
 
 
+Wanted = Literal[State, "failed"]
+"""`failed` means both `retry_wait` and `dead`."""
+
+
 class ListRuns(Asked):
     """Which runs; the last seven days unless times are given."""
 
@@ -164,7 +191,7 @@ class ListRuns(Asked):
     cursor: str | None = None
     fields: list[str] = []
     job: str | None = None
-    state: list[State] = []
+    state: list[Wanted] = []
     queue: list[str] = []
     handler: list[str] = []
     trigger: list[TriggerName] = []
@@ -172,6 +199,8 @@ class ListRuns(Asked):
     tag: list[str] = []
     due_after: Instant | None = None
     due_before: Instant | None = None
+    q: Search | None = None
+    count: Literal["estimate"] | None = None
 
 
 class CancelRun(Asked):

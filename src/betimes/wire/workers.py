@@ -129,6 +129,7 @@ class LeasedRun(Shown, omit_defaults=True):
     queue: str
     priority: int
     idempotency_key: str
+    traceparent: str
     handler: str | None = None
     job_id: str | None = None
     scheduled_for: Instant | None = None

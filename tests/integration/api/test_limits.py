@@ -1,6 +1,12 @@
 """Rates, quotas and load: who is turned away, and who never is."""
 
+import asyncio
+from contextlib import AsyncExitStack
+from datetime import timedelta
+
 from api_kit import Served, served
+from betimes.config.settings import DatabaseSettings
+from betimes.store.pool import Lane
 
 JOB = {"schedule": "every 1h", "handler": "h"}
 
@@ -61,3 +67,119 @@ async def test_a_draining_node_says_so(served: Served) -> None:
     assert (refused.status, refused.code) == (503, "draining")
     assert (await admin("GET", "/readyz")).status == 503
     assert (await admin("GET", "/healthz")).status == 200
+
+
+async def test_every_creation_meets_the_quotas(served: Served) -> None:
+    """By whatever door: 429, the quota by name, and nothing written."""
+    admin = await served.admin()
+    body = {"slug": "none", "name": "N", "quotas": {"jobs": 1, "active_runs": 0}}
+    await admin("POST", "/v1/tenants", body)
+    there = {"Betimes-Tenant": "none"}
+    job = (await admin("POST", "/v1/jobs", JOB, headers=there)).json["id"]
+    doors = [
+        ("POST", "/v1/jobs", JOB, "jobs"),
+        ("POST", "/v1/jobs/batch", {"items": [JOB]}, "jobs"),
+        ("PUT", "/v1/jobs/named", JOB, "jobs"),
+        ("POST", "/v1/runs", {"handler": "h"}, "active_runs"),
+        ("POST", "/v1/runs/batch", {"items": [{"handler": "h"}]}, "active_runs"),
+        ("POST", "/v1/enqueue/h", {}, "active_runs"),
+        ("POST", f"/v1/jobs/{job}/run", {}, "active_runs"),
+    ]
+    for method, path, sent, quota in doors:
+        match = {"If-None-Match": "*"} if method == "PUT" else {}
+        refused = await admin(method, path, sent, headers=there | match)
+        assert (refused.status, refused.code) == (429, "quota_exceeded"), path
+        assert refused.json["quota"] == quota
+        assert refused.json["limit"] == (1 if quota == "jobs" else 0)
+        assert refused.json["resets_at"] is None
+    assert len((await admin("GET", "/v1/jobs", headers=there)).json["items"]) == 1
+    assert (await admin("GET", "/v1/runs", headers=there)).json["items"] == []
+
+
+async def test_a_rate_of_creations_says_when_there_is_room_again(served: Served) -> None:
+    admin = await served.admin()
+    body = {"slug": "slow", "name": "S", "quotas": {"runs_per_minute": 2}}
+    await admin("POST", "/v1/tenants", body)
+    there = {"Betimes-Tenant": "slow"}
+    for _ in range(2):
+        assert (await admin("POST", "/v1/runs", {"handler": "h"}, headers=there)).status == 202
+    refused = await admin("POST", "/v1/runs", {"handler": "h"}, headers=there)
+    assert (refused.status, refused.json["quota"]) == (429, "runs_per_minute")
+    assert refused.json["resets_at"].endswith("Z")
+    assert 1 <= int(refused.headers["retry-after"]) <= 30
+
+
+async def test_a_repeated_request_is_answered_even_when_there_is_no_room_left(
+    served: Served,
+) -> None:
+    """Its reply may have been lost; what it made is there."""
+    admin = await served.admin()
+    await admin("POST", "/v1/tenants", {"slug": "small", "name": "S", "quotas": {"jobs": 1}})
+    there = {"Betimes-Tenant": "small"}
+    first = await admin("POST", "/v1/jobs", JOB, headers=there, idem="one")
+    again = await admin("POST", "/v1/jobs", JOB, headers=there, idem="one")
+    assert (first.status, again.status) == (201, 201)
+    assert again.json["id"] == first.json["id"]
+    assert again.headers["idempotent-replayed"] == "true"
+    other = {**JOB, "handler": "x"}
+    assert (await admin("POST", "/v1/jobs", other, headers=there, idem="one")).status == 429
+
+
+async def test_behind_schedule_unimportant_work_is_refused_first(served: Served) -> None:
+    """Due lag and waiting for connections shed creations by priority, and nothing else ever."""
+    admin = await served.admin()
+    job = (await admin("POST", "/v1/jobs", JOB)).json["id"]
+    worker = (await admin("POST", "/v1/workers", {"name": "w"})).json["worker_id"]
+    await admin("POST", "/v1/runs", {"handler": "h"})
+    leased = await admin("POST", f"/v1/workers/{worker}/lease", {"wait": 0})
+    lease = leased.json["runs"][0]["lease_id"]
+    pressure = served.service.pressure
+    async with served.desk.database.connection(Lane.ENGINE) as connection:
+        await connection.execute(
+            "UPDATE betimes.shards SET epoch = 1, published_through = now() - interval '31 s'"
+            " WHERE shard = 0"
+        )
+    await pressure.look()
+    assert 31 <= pressure.due_lag < 60
+    for lag, low, usual, urgent in (
+        (31.0, 503, 202, 202),
+        (121.0, 503, 503, 503),
+        (0.0, 202, 202, 202),
+    ):
+        pressure.due_lag = lag
+        for priority, expected in ((1, low), (5, usual), (9, urgent)):
+            answer = await admin("POST", "/v1/runs", {"handler": "h", "priority": priority})
+            assert answer.status == expected, (lag, priority, answer.body)
+            if expected == 503:
+                assert (answer.code, answer.json["retryable"]) == ("overloaded", True)
+                assert answer.headers["retry-after"] == "5"
+        batch = {"items": [{"handler": "h", "priority": 9}, {"handler": "h", "priority": 1}]}
+        assert (await admin("POST", "/v1/runs/batch", batch)).status == low
+        assert (await admin("GET", "/v1/jobs")).status == 200
+        assert (await admin("POST", f"/v1/jobs/{job}/pause")).status == 200
+        assert (await admin("POST", f"/v1/jobs/{job}/resume")).status == 200
+        beat = {"running": [{"lease_id": lease}], "free_slots": 1}
+        assert (await admin("POST", f"/v1/workers/{worker}/heartbeat", beat)).status == 200
+    assert (await admin("POST", f"/v1/leases/{lease}/complete", {})).status == 200
+    assert (await admin("POST", f"/v1/jobs/{job}/cancel")).status == 200
+
+
+async def test_waiting_for_a_connection_is_a_signal_that_fades(dsn: str) -> None:
+    few, soon = DatabaseSettings(api_connections=2), timedelta(milliseconds=20)
+    async with served(dsn, store=few, shed_pool_wait=soon) as api:
+        admin = await api.admin()
+        database = api.desk.database
+        assert (await admin("POST", "/v1/runs", {"handler": "h", "priority": 0})).status == 202
+        async with AsyncExitStack() as stack:
+            for _ in range(2):  # all there are
+                await stack.enter_async_context(database.connection(Lane.API))
+            late = asyncio.gather(admin("POST", "/v1/runs", {"handler": "h"}))
+            await api.service.clock.sleep(0.1)
+        assert (await late)[0].status == 202
+        assert database.waited(Lane.API) > 0.02
+        refused = await admin("POST", "/v1/runs", {"handler": "h", "priority": 0})
+        assert (refused.status, refused.code) == (503, "overloaded")
+        assert "wait for the database" in refused.json["detail"]
+        while database.waited(Lane.API) > 0.02:
+            await api.service.clock.sleep(0.1)
+        assert (await admin("POST", "/v1/runs", {"handler": "h", "priority": 0})).status == 202

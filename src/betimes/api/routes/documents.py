@@ -21,7 +21,8 @@ STYLE = (
 
 async def openapi(call: Call[NoQuery, None]) -> Reply:
     """The document."""
-    return Reply(content=_encoded(tuple(call.service.routes), call.service.version))
+    content = _encoded(tuple(call.service.routes), call.service.version)
+    return Reply(content=content, cacheable=True)
 
 
 async def reference(call: Call[NoQuery, None]) -> Reply:

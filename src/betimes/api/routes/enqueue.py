@@ -4,27 +4,32 @@ from dataclasses import replace
 from typing import Any
 
 from betimes.api.acting import intent_of, replied
+from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
+from betimes.api.context import targets_of
 from betimes.api.problem import Trouble
 from betimes.api.reading import convert, single
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs import WRITE_PROBLEMS
-from betimes.api.routes.jobs_control import told_run
+from betimes.api.routes.runs import told_enqueued
 from betimes.api.run_shapes import new_run
-from betimes.domain.ids import RunId
 from betimes.domain.run import NewRun
 from betimes.domain.scopes import Scope
 from betimes.ops.checks import PAYLOAD_BYTES_MAX
 from betimes.ops.desk import Desk
-from betimes.ops.enqueue import enqueue_runs
 from betimes.ops.idempotency import shard_of_idempotency
-from betimes.ops.quotas import check_runs
+from betimes.ops.making import Enqueued, make_runs
 from betimes.wire import runs as wire
 from betimes.wire.problem import FieldError
 
 PREFIX = b"betimes-"
 NUMBERS = {"betimes-priority": "priority", "betimes-retries": "retries"}
-TEXTS = {"betimes-delay": "delay", "betimes-at": "at", "betimes-queue": "queue"}
+TEXTS = {
+    "betimes-delay": "delay",
+    "betimes-at": "at",
+    "betimes-queue": "queue",
+    "betimes-dedupe-key": "dedupe_key",
+}
 ELSEWHERE = frozenset({b"betimes-tenant", b"betimes-csrf"})
 KNOWN = frozenset({*NUMBERS, *TEXTS})
 
@@ -33,13 +38,15 @@ async def enqueue(call: Call[NoQuery, bytes]) -> Reply:
     """Enqueue the body as the payload of one run."""
     new = _run(call)
 
-    async def verb(desk: Desk) -> RunId:
-        shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
-        return (await enqueue_runs(desk, call.tenant, [new], shard=shard))[0]
+    async def verb(desk: Desk) -> Enqueued:
+        key = call.key.key if call.key else call.request.id
+        shard = shard_of_idempotency(desk, call.tenant, key)
+        return (await make_runs(desk, call.tenant, [new], shard))[0]
 
-    await check_runs(call.service.desk, call.tenant, call.caller.quotas, more=1)
+    if told := await admitted(call, runs=[new]):
+        return told
     await call.service.gates.check(call.service.desk, call.tenant, [new.queue])
-    return replied(await call.service.runs.act(new, intent_of(call), verb, told_run))
+    return replied(await call.service.runs.act(new, intent_of(call), verb, told_enqueued))
 
 
 def _run(call: Call[NoQuery, bytes]) -> NewRun:
@@ -55,7 +62,7 @@ def _run(call: Call[NoQuery, bytes]) -> NewRun:
     if "retries" in asked:
         asked["retry"] = {"max_attempts": asked.pop("retries") + 1}
     shaped: wire.NewRun = convert(asked, wire.NewRun)
-    return replace(new_run(shaped), payload=call.body or None)
+    return replace(new_run(shaped, targets_of(call)), payload=call.body or None)
 
 
 def _number(header: str, value: str) -> int:
@@ -81,7 +88,7 @@ ROUTES = (
         body_optional=True,
         media="*/*",
         body_max=PAYLOAD_BYTES_MAX,
-        answers={202: wire.RunMade},
+        answers={202: wire.RunMade, 200: wire.Run},
         keyed=Keyed.OPTIONAL,
         load=Load.CREATE,
         policy=Policy.CREATE,
@@ -91,6 +98,7 @@ ROUTES = (
             "Betimes-At": "When it is due, as RFC 3339.",
             "Betimes-Queue": "The queue; `default` without it.",
             "Betimes-Priority": "0 to 9; 9 is the most urgent.",
+            "Betimes-Dedupe-Key": "While a run with this key is active, this is that run.",
             "Betimes-Retries": "Attempts after the first.",
         },
     ),

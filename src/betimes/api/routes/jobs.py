@@ -1,31 +1,34 @@
 """Jobs: creating, reading, replacing, editing, deleting."""
 
+from dataclasses import replace as replace_fields
 from typing import Any
-from uuid import UUID
 
 import msgspec
 
 from betimes.api.acting import answer, intent_of, perform, replied
+from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
 from betimes.api.definitions import asked_again, definition_of, new_job, next_fires, shown_job
-from betimes.api.etag import expected_revision, stale, tag_of, unchanged, wants_none
+from betimes.api.etag import expected_revision, stale, tag_of, wants_none
 from betimes.api.finding import find_job, split_name
+from betimes.api.merging import merge_patch
+from betimes.api.paging import above, below, read_place, scope_of, turn
 from betimes.api.problem import Trouble
 from betimes.api.reading import convert
 from betimes.api.route import Keyed, Load, Policy, Route
+from betimes.api.searching import search_into
 from betimes.api.shaping import coerced, maybe_instant, page, paged, selected
 from betimes.domain.errors import Forbidden, NotFound
 from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
 from betimes.domain.states import JobState
 from betimes.ops.acting import Told
-from betimes.ops.create import create_job
+from betimes.ops.dedupe import MadeJob, create_made
 from betimes.ops.desk import Desk
 from betimes.ops.end import RunsOf, delete_job
 from betimes.ops.idempotency import shard_of_idempotency
-from betimes.ops.listing import JobFilter, find_jobs
-from betimes.ops.quotas import check_jobs
+from betimes.ops.listing import JobFilter, estimate_jobs, find_jobs
 from betimes.ops.read import get_named_job
 from betimes.ops.update import update_job
 from betimes.wire import jobs as wire
@@ -61,6 +64,23 @@ def told_of(
     )
 
 
+def told_made(call: Call[Any, Any], made: MadeJob) -> Told:
+    """The answer and the traces of a creation; with a dedupe key that is taken, of none."""
+    if not made.deduplicated:
+        return told_of(call, made.job, status=CREATED, event="job.created")
+    shown = shown_job(made.job)
+    shown.next_fires = next_fires(
+        call.service.desk.schedules, made.job, now=call.service.now(), most=NEXT_FIRES
+    )
+    shown.deduplicated = True
+    return Told(
+        answer=answer(200, shown, headers={"ETag": tag_of(made.job.revision)}),
+        resource=shown.id,
+        shard=made.job.shard,
+        changed=False,
+    )
+
+
 def uses_aliases(body: Any) -> bool:
     """Whether a body was written with the short camel-case names."""
     return isinstance(body, wire.NewJob) and bool(
@@ -72,16 +92,15 @@ async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
     """Create a job."""
     new = new_job(call.body, await context_of(call, call.body.schedule))
 
-    async def verb(desk: Desk) -> Job:
+    async def verb(desk: Desk) -> MadeJob:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
-        return await create_job(desk, call.tenant, new, shard=shard)
+        return (await create_made(desk, call.tenant, [new], shard=shard))[0]
 
-    await check_jobs(call.service.desk, call.tenant, call.caller.quotas, more=1)
+    if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
+        return told
     intent = intent_of(call, only_try=call.query.validate_only)
     return replied(
-        await call.service.jobs.act(
-            new, intent, verb, lambda job: told_of(call, job, status=201, event="job.created")
-        )
+        await call.service.jobs.act(new, intent, verb, lambda made: told_made(call, made))
     )
 
 
@@ -89,11 +108,12 @@ async def read(call: Call[wire.JobView, None]) -> Reply:
     """One job."""
     check_view(call, call.query.view)
     job = await find_job(call)
-    tag = tag_of(job.revision)
-    if call.query.view == "definition" and unchanged(call.request, tag):
-        return Reply(status=304, headers={"ETag": tag})
     shown = shown_job(job, view=call.query.view)
-    return Reply(value=selected(shown, call.query.fields), headers={"ETag": tag})
+    return Reply(
+        value=selected(shown, call.query.fields),
+        headers={"ETag": tag_of(job.revision)},
+        cacheable=call.query.view == "definition",
+    )
 
 
 def check_view(call: Call[Any, Any], view: str) -> None:
@@ -104,26 +124,39 @@ def check_view(call: Call[Any, Any], view: str) -> None:
 
 async def list_all(call: Call[wire.ListJobs, None]) -> Reply:
     """A page of jobs."""
-    query = call.query
+    query, cursors = call.query, call.service.cursors
     check_view(call, query.view)
-    scope = ("jobs", call.tenant, _filters(query))
-    after = None
-    if query.cursor is not None:
-        after = msgspec.convert(call.service.cursors.read(scope, query.cursor)[0], type=UUID)
-    limit = coerced(query.limit)
+    scope = scope_of("jobs", call.tenant, query)
+    place = read_place(cursors, scope, query.cursor)
+    text = search_into(query, query.q, SEARCHED, call.service.now())
+    chosen = replace_fields(job_filter(query), text=text)
+    ascending, limit = not query.sort.startswith("-"), coerced(query.limit)
+    upwards = ascending is not place.backwards
     jobs = await find_jobs(
         call.service.desk,
         call.tenant,
-        job_filter(query),
-        after=after,
-        newest_first=query.sort.startswith("-"),
+        chosen,
+        after=below(place.at) if upwards and place.at else place.at,
+        newest_first=not upwards,
         limit=limit,
     )
-    cursor = None
+    more = None
     if len(jobs) == limit:
-        cursor = call.service.cursors.write(scope, [str(jobs[-1].id)])
+        more = above(jobs[-1].id) if upwards else jobs[-1].id
+    if place.backwards:
+        jobs.reverse()
+    ids = [job.id for job in jobs]
+    turned = turn(cursors, scope, place, ids, more=more, ascending=ascending)
+    estimate = None
+    if query.count is not None:
+        whole = place.at is None and more is None
+        guess = 0 if whole else await estimate_jobs(call.service.desk, call.tenant, chosen)
+        estimate = max(len(jobs), guess)
     items = [shown_job(job, view=query.view) for job in jobs]
-    return paged(call, page(items, cursor=cursor, fields=query.fields))
+    return paged(
+        call,
+        page(items, cursor=turned.next, back=turned.prev, fields=query.fields, estimate=estimate),
+    )
 
 
 def job_filter(query: wire.ListJobs) -> JobFilter:
@@ -150,11 +183,6 @@ def read_tags(tags: list[str]) -> dict[str, str] | None:
             raise Trouble("invalid_parameter", f"expected a tag as name:value, got {tag[:100]!r}")
         found[name] = value
     return found or None
-
-
-def _filters(query: wire.ListJobs) -> str:
-    told = msgspec.to_builtins(query)
-    return str(sorted((name, told[name]) for name in told if name not in UNBOUND))
 
 
 async def replace(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
@@ -193,14 +221,16 @@ def _check_preconditions(call: Call[wire.ReplaceOptions, Any], current: Job | No
 
 async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
     new = new_job(call.body, await context_of(call, call.body.schedule))
+    if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
+        return told
 
-    async def verb(desk: Desk) -> Job:
-        return await create_job(desk, call.tenant, new)
+    async def verb(desk: Desk) -> MadeJob:
+        return (await create_made(desk, call.tenant, [new]))[0]
 
     return await perform(
         call,
         verb,
-        lambda job: told_of(call, job, status=201, event="job.created"),
+        lambda made: told_made(call, made),
         only_try=call.query.validate_only,
     )
 
@@ -224,19 +254,6 @@ def _require_match(call: Call[Any, Any]) -> None:
     required = call.caller.settings.get("require_if_match") is True
     if required and call.request.header(b"if-match") is None:
         raise Trouble("precondition_required", "expected If-Match: the tenant demands it")
-
-
-def merge_patch(target: Any, patch: Any) -> Any:
-    """RFC 7396: null removes, objects merge, everything else replaces."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = merge_patch(merged.get(name), value)
-    return merged
 
 
 async def _update(call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: str) -> Reply:
@@ -294,7 +311,14 @@ def _deleted(call: Call[Any, Any], job: Job) -> Told:
     )
 
 
-UNBOUND = frozenset({"limit", "cursor", "fields", "view"})
+SEARCHED = {
+    "state": "state",
+    "queue": "queue",
+    "handler": "handler",
+    "group": "group",
+    "name": "name_prefix",
+    "type": "schedule_type",
+}
 EDITABLE = tuple(
     one
     for one in msgspec.structs.fields(wire.NewJob)
@@ -315,7 +339,7 @@ ROUTES = (
         scope=Scope.JOBS_WRITE,
         query=wire.CreateOptions,
         body=wire.NewJob,
-        answers={201: wire.Job},
+        answers={201: wire.Job, 200: wire.Job},
         keyed=Keyed.REQUIRED,
         load=Load.CREATE,
         policy=Policy.CREATE,

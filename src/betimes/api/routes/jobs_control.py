@@ -7,12 +7,14 @@ from typing import Any
 import msgspec
 
 from betimes.api.acting import answer, perform
+from betimes.api.admitting import admitted_demand
 from betimes.api.call import Call, Reply
 from betimes.api.etag import expected_revision
 from betimes.api.finding import find_job
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs import told_of
 from betimes.api.shaping import maybe_instant
+from betimes.api.waiting import prefer_wait
 from betimes.domain.ids import RunId, shard_of, to_text
 from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
@@ -21,11 +23,12 @@ from betimes.ops.desk import Desk
 from betimes.ops.end import cancel_job
 from betimes.ops.gap import Missed
 from betimes.ops.grip import Running
-from betimes.ops.manual import Wish, run_now, skip_next
+from betimes.ops.manual import Overlap, Wish, run_now, skip_next
+from betimes.ops.meter import Demand
 from betimes.ops.pause import Resumed, pause_job, resume_job
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_instant
-from betimes.wire.runs import RunMade
+from betimes.wire.runs import Run, RunMade
 
 
 async def pause(call: Call[NoQuery, wire.PauseJob]) -> Reply:
@@ -104,20 +107,34 @@ async def run(call: Call[NoQuery, wire.RunJob]) -> Reply:
         priority=body.priority,
         at=maybe_instant(body.at, pointer="/at"),
         scheduled_for=maybe_instant(body.scheduled_for, pointer="/scheduled_for"),
+        overlap=Overlap(body.overlap),
     )
+
+    if told := await admitted_demand(call, Demand.of(runs=[payload])):
+        return told
 
     async def verb(desk: Desk) -> RunId:
         return await run_now(desk, call.tenant, job.id, wish)
 
-    return await perform(call, verb, lambda made: told_run(made, job=job))
+    done = await perform(call, verb, lambda made: told_run(made, job=job))
+    return await prefer_wait(call, done)
 
 
 def told_run(
-    run: RunId, *, job: Job | None = None, status: int = 202, event: str = "run.queued"
+    run: RunId,
+    *,
+    job: Job | None = None,
+    status: int = 202,
+    event: str = "run.queued",
+    replaced: RunId | None = None,
 ) -> Told:
     """The answer and the traces of a run that was made."""
     text = to_text("run", run)
-    shown = RunMade(id=text, job_id=None if job is None else to_text("job", job.id))
+    shown = RunMade(
+        id=text,
+        job_id=None if job is None else to_text("job", job.id),
+        replaced=None if replaced is None else to_text("run", replaced),
+    )
     return Told(
         answer=answer(status, shown, headers={"Location": f"/v1/runs/{text}"}),
         resource=text,
@@ -180,7 +197,7 @@ ROUTES = (
         "run",
         run,
         wire.RunJob,
-        {202: RunMade},
+        {200: Run, 202: RunMade},
         "Run a job now, beside its schedule.",
         scope=Scope.RUNS_WRITE,
         load=Load.CREATE,

@@ -1,31 +1,32 @@
-"""Many jobs at once: batches, revisions, search, export and import of our own format."""
+"""Many jobs at once: batches, revisions, search."""
 
+from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 import msgspec
 
 from betimes.api.acting import answer, perform
+from betimes.api.admitting import admitted_demand
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import Context, asked_again, definition_shown, new_job
+from betimes.api.definitions import Context, definition_shown, new_job, payload_of
 from betimes.api.finding import find_job
 from betimes.api.problem import Trouble, body_of, trouble_of
-from betimes.api.reading import convert
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs import WRITE_PROBLEMS, told_of
 from betimes.api.shaping import coerced, missing
-from betimes.domain.errors import AlreadyExists, NotFound, Refused
+from betimes.domain.errors import NotFound, Refused
 from betimes.domain.ids import JobId, RunId, from_text, shard_of, to_text
 from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
 from betimes.ops.acting import Told
 from betimes.ops.calendars import find_calendars, refreshed
-from betimes.ops.create import NewJob, create_job, create_jobs
+from betimes.ops.create import NewJob
+from betimes.ops.dedupe import MadeJob, create_made
 from betimes.ops.desk import Desk
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.listing import JobFilter, find_jobs
-from betimes.ops.quotas import check_jobs
+from betimes.ops.meter import Demand
 from betimes.ops.read import get_job, get_revisions
 from betimes.ops.runs import get_run
 from betimes.ops.update import update_job
@@ -34,27 +35,34 @@ from betimes.wire import queues as more
 from betimes.wire.base import shown_instant
 from betimes.wire.more import RevisionList
 
-FORMAT = "betimes/1"
 ENOUGH = 20
 
 
 async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
     """Create many jobs, all or none, or each for itself."""
     body = call.body
-    await check_jobs(call.service.desk, call.tenant, call.caller.quotas, more=len(body.items))
+    payloads = [payload_of(asked) for asked in body.items]
+    if told := await _admitted(call, payloads, only_try=call.query.validate_only):
+        return told
     if body.mode == "independent":
         return await _each_alone(call)
     context = await context_of(call, *(asked.schedule for asked in body.items))
     new = [_read(context, place, asked) for place, asked in enumerate(body.items)]
 
-    async def verb(desk: Desk) -> list[Job]:
+    async def verb(desk: Desk) -> list[MadeJob]:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
-        return await create_jobs(desk, call.tenant, new, shard=shard)
+        return await create_made(desk, call.tenant, new, shard=shard)
 
     only_try = call.query.validate_only
     return await perform(
         call, verb, lambda jobs: _told_many(jobs, validated=only_try), only_try=only_try
     )
+
+
+async def _admitted(
+    call: Call[Any, Any], payloads: Sequence[bytes | None], *, only_try: bool
+) -> Reply | None:
+    return None if only_try else await admitted_demand(call, Demand.of(jobs=payloads))
 
 
 def _read(context: Context, place: int, asked: wire.NewJob) -> NewJob:
@@ -69,12 +77,12 @@ def _read(context: Context, place: int, asked: wire.NewJob) -> NewJob:
         raise
 
 
-def _told_many(jobs: list[Job], *, validated: bool) -> Told:
-    items = [wire.BatchItem(status=201, id=to_text("job", job.id)) for job in jobs]
+def _told_many(jobs: list[MadeJob], *, validated: bool) -> Told:
+    items = [_item(made) for made in jobs]
     return Told(
         answer=answer(201, wire.MadeJobs(items=items, validated=validated)),
         resource=f"jobs:{len(jobs)}",
-        shard=jobs[0].shard,
+        shard=jobs[0].job.shard,
         after={"count": len(jobs), "first": items[0].id},
         event="job.created",
         details={"count": len(jobs), "first": items[0].id},
@@ -106,12 +114,20 @@ async def _one(
     call: Call[Any, wire.NewJobs], desk: Desk, context: Context, place: int
 ) -> wire.BatchItem:
     try:
-        job = await create_job(desk, call.tenant, _read(context, place, call.body.items[place]))
+        new = _read(context, place, call.body.items[place])
+        (made,) = await create_made(desk, call.tenant, [new])
     except (Refused, Trouble) as error:
         trouble = trouble_of(error)
         told = msgspec.json.decode(body_of(trouble, call.request.id))
         return wire.BatchItem(status=trouble.status, error=told)
-    return wire.BatchItem(status=201, id=to_text("job", job.id))
+    return _item(made)
+
+
+def _item(made: MadeJob) -> wire.BatchItem:
+    status = 200 if made.deduplicated else 201
+    return wire.BatchItem(
+        status=status, id=to_text("job", made.job.id), deduplicated=made.deduplicated
+    )
 
 
 async def revisions(call: Call[NoQuery, None]) -> Reply:
@@ -211,62 +227,6 @@ def _found(job: Job) -> more.Found:
     )
 
 
-async def export(call: Call[more.Export, None]) -> Reply:
-    """Definitions of jobs in our own format, as import takes them."""
-    scope = ("export", call.tenant)
-    after = None
-    if call.query.cursor is not None:
-        after = msgspec.convert(call.service.cursors.read(scope, call.query.cursor)[0], type=UUID)
-    limit = coerced(call.query.limit)
-    jobs = await find_jobs(
-        call.service.desk, call.tenant, JobFilter(), after=after, newest_first=False, limit=limit
-    )
-    cursor = None
-    if len(jobs) == limit:
-        cursor = call.service.cursors.write(scope, [str(jobs[-1].id)])
-    return Reply(
-        value=more.Exported(
-            format=FORMAT,
-            exported_at=shown_instant(call.service.now()),
-            jobs=[asked_again(job) for job in jobs],
-            next_cursor=cursor,
-        )
-    )
-
-
-async def import_jobs(call: Call[more.ImportOptions, more.Import]) -> Reply:
-    """Create the jobs of an export; what exists or cannot be read is skipped and told."""
-    if call.body.format != FORMAT:
-        raise Trouble("invalid_parameter", f"expected the format {FORMAT}")
-
-    context = await context_of(call, *(source.get("schedule") for source in call.body.jobs))
-
-    async def verb(desk: Desk) -> more.Imported:
-        created: list[str] = []
-        skipped: list[dict[str, Any]] = []
-        for place, source in enumerate(call.body.jobs):
-            try:
-                asked: wire.NewJob = convert(source, wire.NewJob)
-                job = await create_job(desk, call.tenant, new_job(asked, context))
-                created.append(to_text("job", job.id))
-            except AlreadyExists as refused:
-                skipped.append({"place": place, "reason": refused.sentence})
-            except (Refused, Trouble) as error:
-                skipped.append({"place": place, "reason": trouble_of(error).detail})
-        return more.Imported(created=created, skipped=skipped, dry_run=call.query.dry_run)
-
-    return await perform(
-        call,
-        verb,
-        lambda done: Told(
-            answer=answer(200 if done.dry_run else 201, done),
-            resource=f"jobs:{len(done.created)}",
-            after={"created": len(done.created)},
-        ),
-        only_try=call.query.dry_run,
-    )
-
-
 ROUTES = (
     Route(
         method="POST",
@@ -316,32 +276,5 @@ ROUTES = (
         scope=Scope.JOBS_READ,
         query=more.Search,
         answers={200: more.FoundList},
-    ),
-    Route(
-        method="GET",
-        path="/v1/export",
-        name="export.read",
-        says="Definitions of jobs in our own format.",
-        handler=export,
-        scope=Scope.PAYLOADS_READ,
-        query=more.Export,
-        answers={200: more.Exported},
-        policy=Policy.BULK,
-        problems=("cursor_invalid",),
-    ),
-    Route(
-        method="POST",
-        path="/v1/import/betimes",
-        name="import.betimes",
-        says="Create the jobs of an export.",
-        handler=import_jobs,
-        scope=Scope.JOBS_WRITE,
-        query=more.ImportOptions,
-        body=more.Import,
-        body_max=BATCH_BYTES_MAX,
-        answers={201: more.Imported, 200: more.Imported},
-        keyed=Keyed.OPTIONAL,
-        load=Load.CREATE,
-        policy=Policy.BULK,
     ),
 )

@@ -4,12 +4,12 @@ from betimes.api.call import Call, Reply
 from betimes.api.codes import CODES
 from betimes.api.problem import Trouble
 from betimes.api.route import Load, NoQuery, Route
+from betimes.api.version import API_VERSION
 from betimes.domain.ids import to_text
 from betimes.ops.cluster import check_database, read_skews
 from betimes.wire.base import shown_instant, shown_maybe
 from betimes.wire.meta import Health, KeyShown, Ready, TenantShown, Time, Version, WhoAmI
 
-API_VERSION = "2026-11-01"
 NANOSECONDS = 1_000_000_000
 HTML = "text/html; charset=utf-8"
 

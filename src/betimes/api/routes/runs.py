@@ -2,97 +2,152 @@
 
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 import msgspec
 
 from betimes.api.acting import answer, intent_of, perform, replied
+from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
+from betimes.api.context import targets_of
 from betimes.api.finding import find_run, run_in_path
-from betimes.api.problem import Trouble
+from betimes.api.paging import read_place, scope_of, turn
+from betimes.api.problem import Trouble, body_of, trouble_of
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs import WRITE_PROBLEMS, check_view, read_tags
 from betimes.api.routes.jobs_control import told_run
 from betimes.api.run_shapes import last_attempt, new_run, shown_attempt, shown_run
+from betimes.api.searching import search_into
 from betimes.api.shaping import coerced, maybe_instant, missing, page, paged, read_id, selected
-from betimes.domain.errors import NotFound
-from betimes.domain.ids import JobId, RunId, WorkerId, shard_of, to_text
+from betimes.api.waiting import prefer_wait, until_final
+from betimes.domain.errors import NotFound, Refused
+from betimes.domain.ids import JobId, WorkerId, shard_of, to_text
+from betimes.domain.run import NewRun
 from betimes.domain.scopes import Scope
 from betimes.domain.states import FINAL, RunState, Shown, Trigger
 from betimes.ops.acting import Told
+from betimes.ops.dedupe import MadeRun, enqueue_made
 from betimes.ops.desk import Desk
-from betimes.ops.enqueue import enqueue_runs
+from betimes.ops.enqueue import check_new_run
 from betimes.ops.history import get_history
 from betimes.ops.idempotency import shard_of_idempotency
-from betimes.ops.listing import RunFilter, find_runs
-from betimes.ops.quotas import check_runs
+from betimes.ops.listing import RunFilter, Span, estimate_runs, find_runs
+from betimes.ops.making import Enqueued, make_runs
 from betimes.ops.runs import RunView
 from betimes.wire import runs as wire
 from betimes.wire.base import Page, shown_instant
+from betimes.wire.jobs import BatchItem
 
 SPAN = timedelta(days=7)
-POLL_SECONDS = 0.2
-UNBOUND = frozenset({"limit", "cursor", "fields"})
+FAILED = "failed"
+SEARCHED = {
+    "state": "state",
+    "queue": "queue",
+    "handler": "handler",
+    "trigger": "trigger",
+    "job": "job",
+    "worker": "worker",
+    "since": "due_after",
+    "until": "due_before",
+}
 WAITING = frozenset({Shown.SCHEDULED, Shown.QUEUED, Shown.RUNNING, Shown.RETRY_WAIT})
 
 
 async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     """Enqueue one run."""
-    new = new_run(call.body)
+    new = new_run(call.body, targets_of(call), trace=call.request.traceparent)
 
-    async def verb(desk: Desk) -> RunId:
-        shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
-        return (await enqueue_runs(desk, call.tenant, [new], shard=shard))[0]
+    async def verb(desk: Desk) -> Enqueued:
+        key = call.key.key if call.key else call.request.id
+        shard = shard_of_idempotency(desk, call.tenant, key)
+        return (await make_runs(desk, call.tenant, [new], shard))[0]
 
-    await check_runs(call.service.desk, call.tenant, call.caller.quotas, more=1)
+    if told := await admitted(call, runs=[new]):
+        return told
     await call.service.gates.check(call.service.desk, call.tenant, [new.queue])
-    done = await call.service.runs.act(new, intent_of(call), verb, told_run)
-    return await _prefer_wait(call, replied(done))
+    done = await call.service.runs.act(new, intent_of(call), verb, told_enqueued)
+    return await prefer_wait(call, replied(done))
 
 
-async def _prefer_wait(call: Call[Any, Any], reply: Reply) -> Reply:
-    """With `Prefer: wait=n`, the finished run instead of the promise of one."""
-    said = call.request.header(b"prefer") or ""
-    name, _, seconds = said.partition("=")
-    if name.strip() != "wait" or not seconds.strip().isdecimal():
-        return reply
-    made = msgspec.json.decode(reply.content or b"{}")
-    call.path = {"run": made["id"]}
-    view = await _until_final(call, min(float(seconds), 25.0))
-    if view.run.state not in FINAL:
-        return reply
-    return Reply(value=shown_run(view), headers=reply.headers)
+def told_enqueued(enqueued: Enqueued) -> Told:
+    """A run that was made, or the one that has its dedupe key."""
+    made, view = enqueued
+    if view is None:
+        return told_run(made.id, replaced=made.replaced)
+    shown = shown_run(view)
+    shown.deduplicated = True
+    return Told(
+        answer=answer(200, shown, headers={"Location": f"/v1/runs/{shown.id}"}),
+        resource=shown.id,
+        shard=shard_of(made.id),
+        changed=False,
+    )
 
 
 async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
-    """Enqueue many runs, all or none."""
-    new = []
+    """Enqueue many runs, all or none, or each for itself."""
+    alone = call.body.mode == "independent"
+    new, refused = _read_all(call, stop=not alone)
+    if not new:
+        items = [refused[place] for place in range(len(refused))]
+        return Reply(status=207, value=wire.RunsTold(items=items))
+
+    async def verb(desk: Desk) -> list[MadeRun]:
+        shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
+        return await enqueue_made(desk, call.tenant, new, shard=shard)
+
+    if told := await admitted(call, runs=new):
+        return told
+    await call.service.gates.check(call.service.desk, call.tenant, {one.queue for one in new})
+    return await perform(call, verb, lambda runs: _told_runs(runs, refused if alone else None))
+
+
+def _read_all(
+    call: Call[NoQuery, wire.NewRuns], *, stop: bool
+) -> tuple[list[NewRun], dict[int, BatchItem]]:
+    """What can be enqueued, and what not by its place in the batch."""
+    new, refused = list[NewRun](), dict[int, BatchItem]()
+    targets = targets_of(call)
     for place, asked in enumerate(call.body.items):
         try:
-            new.append(new_run(asked))
-        except Trouble as trouble:
-            for error in trouble.errors:
-                error.pointer = f"/items/{place}{error.pointer}"
-            raise
+            made = new_run(asked, targets, trace=call.request.traceparent)
+            if not stop:
+                check_new_run(made)
+            new.append(made)
+        except (Refused, Trouble) as error:
+            trouble = trouble_of(error)
+            for one in trouble.errors:
+                one.pointer = f"/items/{place}{one.pointer}"
+            if stop:
+                raise trouble from None
+            told = msgspec.json.decode(body_of(trouble, call.request.id))
+            refused[place] = BatchItem(status=trouble.status, error=told)
+    return new, refused
 
-    async def verb(desk: Desk) -> list[RunId]:
-        shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
-        return await enqueue_runs(desk, call.tenant, new, shard=shard)
 
-    await check_runs(call.service.desk, call.tenant, call.caller.quotas, more=len(new))
-    await call.service.gates.check(call.service.desk, call.tenant, {one.queue for one in new})
-    return await perform(call, verb, _told_runs)
-
-
-def _told_runs(runs: list[RunId]) -> Told:
-    items = [wire.RunMade(id=to_text("run", run)) for run in runs]
+def _told_runs(runs: list[MadeRun], refused: dict[int, BatchItem] | None) -> Told:
+    made = [
+        wire.RunMade(
+            id=to_text("run", one.id),
+            deduplicated=one.deduplicated,
+            replaced=None if one.replaced is None else to_text("run", one.replaced),
+        )
+        for one in runs
+    ]
+    reply = answer(202, wire.RunsMade(items=made))
+    if refused is not None:
+        left = iter(made)
+        items = [
+            refused.get(place) or BatchItem(status=202, id=next(left).id)
+            for place in range(len(made) + len(refused))
+        ]
+        reply = answer(207, wire.RunsTold(items=items))
     return Told(
-        answer=answer(202, wire.RunsMade(items=items)),
+        answer=reply,
         resource=f"runs:{len(runs)}",
-        shard=shard_of(runs[0]),
-        after={"count": len(runs), "first": items[0].id},
+        shard=shard_of(runs[0].id),
+        after={"count": len(runs), "first": made[0].id},
         event="run.queued",
-        details={"count": len(runs), "first": items[0].id},
+        details={"count": len(runs), "first": made[0].id},
     )
 
 
@@ -103,11 +158,12 @@ async def read(call: Call[wire.RunView, None]) -> Reply:
         check_view(call, "full")
     if not call.query.include:
         view = await find_run(call)
-        return Reply(value=selected(shown_run(view, full=full), call.query.fields))
-    view, attempts = await _history(call)
-    shown = shown_run(view, full=full)
-    shown.attempts = [shown_attempt(one) for one in attempts]
-    return Reply(value=selected(shown, call.query.fields))
+        shown = shown_run(view, full=full)
+    else:
+        view, attempts = await _history(call)
+        shown = shown_run(view, full=full)
+        shown.attempts = [shown_attempt(one) for one in attempts]
+    return Reply(value=selected(shown, call.query.fields), cacheable=view.run.state in FINAL)
 
 
 async def _history(call: Call[Any, Any]) -> tuple[RunView, list[Any]]:
@@ -119,52 +175,49 @@ async def _history(call: Call[Any, Any]) -> tuple[RunView, list[Any]]:
 
 async def wait(call: Call[wire.WaitRun, None]) -> Reply:
     """One run, as soon as it has ended or patience has."""
-    return Reply(value=shown_run(await _until_final(call, call.query.timeout)))
-
-
-async def _until_final(call: Call[Any, Any], seconds: float) -> RunView:
-    clock = call.service.clock
-    most = call.service.settings.long_poll_max.total_seconds()
-    deadline = clock.monotonic() + min(seconds, most)
-    while True:
-        view = await find_run(call)
-        left = deadline - clock.monotonic()
-        if view.run.state in FINAL or left <= 0 or call.service.draining.begun:
-            return view
-        await clock.sleep(min(POLL_SECONDS, left))
+    return Reply(value=shown_run(await until_final(call, call.query.timeout)))
 
 
 async def list_all(call: Call[wire.ListRuns, None]) -> Reply:
     """A page of runs, latest due first."""
-    query = call.query
-    told = msgspec.to_builtins(query)
-    scope = ("runs", call.tenant, sorted((n, str(told[n])) for n in told if n not in UNBOUND))
-    before = None
-    if query.cursor is not None:
-        before = msgspec.convert(call.service.cursors.read(scope, query.cursor)[0], type=UUID)
+    query, cursors, now = call.query, call.service.cursors, call.service.now()
+    scope = scope_of("runs", call.tenant, query)
+    place = read_place(cursors, scope, query.cursor)
+    text = search_into(query, query.q, SEARCHED, now)
     until = maybe_instant(query.due_before, pointer="/due_before")
-    since = maybe_instant(query.due_after, pointer="/due_after")
-    if since is None:
-        since = (until or call.service.now()) - SPAN
-    chosen, shown = _filter(call)
-    views, last = await find_runs(
-        call.service.desk,
-        call.tenant,
-        chosen,
-        shown=shown,
-        before=before,
-        since=since,
-        until=until,
-        limit=coerced(query.limit),
+    since = maybe_instant(query.due_after, pointer="/due_after") or (until or now) - SPAN
+    chosen, shown = _filter(call, text)
+    span = Span(since=since, until=until, place=place.at, backwards=place.backwards)
+    views, more = await find_runs(
+        call.service.desk, call.tenant, chosen, shown=shown, span=span, limit=coerced(query.limit)
     )
-    cursor = None if last is None else call.service.cursors.write(scope, [str(last)])
+    if place.backwards:
+        views.reverse()
+    ids = [view.run.id for view in views]
+    turned = turn(cursors, scope, place, ids, more=more, ascending=False)
+    estimate = None
+    if query.count is not None:
+        whole = Span(since=since, until=until)
+        guess = (
+            0
+            if place.at is None and more is None
+            else await estimate_runs(call.service.desk, call.tenant, chosen, whole)
+        )
+        estimate = max(len(views), guess)
     items = [shown_run(view) for view in views]
-    return paged(call, page(items, cursor=cursor, fields=query.fields))
+    return paged(
+        call,
+        page(items, cursor=turned.next, back=turned.prev, fields=query.fields, estimate=estimate),
+    )
 
 
-def _filter(call: Call[wire.ListRuns, None]) -> tuple[RunFilter, frozenset[Shown]]:
+def _filter(
+    call: Call[wire.ListRuns, None], text: str | None
+) -> tuple[RunFilter, frozenset[Shown]]:
     query, desk = call.query, call.service.desk
-    shown = frozenset(Shown(state) for state in query.state)
+    shown = frozenset(Shown(state) for state in query.state if state != FAILED)
+    if FAILED in query.state:
+        shown |= {Shown.RETRY_WAIT, Shown.DEAD}
     # States that are written in parcels are looked at one by one; the rest the database can tell.
     stored = () if shown & WAITING else tuple(RunState[state.name] for state in shown)
     job = worker = None
@@ -180,6 +233,7 @@ def _filter(call: Call[wire.ListRuns, None]) -> tuple[RunFilter, frozenset[Shown
         triggers=[Trigger[name.upper()] for name in query.trigger],
         worker=worker,
         tags=read_tags(query.tag),
+        text=text,
     )
     return chosen, shown
 
@@ -264,12 +318,12 @@ ROUTES = (
         method="POST",
         path="/v1/runs/batch",
         name="runs.create_many",
-        says="Enqueue up to 1000 runs, all or none.",
+        says="Enqueue up to 1000 runs, all or none, or each for itself.",
         handler=enqueue_many,
         scope=Scope.RUNS_WRITE,
         body=wire.NewRuns,
         body_max=5 << 20,
-        answers={202: wire.RunsMade},
+        answers={202: wire.RunsMade, 207: wire.RunsTold},
         keyed=Keyed.REQUIRED,
         load=Load.CREATE,
         policy=Policy.BULK,
@@ -295,7 +349,8 @@ ROUTES = (
         handler=read,
         scope=Scope.RUNS_READ,
         query=wire.RunView,
-        answers={200: wire.Run},
+        answers={200: wire.Run, 304: None},
+        headers=("ETag",),
         problems=("not_found",),
     ),
     Route(

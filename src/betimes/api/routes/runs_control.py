@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from betimes.api.acting import answer, perform
+from betimes.api.admitting import admitted_demand
 from betimes.api.call import Call, Reply
 from betimes.api.finding import run_in_path
 from betimes.api.route import Keyed, Load, NoQuery, Route
@@ -17,6 +18,7 @@ from betimes.domain.scopes import Scope
 from betimes.domain.states import Shown
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
+from betimes.ops.meter import Demand
 from betimes.ops.runs import RUN_CANCELLED, RunView, cancel_run, replay_run, retry_run
 from betimes.wire import runs as wire
 
@@ -68,6 +70,8 @@ async def replay(call: Call[NoQuery, wire.ReplayRun]) -> Reply:
     payload = None
     if call.body.payload_override is not msgspec.UNSET:
         payload = msgspec.json.encode(call.body.payload_override)
+    if told := await admitted_demand(call, Demand.of(runs=[payload])):
+        return told
 
     async def verb(desk: Desk) -> RunId:
         try:

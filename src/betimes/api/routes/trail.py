@@ -82,7 +82,7 @@ async def read_act(call: Call[NoQuery, None]) -> Reply:
         entry = await ops.get_act(call.service.desk, call.tenant, int(parts[0]), int(parts[1]))
     except NotFound:
         raise missing("act", text) from None
-    return Reply(value=shown_act(entry))
+    return Reply(value=shown_act(entry), cacheable=True)
 
 
 async def verify(call: Call[NoQuery, None]) -> Reply:
@@ -236,7 +236,8 @@ ROUTES = (
         says="Read one act.",
         handler=read_act,
         scope=Scope.AUDIT_READ,
-        answers={200: wire.AuditEntry},
+        answers={200: wire.AuditEntry, 304: None},
+        headers=("ETag",),
     ),
     Route(
         method="POST",

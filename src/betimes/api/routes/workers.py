@@ -17,6 +17,7 @@ from betimes.api.shaping import coerced, missing, page, paged, read_id
 from betimes.domain.errors import Forbidden, NotFound
 from betimes.domain.ids import WorkerId, to_text
 from betimes.domain.scopes import Scope
+from betimes.domain.trace import traceparent_of
 from betimes.ops import workers as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
@@ -254,6 +255,7 @@ def _shown(call: Call[Any, Any], one: ops.Leased) -> wire.LeasedRun:
         queue=one.queue,
         priority=one.priority,
         idempotency_key=text,
+        traceparent=traceparent_of(run.id, one.lease.attempt),
         handler=run.handler or spec.handler,
         job_id=None if run.job is None else to_text("job", run.job),
         scheduled_for=shown_maybe(run.fire_at),

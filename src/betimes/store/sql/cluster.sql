@@ -31,3 +31,9 @@ RETURNING paused_at;
 -- Index: nodes_pkey
 -- Returns: id uuid
 UPDATE betimes.nodes SET drain_at = coalesce(drain_at, :now::timestamptz) WHERE id = :id::uuid RETURNING id;
+
+-- name: read_due_lag :one
+-- How far publishing lies behind the clock in the shard that is last; nothing before anybody has published.
+-- Scatter: the table has one row per shard
+-- Returns: lag interval
+SELECT coalesce(max(clock_timestamp() - published_through), interval '0') AS lag FROM betimes.shards WHERE epoch > 0;

@@ -23,6 +23,14 @@ SELECT false AS fresh, fingerprint, status, headers::text AS headers, body FROM 
 UNION ALL
 SELECT true, NULL, NULL, NULL, NULL FROM made;
 
+-- name: read_answer :many
+-- What a request with this key was answered.
+-- Index: idempotency_pkey
+-- Returns: fingerprint bytea, status int2, headers text, body bytea
+SELECT fingerprint, status, headers::text AS headers, body FROM betimes.idempotency
+ WHERE shard = :shard::smallint AND tenant_id = :tenant::uuid AND key = :key::text AND expires_at > :now::timestamptz
+ ORDER BY created_at LIMIT 1;
+
 -- name: answer_key :exec
 -- Keep the answer of the request that holds a key. The caller has claimed it in this transaction.
 -- Index: idempotency_pkey

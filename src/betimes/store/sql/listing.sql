@@ -19,6 +19,7 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
    AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
    AND (:fire_after::timestamptz IS NULL OR next_fire_at > :fire_after::timestamptz)
    AND (:fire_before::timestamptz IS NULL OR next_fire_at < :fire_before::timestamptz)
+   AND (:text::text IS NULL OR position(lower(:text::text) IN lower(name)) > 0)
  ORDER BY id LIMIT :most::integer;
 
 -- name: list_jobs_where_newest :many
@@ -40,6 +41,7 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
    AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
    AND (:fire_after::timestamptz IS NULL OR next_fire_at > :fire_after::timestamptz)
    AND (:fire_before::timestamptz IS NULL OR next_fire_at < :fire_before::timestamptz)
+   AND (:text::text IS NULL OR position(lower(:text::text) IN lower(name)) > 0)
  ORDER BY id DESC LIMIT :most::integer;
 
 -- name: list_runs_where :many
@@ -59,7 +61,28 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
    AND (:triggers::smallint[] IS NULL OR trigger = ANY (:triggers::smallint[]))
    AND (:worker::uuid IS NULL OR worker_id = :worker::uuid)
    AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
+   AND (:text::text IS NULL OR position(lower(:text::text) IN lower(error::text)) > 0)
  ORDER BY id DESC LIMIT :most::integer;
+
+-- name: list_runs_where_earliest :many
+-- The same from the earliest on.
+-- Scatter: a tenant's runs lie in every shard
+-- Index: runs_tenant_idx
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text
+SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
+       created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, NULL::bytea AS payload,
+       options::text AS options, NULL::bytea AS result, error::text AS error
+  FROM betimes.runs
+ WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid
+   AND (:job::uuid IS NULL OR job_id = :job::uuid)
+   AND (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+   AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
+   AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
+   AND (:triggers::smallint[] IS NULL OR trigger = ANY (:triggers::smallint[]))
+   AND (:worker::uuid IS NULL OR worker_id = :worker::uuid)
+   AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
+   AND (:text::text IS NULL OR position(lower(:text::text) IN lower(error::text)) > 0)
+ ORDER BY id LIMIT :most::integer;
 
 -- name: read_holdings :many
 -- The parcels that hold some of these runs, with what the public states depend on.
@@ -77,8 +100,10 @@ SELECT held.run_id, parcels.id AS parcel_id, parcels.worker_id, parcels.fence, p
 -- Returns: jobs int8
 SELECT count(*) AS jobs FROM (SELECT FROM betimes.jobs WHERE tenant_id = :tenant::uuid LIMIT :most::bigint) AS few;
 
--- name: count_active_runs :one
--- How many runs of a tenant wait or are under way.
+-- name: count_work :one
+-- How many runs of a tenant wait, and how many are under way.
 -- Scatter: a tenant's parcels lie in every shard
--- Returns: runs int8
-SELECT coalesce(sum(cardinality(run_ids)), 0)::bigint AS runs FROM betimes.parcels WHERE tenant_id = :tenant::uuid;
+-- Returns: waiting int8, leased int8
+SELECT coalesce(sum(cardinality(run_ids)) FILTER (WHERE worker_id IS NULL), 0)::bigint AS waiting,
+       coalesce(sum(cardinality(run_ids)) FILTER (WHERE worker_id IS NOT NULL), 0)::bigint AS leased
+  FROM betimes.parcels WHERE tenant_id = :tenant::uuid;

@@ -27,19 +27,6 @@ DELETE FROM betimes.runs USING aged
  WHERE runs.shard = :shard::smallint AND runs.id = aged.id AND runs.id < :before_id::uuid
 RETURNING runs.id;
 
--- name: prune_dedupe :many
--- Forget business keys whose window has passed, a bounded number.
--- Index: dedupe_prune_idx
--- Returns: key text
-WITH aged AS MATERIALIZED (
-    SELECT tenant_id, key FROM betimes.dedupe
-     WHERE shard = :shard::smallint AND prune_at < coalesce(:now::timestamptz, statement_timestamp())
-     LIMIT :most::integer FOR UPDATE SKIP LOCKED
-)
-DELETE FROM betimes.dedupe USING aged
- WHERE dedupe.shard = :shard::smallint AND dedupe.tenant_id = aged.tenant_id AND dedupe.key = aged.key
-RETURNING dedupe.key;
-
 -- name: prune_catchups :many
 -- Forget episodes of catching up that are long over, a bounded number.
 -- Returns: id uuid
