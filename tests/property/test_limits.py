@@ -2,6 +2,8 @@
 
 The machine drives the real store on a real database and compares it with a tiny model: how many
 there may be, and what has to be done in the end.
+
+Long because the machine and its model are read together.
 """
 
 import asyncio
