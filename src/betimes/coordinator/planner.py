@@ -17,12 +17,13 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from betimes.config.settings import CoordinatorSettings
+from betimes.coordinator.hint import Hint
 from betimes.coordinator.holdings import Held, Holdings
 from betimes.coordinator.plan import LATE_AFTER, Pass, Settling, plan_until
-from betimes.coordinator.publisher import Hint
 from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut, Refused, Unavailable
 from betimes.domain.ids import ShardId
+from betimes.fairness.overlap import OVERLAP_SKIPPED
 from betimes.fairness.pace import share_of
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
 from betimes.schedule import ScheduleCache
@@ -218,6 +219,8 @@ class Planner:
         for step in steps:
             for dropped in step.dropped:
                 self._missed.add(dropped.fires, reason=dropped.code)
+        if done.skipped:
+            self._missed.add(done.skipped, reason=OVERLAP_SKIPPED)
         for parcel in done.parcels:
             self._hint(*parcel.hint)
         return done.runs

@@ -13,20 +13,23 @@ What may go wrong: a transaction fails or its reply is lost. Then the shard is r
 and read again; the statement inserts nothing when the cursor has already moved.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 
 from betimes.config.settings import CoordinatorSettings
 from betimes.coordinator.elector import TRUST_MARGIN
+from betimes.coordinator.hint import Hint
 from betimes.coordinator.holdings import Held, Holdings
+from betimes.coordinator.referee import Referee
 from betimes.coordinator.wheel import Wheel
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
-from betimes.domain.ids import ShardId, TenantId, floor_of, time_ms_of, to_ms
-from betimes.domain.parcel import Parcel, Waiting, pack
+from betimes.domain.ids import ShardId, floor_of, time_ms_of, to_ms
+from betimes.domain.parcel import Waiting
+from betimes.fairness.overlap import OVERLAP_SKIPPED
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
-from betimes.store.publish import Batch, Publishing
+from betimes.store.publish import Batch, Placed, Publishing
 from betimes.store.shards import Claim, Shards
 from betimes.telemetry import Outage, Telemetry
 
@@ -38,9 +41,6 @@ PASSES_MISSED_MAX = 3
 FAILED_MAX = 2
 """So often a shard, or a few together, may fail in a pass without ending it."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-Hint = Callable[[ShardId, str, TenantId, datetime, int], None]
-"""Tell workers that (shard, queue, tenant) has something visible at an instant, in a bucket."""
 
 
 class Publisher:
@@ -57,9 +57,11 @@ class Publisher:
         telemetry: Telemetry,
         settings: CoordinatorSettings,
         transaction_timeout: timedelta,
+        referee: Referee,
         hint: Hint = lambda *_: None,
     ) -> None:
         self._publishing = publishing
+        self._referee = referee
         self._shards = shards
         self._holdings = holdings
         self._time = time
@@ -79,6 +81,7 @@ class Publisher:
         self._apart: set[ShardId] = set()
         self._lag = telemetry.histogram("betimes_schedule_lag_seconds")
         self._lost = telemetry.counter("betimes_lease_lost_total")
+        self._missed = telemetry.counter("betimes_fires_missed_total")
         self._outage = Outage(duty="coordinator.publisher", telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
@@ -101,6 +104,7 @@ class Publisher:
             published = await self._publish()
             # A shard that failed has not passed: it is left to run out if that goes on.
             self._note_idle([one for one in held if one.claim.shard not in self._failed])
+            await self._referee.pass_over(held)
             await self._renew()
             span.add(runs=published, waiting=len(self._wheel))
             for error in self._failed.values():
@@ -194,7 +198,7 @@ class Publisher:
             chosen = self._next_shards(left, ripe)
             left = [shard for shard in left if shard not in chosen]
             batches = [
-                Batch(held.claim, self._through(held, bound_ms), pack(shard, ripe[shard]))
+                Batch(held.claim, self._through(held, bound_ms), ripe[shard])
                 for shard in chosen
                 # Others were lost meanwhile; their next owner reads them again.
                 if (held := self._holdings.get(shard)) is not None
@@ -239,25 +243,26 @@ class Publisher:
             for batch in batches:
                 if (held := self._holdings.get(batch.claim.shard)) is not None:
                     await locks.enter_async_context(held.writing)
-            lost = await self._publishing.publish(batches, now=self._clock.stated())
-        done: list[Batch] = []
+            done = await self._publishing.publish(batches, now=self._clock.stated())
         for batch in batches:
             held = self._holdings.get(batch.claim.shard)
-            if batch.claim.shard in lost:
+            if batch.claim.shard in done.lost:
                 self._lose(batch.claim)
-                continue
-            done.append(batch)
-            if held is not None and held.claim == batch.claim:
+            elif held is not None and held.claim == batch.claim:
                 held.published_through_ms = to_ms(batch.through)
-        parcels = [parcel for batch in done for parcel in batch.parcels]
-        self._tell(parcels)
-        return sum(len(parcel.runs) for parcel in parcels)
+        return sum(self._tell(shard, placed) for shard, placed in done.placed.items())
 
-    def _tell(self, parcels: list[Parcel]) -> None:
+    def _tell(self, shard: ShardId, placed: Placed) -> int:
         now = self._time.now()
-        for parcel in parcels:
-            self._hint(*parcel.hint)
-            self._lag.observe(max(0.0, (now - parcel.visible_at).total_seconds()))
+        for parcel in placed.parcels:
+            if parcel.held:
+                self._referee.expect(shard, parcel.visible_at)
+            else:
+                self._hint(*parcel.hint)
+                self._lag.observe(max(0.0, (now - parcel.visible_at).total_seconds()))
+        if placed.skipped:
+            self._missed.add(len(placed.skipped), reason=OVERLAP_SKIPPED)
+        return sum(len(parcel.runs) for parcel in placed.parcels) + len(placed.skipped)
 
     def _note_idle(self, held: list[Held]) -> None:
         """Remember that we have passed; where nothing waits, the cursor may follow the clock."""

@@ -22,6 +22,7 @@ from betimes.store.admit import (
     release,
 )
 from betimes.store.ceilings import Ledger, close_ledger, open_ledger
+from betimes.store.deadlines import START_DEADLINE_PASSED
 from betimes.store.ending import Ending
 from betimes.store.finish import Held, write_endings
 from betimes.store.lease import LeaseOrder
@@ -45,6 +46,7 @@ class _Why(NamedTuple):
 
 CANCELLED = _Why(RunState.CANCELLED, "RUN_CANCELLED")
 FULL = _Why(RunState.SKIPPED, CONCURRENCY_KEY_FULL)
+EXPIRED = _Why(RunState.EXPIRED, START_DEADLINE_PASSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +182,9 @@ class Leasing:
                     connection, parcel, over, unwanted, empty=not mine, now=now, why=CANCELLED
                 )
                 left = [run for run in mine if run.cancel_at is None]
+                late = [run for run in left if _is_late(run, parcel, specs[run.id], now)]
+                await self._end(connection, parcel, late, unwanted, now=now, why=EXPIRED)
+                left = [run for run in left if run not in late]
                 if left and parcel.terms.is_gated:
                     applicants.append(parcel.applicant(most_of(specs[left[0].id].options)))
                 found += [
@@ -229,8 +234,15 @@ class Leasing:
         if over:
             held = Held({parcel.id: parcel.fence})
             endings = [_over(parcel, run, why, now) for run in over]
-            await write_endings(connection, self.worker, parcel.shard, held, endings)
+            await write_endings(
+                connection, self.worker, parcel.shard, held, endings, margin=self.desk.margin
+            )
             unwanted.add(held.freed)
+
+
+def _is_late(run: WantedRun, parcel: LeasedParcel, spec: RunSpec, now: datetime) -> bool:
+    deadline = spec.start_deadline
+    return deadline is not None and run.is_overdue(deadline, now, deliveries=parcel.deliveries)
 
 
 def _over(parcel: LeasedParcel, run: WantedRun, why: _Why, now: datetime) -> Ending:

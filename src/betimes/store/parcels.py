@@ -8,6 +8,7 @@ from uuid import UUID
 
 from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, WorkerId
 from betimes.domain.parcel import SUSPECT_AFTER
+from betimes.domain.states import Trigger
 from betimes.store.admit import Admission, Applicant, admit
 from betimes.store.ceilings import Place, close_ledger, open_ledger, return_tokens
 from betimes.store.database import Database
@@ -49,6 +50,14 @@ class WantedRun(NamedTuple):
     handler: str | None
     payload: bytes | None
     options: str | None
+
+    def is_overdue(self, deadline: timedelta, now: datetime, *, deliveries: int = 1) -> bool:
+        """Whether it is handed out for the first time, and too late; who backfills wants it late.
+
+        `deliveries` counts this one where `attempt` does not.
+        """
+        first = self.attempt + deliveries == 1 and self.trigger != Trigger.BACKFILL
+        return first and self.due_at + deadline < now
 
 
 class Renewed(NamedTuple):

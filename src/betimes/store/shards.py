@@ -151,10 +151,30 @@ class Shards:
         return row is not None
 
 
+@dataclass(frozen=True, slots=True)
+class HeldShard:
+    """A shard that is ours until the transaction ends."""
+
+    now: datetime
+    published_through: datetime | None
+
+
 async def hold(
     connection: Connection, claim: Claim, *, node: NodeId, now: datetime | None
 ) -> datetime:
     """Prove inside a transaction that we still own a shard; returns the database's time.
+
+    Raises:
+        FencedOut: the shard has another owner.
+
+    """
+    return (await hold_shard(connection, claim, node=node, now=now)).now
+
+
+async def hold_shard(
+    connection: Connection, claim: Claim, *, node: NodeId, now: datetime | None
+) -> HeldShard:
+    """The same, with how far it is published.
 
     Raises:
         FencedOut: the shard has another owner.
@@ -165,5 +185,4 @@ async def hold(
     )
     if not rows:
         raise FencedOut(f"shard {claim.shard} has another owner")
-    told: datetime = rows[0]["now"]
-    return told
+    return HeldShard(rows[0]["now"], rows[0]["published_through"])

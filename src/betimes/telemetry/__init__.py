@@ -23,11 +23,14 @@ A test compares this table with the names used in the code; a star stands for th
 | `worker.drain`     | span  | debug    | returned            |                                   |
 | `worker.lease_lost`| event | warning  |                     | parcel, found                     |
 | `worker.stray`     | event | warning  |                     | parcel                            |
+| `target.unsigned`  | event | warning  |                     |                                   |
 | `worker.undrained` | event | warning  |                     | parcels                           |
 | `elector.tick`     | span  | debug    | held                |                                   |
 | `publisher.tick`   | span  | debug    | runs, waiting       |                                   |
 | `planner.tick`     | span  | debug    | jobs, runs          |                                   |
 | `sweeper.tick`     | span  | debug    | found               |                                   |
+| `deadlines.tick`   | span  | debug    | expired             |                                   |
+| `job.auto_paused`  | event | warning  | failures            | job                               |
 | `run.unpublished`  | event | error    |                     | shard, runs                       |
 | `reaper.tick`      | span  | debug    | parcels             |                                   |
 | `partitions.tick`  | span  | debug    | made, dropped       |                                   |

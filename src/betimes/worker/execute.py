@@ -26,6 +26,7 @@ from betimes.domain.ids import ParcelId
 from betimes.domain.outcome import Succeeded
 from betimes.domain.states import RunState
 from betimes.rhythm import DatabaseTime
+from betimes.store.deadlines import START_DEADLINE_PASSED
 from betimes.store.ending import Streak
 from betimes.store.parcels import WantedRun
 from betimes.telemetry import Telemetry
@@ -40,7 +41,6 @@ from betimes.worker.row import Moment, Row
 from betimes.worker.running import Running, Runnings, Stop
 from betimes.worker.settle import (
     RUN_CANCELLED,
-    START_DEADLINE_PASSED,
     settle,
     unhandled,
     unstarted,
@@ -119,7 +119,7 @@ class Executor:
         now = moment.now
         if run.cancel_at is not None:
             state, reason = RunState.CANCELLED, RUN_CANCELLED
-        elif plan.start_deadline is not None and run.due_at + plan.start_deadline < now:
+        elif plan.start_deadline is not None and run.is_overdue(plan.start_deadline, now):
             state, reason = RunState.EXPIRED, START_DEADLINE_PASSED
         else:
             return False

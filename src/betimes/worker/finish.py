@@ -301,6 +301,10 @@ class Reporter:
         if box.endings:
             written += len(await self._finishing.otherwise(shard, slow, box.endings))
             self._tell_offered(slow.offered)
+            for one in slow.paused:
+                self._telemetry.event(
+                    "job.auto_paused", level="warning", job=str(one.job), failures=one.failures
+                )
         if written == box.count:
             return set()
         # Either somebody else has them, or an earlier try of ours was committed unheard.

@@ -122,7 +122,7 @@ class Plans:
         }
 
     def _plan(self, spec: RunSpec) -> Plan:
-        name = spec.handler or spec.target.get("kind")
+        name = spec.handler or spec.target.get("type")
         handler = None if name is None else self._handlers.get(name)
         return Plan(
             spec=spec,

@@ -11,11 +11,11 @@ from betimes.coordinator.service import Coordinator
 from betimes.domain import ids
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import ShardId
-from betimes.domain.parcel import Waiting, pack
+from betimes.domain.parcel import Waiting
 from betimes.store.plan import Planned, Planning
 from betimes.store.pool import Connection, Lane
 from betimes.store.publish import Batch
-from betimes.store.shards import Claim, hold
+from betimes.store.shards import Claim, HeldShard, hold
 from integration.coordinator.conftest import SETTINGS, TENANT, World
 from integration.guards.conftest import KNOCKED_OUT, judged, promise, without
 
@@ -42,7 +42,7 @@ async def lost_and_regained(world: World) -> None:
 async def batch_of(world: World, claim: Claim) -> Batch:
     (run,) = await world.insert_runs([world.seconds(1)], shard=claim.shard)
     waiting = Waiting(run, TENANT, world.seconds(1), 5, "q")
-    return Batch(claim, world.seconds(2), pack(claim.shard, [waiting]))
+    return Batch(claim, world.seconds(2), [waiting])
 
 
 async def test_publishing_needs_the_epoch(world: World, guard: str) -> None:
@@ -52,8 +52,8 @@ async def test_publishing_needs_the_epoch(world: World, guard: str) -> None:
     batch = await batch_of(world, held.claim)
     await lost_and_regained(world)
     with judged(guard), without(guard, "parcels", "publish_parcels", EPOCH, ANY_EPOCH):
-        lost = await owner.publisher._publishing.publish([batch], now=world.clock.now())
-        promise(SHARD in lost, "a write of an old epoch was accepted")
+        done = await owner.publisher._publishing.publish([batch], now=world.clock.now())
+        promise(SHARD in done.lost, "a write of an old epoch was accepted")
         promise(not await world.parcels(), "an old epoch has published")
 
 
@@ -227,7 +227,7 @@ async def advance_first(
         return await self._advance(connection, claim.shard, steps, tzdata=tzdata)
 
     async def two(connection: Connection) -> Planned:
-        return await self._insert(connection, claim.shard, steps, soon=now + self.margin)
+        return await self._insert(connection, claim.shard, steps, HeldShard(now, None))
 
     await self.database.transact(one, lane=Lane.ENGINE, repeatable=True)
     return await self.database.transact(two, lane=Lane.ENGINE, repeatable=True)

@@ -95,12 +95,12 @@ UPDATE betimes.parcels
 
 -- name: insert_attempts :exec
 -- Remember attempts that did not succeed; a repeated report changes nothing.
-INSERT INTO betimes.attempts (shard, run_id, number, tenant_id, worker_id, fence, started_at, finished_at, next_retry_at, outcome, error)
+INSERT INTO betimes.attempts (shard, run_id, number, tenant_id, worker_id, fence, started_at, finished_at, next_retry_at, outcome, error, http)
 SELECT :shard::smallint, tried.run_id, tried.number, tried.tenant_id, :worker::uuid, tried.fence, tried.started_at,
-       tried.finished_at, tried.next_retry_at, tried.outcome, tried.error::jsonb
+       tried.finished_at, tried.next_retry_at, tried.outcome, tried.error::jsonb, tried.http::jsonb
   FROM unnest(:runs::uuid[], :numbers::smallint[], :tenants::uuid[], :fences::integer[], :started::timestamptz[],
-              :finished::timestamptz[], :retries::timestamptz[], :outcomes::smallint[], :errors::text[])
-       AS tried (run_id, number, tenant_id, fence, started_at, finished_at, next_retry_at, outcome, error)
+              :finished::timestamptz[], :retries::timestamptz[], :outcomes::smallint[], :errors::text[], :https::text[])
+       AS tried (run_id, number, tenant_id, fence, started_at, finished_at, next_retry_at, outcome, error, http)
 ON CONFLICT DO NOTHING;
 
 -- name: insert_dead_letters :exec

@@ -3,8 +3,8 @@
 -- name: read_near_due :many
 -- Runs of one shard that still need a parcel, in the order of their dueness.
 -- Index: runs_pkey
--- Returns: id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text, fair int2, gate text, when_full int2
-SELECT id, tenant_id, due_at, priority, queue, fair, gate, when_full FROM betimes.runs
+-- Returns: id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text, fair int2, gate text, when_full int2, line uuid, job_id uuid, overlap int2
+SELECT id, tenant_id, due_at, priority, queue, fair, gate, when_full, NULL::uuid AS line, job_id, overlap FROM betimes.runs
  WHERE shard = :shard::smallint AND id >= :low::uuid AND id < :high::uuid AND state = 0
  ORDER BY id LIMIT :most::integer;
 
@@ -219,13 +219,13 @@ WITH contents AS (
      GROUP BY number
 )
 INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids,
-                             fair, when_full, gate, line)
+                             fair, when_full, gate, line, held, held_at)
 SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.lane, parcel.rank,
        parcel.visible_at, parcel.fence, parcel.deliveries, contents.run_ids, parcel.fair, parcel.when_full, parcel.gate,
-       parcel.line
+       parcel.line, parcel.held, CASE WHEN parcel.held > 0 THEN statement_timestamp() END
   FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
               :ranks::timestamptz[], :visible::timestamptz[], :fences::integer[], :deliveries::integer[],
-              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[])
+              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :holds::smallint[])
        WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, fair, when_full,
-                                  gate, line, number)
+                                  gate, line, held, number)
   JOIN contents ON contents.number = parcel.number;

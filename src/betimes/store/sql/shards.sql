@@ -97,3 +97,25 @@ RETURNING swept_through;
 -- How many shards this cell was made with.
 -- Returns: shards int2
 SELECT shards FROM betimes.cluster;
+
+-- name: take_shard :maybe
+-- Prove inside a transaction that we own the shard, and keep everybody away who makes parcels in it.
+-- Index: shards_pkey
+-- Guard: owner, epoch and a lease that has not run out, under a lock that conflicts with every planner and verb
+-- Returns: published_through timestamptz, now timestamptz
+SELECT published_through, coalesce(:now::timestamptz, statement_timestamp()) AS now
+  FROM betimes.shards
+ WHERE shard = :shard::smallint AND owner = :node::uuid AND epoch = :epoch::bigint
+   AND lease_until >= coalesce(:now::timestamptz, statement_timestamp())
+   FOR NO KEY UPDATE;
+
+-- name: move_cursor :maybe
+-- Move the cursor of a shard before its parcels are made, in the same transaction.
+-- Index: shards_pkey
+-- Guard: owner, epoch and a lease that has not run out, and a cursor that is not yet there: a repeat moves nothing
+-- Returns: now timestamptz
+UPDATE betimes.shards SET published_through = :through::timestamptz
+ WHERE shard = :shard::smallint AND owner = :node::uuid AND epoch = :epoch::bigint
+   AND lease_until >= coalesce(:now::timestamptz, statement_timestamp())
+   AND (published_through IS NULL OR published_through < :through::timestamptz)
+RETURNING coalesce(:now::timestamptz, statement_timestamp()) AS now;
