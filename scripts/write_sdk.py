@@ -235,7 +235,7 @@ def resources() -> str:
         '"""',
         "",
         NOTE,
-        "# ruff: noqa: A002, ASYNC109 -- as wide as the API",
+        "# ruff: noqa: A002, ASYNC109, E501 -- as wide as the API",
         "",
         "from __future__ import annotations",
         "",

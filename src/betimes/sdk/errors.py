@@ -122,6 +122,10 @@ class QueueNotEmpty(ApiError):
     """Runs wait in the queue; drain or purge it first."""
 
 
+class QueueDraining(ApiError):
+    """The queue accepts nothing new until it is resumed."""
+
+
 class WorkerDraining(ApiError):
     """The worker was told to finish and gets no new work."""
 
@@ -264,6 +268,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "lease_lost": LeaseLost,
     "idempotency_in_progress": IdempotencyInProgress,
     "queue_not_empty": QueueNotEmpty,
+    "queue_draining": QueueDraining,
     "worker_draining": WorkerDraining,
     "dependency_in_use": DependencyInUse,
     "retention_expired": RetentionExpired,
@@ -343,6 +348,7 @@ __all__ = [
     "PayloadTooLarge",
     "PreconditionFailed",
     "PreconditionRequired",
+    "QueueDraining",
     "QueueNotEmpty",
     "QuotaExceeded",
     "RateLimited",

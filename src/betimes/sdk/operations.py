@@ -7,11 +7,13 @@ Long because it is generated: one entry for each operation.
 
 from typing import Any
 
+import betimes.wire.apply
 import betimes.wire.base
 import betimes.wire.calendars
 import betimes.wire.catchups
 import betimes.wire.explain
 import betimes.wire.forecast
+import betimes.wire.insights
 import betimes.wire.jobs
 import betimes.wire.keys
 import betimes.wire.meta
@@ -20,6 +22,7 @@ import betimes.wire.operations
 import betimes.wire.people
 import betimes.wire.queues
 import betimes.wire.runs
+import betimes.wire.targets
 import betimes.wire.workers
 from betimes.sdk.operation import Operation
 
@@ -94,6 +97,18 @@ TENANTS_RESUME = Operation(
     method="POST",
     path="/v1/tenants/{tenant}/resume",
     answers={200: betimes.wire.keys.Tenant},
+)
+TENANTS_DELETE = Operation(
+    name="tenants.delete",
+    method="DELETE",
+    path="/v1/tenants/{tenant}",
+    answers={202: betimes.wire.operations.Operation},
+)
+TENANTS_GET_QUOTAS = Operation(
+    name="tenants.get_quotas",
+    method="GET",
+    path="/v1/tenants/{tenant}/quotas",
+    answers={200: betimes.wire.keys.QuotaList},
 )
 TENANTS_SET_QUOTAS = Operation(
     name="tenants.set_quotas",
@@ -208,7 +223,7 @@ JOBS_CREATE = Operation(
     name="jobs.create",
     method="POST",
     path="/v1/jobs",
-    answers={201: betimes.wire.jobs.Job},
+    answers={201: betimes.wire.jobs.Job, 200: betimes.wire.jobs.Job},
     keyed=True,
 )
 JOBS_LIST = Operation(
@@ -269,7 +284,7 @@ JOBS_RUN = Operation(
     name="jobs.run",
     method="POST",
     path="/v1/jobs/{job}/run",
-    answers={202: betimes.wire.runs.RunMade},
+    answers={200: betimes.wire.runs.Run, 202: betimes.wire.runs.RunMade},
     keyed=True,
 )
 JOBS_SKIP_NEXT = Operation(
@@ -305,6 +320,19 @@ SEARCH_FIND = Operation(
     path="/v1/search",
     answers={200: betimes.wire.queues.FoundList},
 )
+JOBS_BULK = Operation(
+    name="jobs.bulk",
+    method="POST",
+    path="/v1/jobs/bulk",
+    answers={200: betimes.wire.more.BulkDone},
+)
+JOBS_APPLY = Operation(
+    name="jobs.apply",
+    method="POST",
+    path="/v1/jobs/apply",
+    answers={200: betimes.wire.apply.Applied},
+    keyed=True,
+)
 EXPORT_READ = Operation(
     name="export.read",
     method="GET",
@@ -317,12 +345,6 @@ IMPORT_BETIMES = Operation(
     path="/v1/import/betimes",
     answers={201: betimes.wire.queues.Imported, 200: betimes.wire.queues.Imported},
     keyed=True,
-)
-JOBS_BULK = Operation(
-    name="jobs.bulk",
-    method="POST",
-    path="/v1/jobs/bulk",
-    answers={200: betimes.wire.more.BulkDone},
 )
 SCHEDULES_PREVIEW = Operation(
     name="schedules.preview",
@@ -380,6 +402,18 @@ CALENDARS_DELETE = Operation(
     path="/v1/calendars/{calendar}",
     answers={204: None},
 )
+TARGETS_LIST = Operation(
+    name="targets.list",
+    method="GET",
+    path="/v1/targets",
+    answers={200: betimes.wire.base.Page[betimes.wire.targets.Origin]},
+)
+TARGETS_SIGNING_SECRET = Operation(
+    name="targets.signing_secret",
+    method="GET",
+    path="/v1/targets/signing-secret",
+    answers={200: betimes.wire.targets.SigningSecret},
+)
 RUNS_CREATE = Operation(
     name="runs.create",
     method="POST",
@@ -391,7 +425,7 @@ RUNS_CREATE_MANY = Operation(
     name="runs.create_many",
     method="POST",
     path="/v1/runs/batch",
-    answers={202: betimes.wire.runs.RunsMade},
+    answers={202: betimes.wire.runs.RunsMade, 207: betimes.wire.runs.RunsTold},
     keyed=True,
 )
 RUNS_LIST = Operation(
@@ -472,6 +506,28 @@ RUNS_BULK = Operation(
     path="/v1/runs/bulk",
     answers={200: betimes.wire.operations.Matched, 202: betimes.wire.operations.Operation},
     keyed=True,
+)
+RUNS_ENQUEUE_BODY = Operation(
+    name="runs.enqueue_body",
+    method="POST",
+    path="/v1/enqueue/{handler}",
+    answers={202: betimes.wire.runs.RunMade, 200: betimes.wire.runs.Run},
+    keyed=True,
+    media="*/*",
+)
+RUNS_FOLLOW_LOG = Operation(
+    name="runs.follow_log",
+    method="GET",
+    path="/v1/runs/{run}/logs/stream",
+    answers={200: str},
+    accepts="text/event-stream",
+)
+AUDIT_EXPORT = Operation(
+    name="audit.export",
+    method="POST",
+    path="/v1/audit/export",
+    answers={200: bytes},
+    accepts="*/*",
 )
 CATCHUPS_LIST = Operation(
     name="catchups.list",
@@ -582,11 +638,49 @@ QUEUES_RESUME = Operation(
     path="/v1/queues/{queue}/resume",
     answers={200: betimes.wire.queues.Queue},
 )
+QUEUES_DRAIN = Operation(
+    name="queues.drain",
+    method="POST",
+    path="/v1/queues/{queue}/drain",
+    answers={200: betimes.wire.queues.Queue},
+    keyed=True,
+)
+QUEUES_PURGE = Operation(
+    name="queues.purge",
+    method="POST",
+    path="/v1/queues/{queue}/purge",
+    answers={200: betimes.wire.operations.Matched, 202: betimes.wire.operations.Operation},
+    keyed=True,
+)
 QUEUES_STATS = Operation(
     name="queues.stats",
     method="GET",
     path="/v1/queues/{queue}/stats",
     answers={200: betimes.wire.queues.QueueStats},
+)
+JOBS_STATS = Operation(
+    name="jobs.stats",
+    method="GET",
+    path="/v1/jobs/{job}/stats",
+    answers={200: betimes.wire.insights.JobStats},
+)
+USAGE_READ = Operation(
+    name="usage.read",
+    method="GET",
+    path="/v1/usage",
+    answers={200: betimes.wire.insights.Usage},
+)
+QUEUES_SERIES = Operation(
+    name="queues.series",
+    method="GET",
+    path="/v1/queues/{queue}/series",
+    answers={200: betimes.wire.insights.Series},
+)
+QUEUES_KEYS = Operation(
+    name="queues.keys",
+    method="GET",
+    path="/v1/queues/{queue}/keys",
+    answers={200: betimes.wire.insights.QueueKeys},
 )
 BLOBS_CREATE = Operation(
     name="blobs.create",
@@ -805,6 +899,24 @@ CLUSTER_NODES = Operation(
     path="/v1/cluster/nodes",
     answers={200: betimes.wire.more.NodeList},
 )
+CLUSTER_PAUSE = Operation(
+    name="cluster.pause",
+    method="POST",
+    path="/v1/cluster/pause",
+    answers={200: betimes.wire.more.ClusterShown},
+)
+CLUSTER_RESUME = Operation(
+    name="cluster.resume",
+    method="POST",
+    path="/v1/cluster/resume",
+    answers={200: betimes.wire.more.ClusterShown},
+)
+CLUSTER_DRAIN_NODE = Operation(
+    name="cluster.drain_node",
+    method="POST",
+    path="/v1/cluster/nodes/{node}/drain",
+    answers={202: betimes.wire.more.NodeShown},
+)
 
 OPERATIONS = (
     META_HEALTH,
@@ -819,6 +931,8 @@ OPERATIONS = (
     TENANTS_UPDATE,
     TENANTS_SUSPEND,
     TENANTS_RESUME,
+    TENANTS_DELETE,
+    TENANTS_GET_QUOTAS,
     TENANTS_SET_QUOTAS,
     QUOTAS_LIST,
     KEYS_LIST,
@@ -852,9 +966,10 @@ OPERATIONS = (
     JOBS_REVISIONS,
     JOBS_ROLLBACK,
     SEARCH_FIND,
+    JOBS_BULK,
+    JOBS_APPLY,
     EXPORT_READ,
     IMPORT_BETIMES,
-    JOBS_BULK,
     SCHEDULES_PREVIEW,
     SCHEDULES_PARSE,
     JOBS_NEXT,
@@ -864,6 +979,8 @@ OPERATIONS = (
     CALENDARS_GET,
     CALENDARS_PUT,
     CALENDARS_DELETE,
+    TARGETS_LIST,
+    TARGETS_SIGNING_SECRET,
     RUNS_CREATE,
     RUNS_CREATE_MANY,
     RUNS_LIST,
@@ -878,6 +995,9 @@ OPERATIONS = (
     RUNS_REPLAY,
     RUNS_UPDATE,
     RUNS_BULK,
+    RUNS_ENQUEUE_BODY,
+    RUNS_FOLLOW_LOG,
+    AUDIT_EXPORT,
     CATCHUPS_LIST,
     CATCHUPS_GET,
     CATCHUPS_APPROVE,
@@ -895,7 +1015,13 @@ OPERATIONS = (
     QUEUES_DELETE,
     QUEUES_PAUSE,
     QUEUES_RESUME,
+    QUEUES_DRAIN,
+    QUEUES_PURGE,
     QUEUES_STATS,
+    JOBS_STATS,
+    USAGE_READ,
+    QUEUES_SERIES,
+    QUEUES_KEYS,
     BLOBS_CREATE,
     BLOBS_GET,
     WORKERS_REGISTER,
@@ -931,4 +1057,7 @@ OPERATIONS = (
     CLUSTER_GET,
     CLUSTER_SHARDS,
     CLUSTER_NODES,
+    CLUSTER_PAUSE,
+    CLUSTER_RESUME,
+    CLUSTER_DRAIN_NODE,
 )

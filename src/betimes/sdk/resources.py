@@ -4,17 +4,19 @@ Long because it is generated: one method for each operation and client.
 """
 
 # Written by scripts/write_sdk.py; do not edit.
-# ruff: noqa: A002, ASYNC109 -- as wide as the API
+# ruff: noqa: A002, ASYNC109, E501 -- as wide as the API
 
 from __future__ import annotations
 
 import builtins
 from typing import Any, Literal
 
+import betimes.wire.apply
 import betimes.wire.calendars
 import betimes.wire.catchups
 import betimes.wire.explain
 import betimes.wire.forecast
+import betimes.wire.insights
 import betimes.wire.jobs
 import betimes.wire.keys
 import betimes.wire.meta
@@ -23,6 +25,7 @@ import betimes.wire.operations
 import betimes.wire.people
 import betimes.wire.queues
 import betimes.wire.runs
+import betimes.wire.targets
 import betimes.wire.workers
 from betimes.sdk import operations as table
 from betimes.sdk.calling import UNSET, AsyncCaller, AsyncPages, Caller, Pages, Unset
@@ -237,6 +240,38 @@ class Tenants:
         """Open a tenant again."""
         answer: betimes.wire.keys.Tenant = self._caller.call(
             table.TENANTS_RESUME,
+            path={"tenant": tenant},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def delete(
+        self,
+        tenant: str,
+        *,
+        grace: str | float | Unset = UNSET,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.operations.Operation:
+        """Delete a suspended tenant with all its data, as an operation that begins after a grace."""
+        answer: betimes.wire.operations.Operation = self._caller.call(
+            table.TENANTS_DELETE,
+            path={"tenant": tenant},
+            query={"grace": grace},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def get_quotas(
+        self,
+        tenant: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.keys.QuotaList:
+        """Every limit of a tenant, and how much of it is used."""
+        answer: betimes.wire.keys.QuotaList = self._caller.call(
+            table.TENANTS_GET_QUOTAS,
             path={"tenant": tenant},
             timeout=request_timeout,
         )
@@ -587,18 +622,22 @@ class Jobs:
         name: str | Unset | None = UNSET,
         group: str | Unset = UNSET,
         description: str | Unset = UNSET,
-        target: betimes.wire.jobs.TaskTarget | Unset | None = UNSET,
+        target: betimes.wire.jobs.TaskTarget | betimes.wire.jobs.HttpTarget | Unset | None = UNSET,
         handler: str | Unset | None = UNSET,
         payload: Any | Unset = UNSET,
         payload_ref: str | Unset | None = UNSET,
         queue: str | Unset = UNSET,
         priority: int | Unset = UNSET,
+        concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
+        fairness_key: str | Unset | None = UNSET,
         retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
+        dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
+        dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
         cron: str | Unset | None = UNSET,
         payload_reference: str | Unset | None = UNSET,
@@ -622,12 +661,16 @@ class Jobs:
                 "payload_ref": payload_ref,
                 "queue": queue,
                 "priority": priority,
+                "concurrency": concurrency,
+                "fairness_key": fairness_key,
                 "retry": retry,
                 "timeout": timeout,
                 "start_deadline": start_deadline,
                 "tags": tags,
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
+                "dedupe": dedupe,
+                "dedupe_key": dedupe_key,
                 "runAt": run_at,
                 "cron": cron,
                 "payloadRef": payload_reference,
@@ -655,6 +698,8 @@ class Jobs:
         next_fire_after: str | Unset | None = UNSET,
         next_fire_before: str | Unset | None = UNSET,
         sort: Literal["created_at", "-created_at"] | Unset = UNSET,
+        q: str | Unset | None = UNSET,
+        count: Literal["estimate"] | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> Pages[betimes.wire.jobs.Job]:
         """List jobs."""
@@ -674,6 +719,8 @@ class Jobs:
                 "next_fire_after": next_fire_after,
                 "next_fire_before": next_fire_before,
                 "sort": sort,
+                "q": q,
+                "count": count,
             },
             timeout=request_timeout,
         )
@@ -704,18 +751,22 @@ class Jobs:
         name: str | Unset | None = UNSET,
         group: str | Unset = UNSET,
         description: str | Unset = UNSET,
-        target: betimes.wire.jobs.TaskTarget | Unset | None = UNSET,
+        target: betimes.wire.jobs.TaskTarget | betimes.wire.jobs.HttpTarget | Unset | None = UNSET,
         handler: str | Unset | None = UNSET,
         payload: Any | Unset = UNSET,
         payload_ref: str | Unset | None = UNSET,
         queue: str | Unset = UNSET,
         priority: int | Unset = UNSET,
+        concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
+        fairness_key: str | Unset | None = UNSET,
         retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
+        dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
+        dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
         cron: str | Unset | None = UNSET,
         payload_reference: str | Unset | None = UNSET,
@@ -741,12 +792,16 @@ class Jobs:
                 "payload_ref": payload_ref,
                 "queue": queue,
                 "priority": priority,
+                "concurrency": concurrency,
+                "fairness_key": fairness_key,
                 "retry": retry,
                 "timeout": timeout,
                 "start_deadline": start_deadline,
                 "tags": tags,
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
+                "dedupe": dedupe,
+                "dedupe_key": dedupe_key,
                 "runAt": run_at,
                 "cron": cron,
                 "payloadRef": payload_reference,
@@ -868,12 +923,13 @@ class Jobs:
         priority: int | Unset | None = UNSET,
         at: str | Unset | None = UNSET,
         scheduled_for: str | Unset | None = UNSET,
+        overlap: Literal["inherit", "allow"] | Unset = UNSET,
         if_match: str | None = None,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
-    ) -> betimes.wire.runs.RunMade:
+    ) -> betimes.wire.runs.Run | betimes.wire.runs.RunMade:
         """Run a job now, beside its schedule."""
-        answer: betimes.wire.runs.RunMade = self._caller.call(
+        answer: betimes.wire.runs.Run | betimes.wire.runs.RunMade = self._caller.call(
             table.JOBS_RUN,
             path={"job": job},
             body={
@@ -881,6 +937,7 @@ class Jobs:
                 "priority": priority,
                 "at": at,
                 "scheduled_for": scheduled_for,
+                "overlap": overlap,
             },
             if_match=if_match,
             idempotency_key=idempotency_key,
@@ -989,6 +1046,34 @@ class Jobs:
         )
         return answer
 
+    def apply(
+        self,
+        *,
+        jobs: builtins.list[betimes.wire.jobs.NewJob],
+        selector: betimes.wire.apply.Selector | Unset = UNSET,
+        prune: bool | Unset = UNSET,
+        adopt: bool | Unset = UNSET,
+        dry_run: bool | Unset = UNSET,
+        if_match: str | None = None,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.apply.Applied:
+        """Bring a declared set of jobs about: create, change, and with prune delete."""
+        answer: betimes.wire.apply.Applied = self._caller.call(
+            table.JOBS_APPLY,
+            body={
+                "jobs": jobs,
+                "selector": selector,
+                "prune": prune,
+                "adopt": adopt,
+                "dry_run": dry_run,
+            },
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
     def next(
         self,
         job: str,
@@ -1017,6 +1102,7 @@ class Jobs:
         order: Literal["oldest", "newest"] | Unset = UNSET,
         only_missing: bool | Unset = UNSET,
         rate_per_second: float | Unset = UNSET,
+        overlap: Literal["inherit", "allow"] | Unset = UNSET,
         dry_run: bool | Unset = UNSET,
         if_match: str | None = None,
         idempotency_key: str | None = None,
@@ -1033,10 +1119,27 @@ class Jobs:
                 "order": order,
                 "only_missing": only_missing,
                 "rate_per_second": rate_per_second,
+                "overlap": overlap,
                 "dry_run": dry_run,
             },
             if_match=if_match,
             idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def stats(
+        self,
+        job: str,
+        *,
+        window: str | float | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.insights.JobStats:
+        """What became of the runs of a job, and how long they waited and took."""
+        answer: betimes.wire.insights.JobStats = self._caller.call(
+            table.JOBS_STATS,
+            path={"job": job},
+            query={"window": window},
             timeout=request_timeout,
         )
         return answer
@@ -1089,14 +1192,16 @@ class Export:
     def read(
         self,
         *,
+        group: str | Unset | None = UNSET,
+        tag: builtins.list[str] | Unset = UNSET,
         cursor: str | Unset | None = UNSET,
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.Exported:
-        """Definitions of jobs in our own format."""
+        """Definitions of jobs, and the calendars they name, in our own format."""
         answer: betimes.wire.queues.Exported = self._caller.call(
             table.EXPORT_READ,
-            query={"cursor": cursor, "limit": limit},
+            query={"group": group, "tag": tag, "cursor": cursor, "limit": limit},
             timeout=request_timeout,
         )
         return answer
@@ -1113,19 +1218,21 @@ class Import:
         *,
         format: str,
         jobs: builtins.list[dict[str, Any]],
+        calendars: builtins.list[betimes.wire.queues.CalendarText] | Unset = UNSET,
         exported_at: str | Unset | None = UNSET,
         next_cursor: str | Unset | None = UNSET,
         dry_run: bool | Unset = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.Imported:
-        """Create the jobs of an export."""
+        """Create the calendars and jobs of an export."""
         answer: betimes.wire.queues.Imported = self._caller.call(
             table.IMPORT_BETIMES,
             query={"dry_run": dry_run},
             body={
                 "format": format,
                 "jobs": jobs,
+                "calendars": calendars,
                 "exported_at": exported_at,
                 "next_cursor": next_cursor,
             },
@@ -1289,6 +1396,39 @@ class Calendars:
         return answer
 
 
+class Targets:
+    """Operations of targets."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.targets.Origin]:
+        """List the origins that jobs call, with their breakers and limits."""
+        answer: Pages[betimes.wire.targets.Origin] = self._caller.pages(
+            table.TARGETS_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def signing_secret(
+        self,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.targets.SigningSecret:
+        """Read what requests to targets are signed with."""
+        answer: betimes.wire.targets.SigningSecret = self._caller.call(
+            table.TARGETS_SIGNING_SECRET,
+            timeout=request_timeout,
+        )
+        return answer
+
+
 class Runs:
     """Operations of runs."""
 
@@ -1299,17 +1439,21 @@ class Runs:
         self,
         *,
         handler: str | Unset | None = UNSET,
-        target: betimes.wire.jobs.TaskTarget | Unset | None = UNSET,
+        target: betimes.wire.jobs.TaskTarget | betimes.wire.jobs.HttpTarget | Unset | None = UNSET,
         payload: Any | Unset = UNSET,
         payload_ref: str | Unset | None = UNSET,
         queue: str | Unset = UNSET,
         priority: int | Unset = UNSET,
+        concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
+        fairness_key: str | Unset | None = UNSET,
         delay: str | float | Unset | None = UNSET,
         at: str | Unset | None = UNSET,
         retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
         tags: dict[str, str] | Unset = UNSET,
+        dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
+        dedupe_key: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.runs.RunMade | betimes.wire.runs.Run:
@@ -1323,12 +1467,16 @@ class Runs:
                 "payload_ref": payload_ref,
                 "queue": queue,
                 "priority": priority,
+                "concurrency": concurrency,
+                "fairness_key": fairness_key,
                 "delay": delay,
                 "at": at,
                 "retry": retry,
                 "timeout": timeout,
                 "start_deadline": start_deadline,
                 "tags": tags,
+                "dedupe": dedupe,
+                "dedupe_key": dedupe_key,
             },
             idempotency_key=idempotency_key,
             timeout=request_timeout,
@@ -1342,9 +1490,9 @@ class Runs:
         mode: Literal["atomic", "independent"] | Unset = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
-    ) -> betimes.wire.runs.RunsMade:
-        """Enqueue up to 1000 runs, all or none."""
-        answer: betimes.wire.runs.RunsMade = self._caller.call(
+    ) -> betimes.wire.runs.RunsMade | betimes.wire.runs.RunsTold:
+        """Enqueue up to 1000 runs, all or none, or each for itself."""
+        answer: betimes.wire.runs.RunsMade | betimes.wire.runs.RunsTold = self._caller.call(
             table.RUNS_CREATE_MANY,
             body={"items": items, "mode": mode},
             idempotency_key=idempotency_key,
@@ -1370,6 +1518,7 @@ class Runs:
                 "skipped",
                 "expired",
                 "missed",
+                "failed",
             ]
         ]
         | Unset = UNSET,
@@ -1385,6 +1534,8 @@ class Runs:
         tag: builtins.list[str] | Unset = UNSET,
         due_after: str | Unset | None = UNSET,
         due_before: str | Unset | None = UNSET,
+        q: str | Unset | None = UNSET,
+        count: Literal["estimate"] | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> Pages[betimes.wire.runs.Run]:
         """List runs, latest due first."""
@@ -1402,6 +1553,8 @@ class Runs:
                 "tag": tag,
                 "due_after": due_after,
                 "due_before": due_before,
+                "q": q,
+                "count": count,
             },
             timeout=request_timeout,
         )
@@ -1609,6 +1762,24 @@ class Runs:
         )
         return answer
 
+    def enqueue_body(
+        self,
+        handler: str,
+        *,
+        content: bytes,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.runs.RunMade | betimes.wire.runs.Run:
+        """Enqueue a run whose payload is the body; delay, queue and priority are headers."""
+        answer: betimes.wire.runs.RunMade | betimes.wire.runs.Run = self._caller.call(
+            table.RUNS_ENQUEUE_BODY,
+            path={"handler": handler},
+            body=content,
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
     def logs(
         self,
         run: str,
@@ -1637,6 +1808,89 @@ class Runs:
         answer: betimes.wire.explain.Explanation = self._caller.call(
             table.RUNS_EXPLAIN,
             path={"run": run},
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class Audit:
+    """Operations of audit."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def export(
+        self,
+        *,
+        since: str | Unset | None = UNSET,
+        until: str | Unset | None = UNSET,
+        action: str | Unset | None = UNSET,
+        resource: str | Unset | None = UNSET,
+        actor: str | Unset | None = UNSET,
+        format: Literal["jsonl", "csv"] | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> bytes:
+        """Every act of a span, as lines of JSON or as a table."""
+        answer: bytes = self._caller.call(
+            table.AUDIT_EXPORT,
+            body={
+                "since": since,
+                "until": until,
+                "action": action,
+                "resource": resource,
+                "actor": actor,
+                "format": format,
+            },
+            timeout=request_timeout,
+        )
+        return answer
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        action: str | Unset | None = UNSET,
+        resource: str | Unset | None = UNSET,
+        actor: str | Unset | None = UNSET,
+        since: str | Unset | None = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.more.AuditEntry]:
+        """List what was done, newest first."""
+        answer: Pages[betimes.wire.more.AuditEntry] = self._caller.pages(
+            table.AUDIT_LIST,
+            query={
+                "limit": limit,
+                "action": action,
+                "resource": resource,
+                "actor": actor,
+                "since": since,
+            },
+            timeout=request_timeout,
+        )
+        return answer
+
+    def get(
+        self,
+        act: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.AuditEntry:
+        """Read one act."""
+        answer: betimes.wire.more.AuditEntry = self._caller.call(
+            table.AUDIT_GET,
+            path={"act": act},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def verify(
+        self,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.Verified:
+        """Recompute the chains of the audit and tell whether they hold."""
+        answer: betimes.wire.more.Verified = self._caller.call(
+            table.AUDIT_VERIFY,
             timeout=request_timeout,
         )
         return answer
@@ -1903,6 +2157,12 @@ class Queues:
         self,
         queue: str,
         *,
+        max_concurrency: int | Unset | None = UNSET,
+        per_key_concurrency: int | Unset | None = UNSET,
+        rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        weight: float | Unset = UNSET,
+        fairness: Literal["tenant", "key", "none"] | Unset = UNSET,
+        default_retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         description: str | Unset = UNSET,
         labels: dict[str, str] | Unset = UNSET,
         if_match: str | None = None,
@@ -1912,7 +2172,16 @@ class Queues:
         answer: betimes.wire.queues.Queue = self._caller.call(
             table.QUEUES_PUT,
             path={"queue": queue},
-            body={"description": description, "labels": labels},
+            body={
+                "max_concurrency": max_concurrency,
+                "per_key_concurrency": per_key_concurrency,
+                "rate": rate,
+                "weight": weight,
+                "fairness": fairness,
+                "default_retry": default_retry,
+                "description": description,
+                "labels": labels,
+            },
             if_match=if_match,
             timeout=request_timeout,
         )
@@ -1967,6 +2236,50 @@ class Queues:
         )
         return answer
 
+    def drain(
+        self,
+        queue: str,
+        *,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.Queue:
+        """Accept nothing new for a queue, and finish what is there."""
+        answer: betimes.wire.queues.Queue = self._caller.call(
+            table.QUEUES_DRAIN,
+            path={"queue": queue},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def purge(
+        self,
+        queue: str,
+        *,
+        states: builtins.list[Literal["scheduled", "queued", "retry_wait"]] | Unset = UNSET,
+        confirm_count: int | Unset | None = UNSET,
+        dry_run: bool | Unset = UNSET,
+        operation_id: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.operations.Matched | betimes.wire.operations.Operation:
+        """Cancel what waits in a queue, as an operation."""
+        answer: betimes.wire.operations.Matched | betimes.wire.operations.Operation = (
+            self._caller.call(
+                table.QUEUES_PURGE,
+                path={"queue": queue},
+                body={
+                    "states": states,
+                    "confirm_count": confirm_count,
+                    "dry_run": dry_run,
+                    "operation_id": operation_id,
+                },
+                idempotency_key=idempotency_key,
+                timeout=request_timeout,
+            )
+        )
+        return answer
+
     def stats(
         self,
         queue: str,
@@ -1977,6 +2290,64 @@ class Queues:
         answer: betimes.wire.queues.QueueStats = self._caller.call(
             table.QUEUES_STATS,
             path={"queue": queue},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def series(
+        self,
+        queue: str,
+        *,
+        metric: Literal["due", "succeeded", "dead", "run_seconds", "lag_p95_ms"] | Unset = UNSET,
+        from_: str | Unset | None = UNSET,
+        to: str | Unset | None = UNSET,
+        step: str | float | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.insights.Series:
+        """Numbers of a queue over time."""
+        answer: betimes.wire.insights.Series = self._caller.call(
+            table.QUEUES_SERIES,
+            path={"queue": queue},
+            query={"metric": metric, "from": from_, "to": to, "step": step},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def keys(
+        self,
+        queue: str,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.insights.QueueKeys:
+        """The busiest concurrency keys of a queue."""
+        answer: betimes.wire.insights.QueueKeys = self._caller.call(
+            table.QUEUES_KEYS,
+            path={"queue": queue},
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class Usage:
+    """Operations of usage."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def read(
+        self,
+        *,
+        from_: str | Unset | None = UNSET,
+        to: str | Unset | None = UNSET,
+        group_by: Literal["day", "queue", "job"] | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.insights.Usage:
+        """What the tenant has used in a span, by day, queue or job."""
+        answer: betimes.wire.insights.Usage = self._caller.call(
+            table.USAGE_READ,
+            query={"from": from_, "to": to, "group_by": group_by},
             timeout=request_timeout,
         )
         return answer
@@ -2144,13 +2515,14 @@ class Workers:
         max: int | Unset = UNSET,
         wait: float | Unset = UNSET,
         queues: builtins.list[str] | Unset | None = UNSET,
+        handlers: builtins.list[str] | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.LeasedRuns:
         """Work, as soon as there is some or patience ends."""
         answer: betimes.wire.workers.LeasedRuns = self._caller.call(
             table.WORKERS_LEASE,
             path={"worker": worker},
-            body={"max": max, "wait": wait, "queues": queues},
+            body={"max": max, "wait": wait, "queues": queues, "handlers": handlers},
             timeout=request_timeout,
         )
         return answer
@@ -2362,63 +2734,6 @@ class Forecast:
         return answer
 
 
-class Audit:
-    """Operations of audit."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    def list(
-        self,
-        *,
-        limit: int | Unset = UNSET,
-        action: str | Unset | None = UNSET,
-        resource: str | Unset | None = UNSET,
-        actor: str | Unset | None = UNSET,
-        since: str | Unset | None = UNSET,
-        request_timeout: float | None = None,
-    ) -> Pages[betimes.wire.more.AuditEntry]:
-        """List what was done, newest first."""
-        answer: Pages[betimes.wire.more.AuditEntry] = self._caller.pages(
-            table.AUDIT_LIST,
-            query={
-                "limit": limit,
-                "action": action,
-                "resource": resource,
-                "actor": actor,
-                "since": since,
-            },
-            timeout=request_timeout,
-        )
-        return answer
-
-    def get(
-        self,
-        act: str,
-        *,
-        request_timeout: float | None = None,
-    ) -> betimes.wire.more.AuditEntry:
-        """Read one act."""
-        answer: betimes.wire.more.AuditEntry = self._caller.call(
-            table.AUDIT_GET,
-            path={"act": act},
-            timeout=request_timeout,
-        )
-        return answer
-
-    def verify(
-        self,
-        *,
-        request_timeout: float | None = None,
-    ) -> betimes.wire.more.Verified:
-        """Recompute the chains of the audit and tell whether they hold."""
-        answer: betimes.wire.more.Verified = self._caller.call(
-            table.AUDIT_VERIFY,
-            timeout=request_timeout,
-        )
-        return answer
-
-
 class Events:
     """Operations of events."""
 
@@ -2538,6 +2853,46 @@ class Cluster:
         )
         return answer
 
+    def pause(
+        self,
+        *,
+        reason: str | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.ClusterShown:
+        """Lease nothing in the whole cell until it is resumed."""
+        answer: betimes.wire.more.ClusterShown = self._caller.call(
+            table.CLUSTER_PAUSE,
+            body={"reason": reason},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def resume(
+        self,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.ClusterShown:
+        """Let the brake go."""
+        answer: betimes.wire.more.ClusterShown = self._caller.call(
+            table.CLUSTER_RESUME,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def drain_node(
+        self,
+        node: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.NodeShown:
+        """Ask a node to finish what it holds and to stop."""
+        answer: betimes.wire.more.NodeShown = self._caller.call(
+            table.CLUSTER_DRAIN_NODE,
+            path={"node": node},
+            timeout=request_timeout,
+        )
+        return answer
+
 
 class Resources(Meta):
     """Every group of operations."""
@@ -2557,15 +2912,17 @@ class Resources(Meta):
         self.schedules = Schedules(caller)
         self.upcoming = Upcoming(caller)
         self.calendars = Calendars(caller)
+        self.targets = Targets(caller)
         self.runs = Runs(caller)
+        self.audit = Audit(caller)
         self.catchups = Catchups(caller)
         self.dead_letters = DeadLetters(caller)
         self.queues = Queues(caller)
+        self.usage = Usage(caller)
         self.blobs = Blobs(caller)
         self.workers = Workers(caller)
         self.leases = Leases(caller)
         self.forecast = Forecast(caller)
-        self.audit = Audit(caller)
         self.events = Events(caller)
         self.operations = Operations(caller)
         self.cluster = Cluster(caller)
@@ -2780,6 +3137,38 @@ class AsyncTenants:
         """Open a tenant again."""
         answer: betimes.wire.keys.Tenant = await self._caller.call(
             table.TENANTS_RESUME,
+            path={"tenant": tenant},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def delete(
+        self,
+        tenant: str,
+        *,
+        grace: str | float | Unset = UNSET,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.operations.Operation:
+        """Delete a suspended tenant with all its data, as an operation that begins after a grace."""
+        answer: betimes.wire.operations.Operation = await self._caller.call(
+            table.TENANTS_DELETE,
+            path={"tenant": tenant},
+            query={"grace": grace},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def get_quotas(
+        self,
+        tenant: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.keys.QuotaList:
+        """Every limit of a tenant, and how much of it is used."""
+        answer: betimes.wire.keys.QuotaList = await self._caller.call(
+            table.TENANTS_GET_QUOTAS,
             path={"tenant": tenant},
             timeout=request_timeout,
         )
@@ -3130,18 +3519,22 @@ class AsyncJobs:
         name: str | Unset | None = UNSET,
         group: str | Unset = UNSET,
         description: str | Unset = UNSET,
-        target: betimes.wire.jobs.TaskTarget | Unset | None = UNSET,
+        target: betimes.wire.jobs.TaskTarget | betimes.wire.jobs.HttpTarget | Unset | None = UNSET,
         handler: str | Unset | None = UNSET,
         payload: Any | Unset = UNSET,
         payload_ref: str | Unset | None = UNSET,
         queue: str | Unset = UNSET,
         priority: int | Unset = UNSET,
+        concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
+        fairness_key: str | Unset | None = UNSET,
         retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
+        dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
+        dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
         cron: str | Unset | None = UNSET,
         payload_reference: str | Unset | None = UNSET,
@@ -3165,12 +3558,16 @@ class AsyncJobs:
                 "payload_ref": payload_ref,
                 "queue": queue,
                 "priority": priority,
+                "concurrency": concurrency,
+                "fairness_key": fairness_key,
                 "retry": retry,
                 "timeout": timeout,
                 "start_deadline": start_deadline,
                 "tags": tags,
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
+                "dedupe": dedupe,
+                "dedupe_key": dedupe_key,
                 "runAt": run_at,
                 "cron": cron,
                 "payloadRef": payload_reference,
@@ -3198,6 +3595,8 @@ class AsyncJobs:
         next_fire_after: str | Unset | None = UNSET,
         next_fire_before: str | Unset | None = UNSET,
         sort: Literal["created_at", "-created_at"] | Unset = UNSET,
+        q: str | Unset | None = UNSET,
+        count: Literal["estimate"] | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> AsyncPages[betimes.wire.jobs.Job]:
         """List jobs."""
@@ -3217,6 +3616,8 @@ class AsyncJobs:
                 "next_fire_after": next_fire_after,
                 "next_fire_before": next_fire_before,
                 "sort": sort,
+                "q": q,
+                "count": count,
             },
             timeout=request_timeout,
         )
@@ -3247,18 +3648,22 @@ class AsyncJobs:
         name: str | Unset | None = UNSET,
         group: str | Unset = UNSET,
         description: str | Unset = UNSET,
-        target: betimes.wire.jobs.TaskTarget | Unset | None = UNSET,
+        target: betimes.wire.jobs.TaskTarget | betimes.wire.jobs.HttpTarget | Unset | None = UNSET,
         handler: str | Unset | None = UNSET,
         payload: Any | Unset = UNSET,
         payload_ref: str | Unset | None = UNSET,
         queue: str | Unset = UNSET,
         priority: int | Unset = UNSET,
+        concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
+        fairness_key: str | Unset | None = UNSET,
         retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
+        dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
+        dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
         cron: str | Unset | None = UNSET,
         payload_reference: str | Unset | None = UNSET,
@@ -3284,12 +3689,16 @@ class AsyncJobs:
                 "payload_ref": payload_ref,
                 "queue": queue,
                 "priority": priority,
+                "concurrency": concurrency,
+                "fairness_key": fairness_key,
                 "retry": retry,
                 "timeout": timeout,
                 "start_deadline": start_deadline,
                 "tags": tags,
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
+                "dedupe": dedupe,
+                "dedupe_key": dedupe_key,
                 "runAt": run_at,
                 "cron": cron,
                 "payloadRef": payload_reference,
@@ -3411,12 +3820,13 @@ class AsyncJobs:
         priority: int | Unset | None = UNSET,
         at: str | Unset | None = UNSET,
         scheduled_for: str | Unset | None = UNSET,
+        overlap: Literal["inherit", "allow"] | Unset = UNSET,
         if_match: str | None = None,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
-    ) -> betimes.wire.runs.RunMade:
+    ) -> betimes.wire.runs.Run | betimes.wire.runs.RunMade:
         """Run a job now, beside its schedule."""
-        answer: betimes.wire.runs.RunMade = await self._caller.call(
+        answer: betimes.wire.runs.Run | betimes.wire.runs.RunMade = await self._caller.call(
             table.JOBS_RUN,
             path={"job": job},
             body={
@@ -3424,6 +3834,7 @@ class AsyncJobs:
                 "priority": priority,
                 "at": at,
                 "scheduled_for": scheduled_for,
+                "overlap": overlap,
             },
             if_match=if_match,
             idempotency_key=idempotency_key,
@@ -3532,6 +3943,34 @@ class AsyncJobs:
         )
         return answer
 
+    async def apply(
+        self,
+        *,
+        jobs: builtins.list[betimes.wire.jobs.NewJob],
+        selector: betimes.wire.apply.Selector | Unset = UNSET,
+        prune: bool | Unset = UNSET,
+        adopt: bool | Unset = UNSET,
+        dry_run: bool | Unset = UNSET,
+        if_match: str | None = None,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.apply.Applied:
+        """Bring a declared set of jobs about: create, change, and with prune delete."""
+        answer: betimes.wire.apply.Applied = await self._caller.call(
+            table.JOBS_APPLY,
+            body={
+                "jobs": jobs,
+                "selector": selector,
+                "prune": prune,
+                "adopt": adopt,
+                "dry_run": dry_run,
+            },
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
     async def next(
         self,
         job: str,
@@ -3560,6 +3999,7 @@ class AsyncJobs:
         order: Literal["oldest", "newest"] | Unset = UNSET,
         only_missing: bool | Unset = UNSET,
         rate_per_second: float | Unset = UNSET,
+        overlap: Literal["inherit", "allow"] | Unset = UNSET,
         dry_run: bool | Unset = UNSET,
         if_match: str | None = None,
         idempotency_key: str | None = None,
@@ -3576,10 +4016,27 @@ class AsyncJobs:
                 "order": order,
                 "only_missing": only_missing,
                 "rate_per_second": rate_per_second,
+                "overlap": overlap,
                 "dry_run": dry_run,
             },
             if_match=if_match,
             idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def stats(
+        self,
+        job: str,
+        *,
+        window: str | float | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.insights.JobStats:
+        """What became of the runs of a job, and how long they waited and took."""
+        answer: betimes.wire.insights.JobStats = await self._caller.call(
+            table.JOBS_STATS,
+            path={"job": job},
+            query={"window": window},
             timeout=request_timeout,
         )
         return answer
@@ -3632,14 +4089,16 @@ class AsyncExport:
     async def read(
         self,
         *,
+        group: str | Unset | None = UNSET,
+        tag: builtins.list[str] | Unset = UNSET,
         cursor: str | Unset | None = UNSET,
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.Exported:
-        """Definitions of jobs in our own format."""
+        """Definitions of jobs, and the calendars they name, in our own format."""
         answer: betimes.wire.queues.Exported = await self._caller.call(
             table.EXPORT_READ,
-            query={"cursor": cursor, "limit": limit},
+            query={"group": group, "tag": tag, "cursor": cursor, "limit": limit},
             timeout=request_timeout,
         )
         return answer
@@ -3656,19 +4115,21 @@ class AsyncImport:
         *,
         format: str,
         jobs: builtins.list[dict[str, Any]],
+        calendars: builtins.list[betimes.wire.queues.CalendarText] | Unset = UNSET,
         exported_at: str | Unset | None = UNSET,
         next_cursor: str | Unset | None = UNSET,
         dry_run: bool | Unset = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.Imported:
-        """Create the jobs of an export."""
+        """Create the calendars and jobs of an export."""
         answer: betimes.wire.queues.Imported = await self._caller.call(
             table.IMPORT_BETIMES,
             query={"dry_run": dry_run},
             body={
                 "format": format,
                 "jobs": jobs,
+                "calendars": calendars,
                 "exported_at": exported_at,
                 "next_cursor": next_cursor,
             },
@@ -3832,6 +4293,39 @@ class AsyncCalendars:
         return answer
 
 
+class AsyncTargets:
+    """Operations of targets."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.targets.Origin]:
+        """List the origins that jobs call, with their breakers and limits."""
+        answer: AsyncPages[betimes.wire.targets.Origin] = self._caller.pages(
+            table.TARGETS_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def signing_secret(
+        self,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.targets.SigningSecret:
+        """Read what requests to targets are signed with."""
+        answer: betimes.wire.targets.SigningSecret = await self._caller.call(
+            table.TARGETS_SIGNING_SECRET,
+            timeout=request_timeout,
+        )
+        return answer
+
+
 class AsyncRuns:
     """Operations of runs."""
 
@@ -3842,17 +4336,21 @@ class AsyncRuns:
         self,
         *,
         handler: str | Unset | None = UNSET,
-        target: betimes.wire.jobs.TaskTarget | Unset | None = UNSET,
+        target: betimes.wire.jobs.TaskTarget | betimes.wire.jobs.HttpTarget | Unset | None = UNSET,
         payload: Any | Unset = UNSET,
         payload_ref: str | Unset | None = UNSET,
         queue: str | Unset = UNSET,
         priority: int | Unset = UNSET,
+        concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
+        fairness_key: str | Unset | None = UNSET,
         delay: str | float | Unset | None = UNSET,
         at: str | Unset | None = UNSET,
         retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
         tags: dict[str, str] | Unset = UNSET,
+        dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
+        dedupe_key: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.runs.RunMade | betimes.wire.runs.Run:
@@ -3866,12 +4364,16 @@ class AsyncRuns:
                 "payload_ref": payload_ref,
                 "queue": queue,
                 "priority": priority,
+                "concurrency": concurrency,
+                "fairness_key": fairness_key,
                 "delay": delay,
                 "at": at,
                 "retry": retry,
                 "timeout": timeout,
                 "start_deadline": start_deadline,
                 "tags": tags,
+                "dedupe": dedupe,
+                "dedupe_key": dedupe_key,
             },
             idempotency_key=idempotency_key,
             timeout=request_timeout,
@@ -3885,9 +4387,9 @@ class AsyncRuns:
         mode: Literal["atomic", "independent"] | Unset = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
-    ) -> betimes.wire.runs.RunsMade:
-        """Enqueue up to 1000 runs, all or none."""
-        answer: betimes.wire.runs.RunsMade = await self._caller.call(
+    ) -> betimes.wire.runs.RunsMade | betimes.wire.runs.RunsTold:
+        """Enqueue up to 1000 runs, all or none, or each for itself."""
+        answer: betimes.wire.runs.RunsMade | betimes.wire.runs.RunsTold = await self._caller.call(
             table.RUNS_CREATE_MANY,
             body={"items": items, "mode": mode},
             idempotency_key=idempotency_key,
@@ -3913,6 +4415,7 @@ class AsyncRuns:
                 "skipped",
                 "expired",
                 "missed",
+                "failed",
             ]
         ]
         | Unset = UNSET,
@@ -3928,6 +4431,8 @@ class AsyncRuns:
         tag: builtins.list[str] | Unset = UNSET,
         due_after: str | Unset | None = UNSET,
         due_before: str | Unset | None = UNSET,
+        q: str | Unset | None = UNSET,
+        count: Literal["estimate"] | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> AsyncPages[betimes.wire.runs.Run]:
         """List runs, latest due first."""
@@ -3945,6 +4450,8 @@ class AsyncRuns:
                 "tag": tag,
                 "due_after": due_after,
                 "due_before": due_before,
+                "q": q,
+                "count": count,
             },
             timeout=request_timeout,
         )
@@ -4152,6 +4659,24 @@ class AsyncRuns:
         )
         return answer
 
+    async def enqueue_body(
+        self,
+        handler: str,
+        *,
+        content: bytes,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.runs.RunMade | betimes.wire.runs.Run:
+        """Enqueue a run whose payload is the body; delay, queue and priority are headers."""
+        answer: betimes.wire.runs.RunMade | betimes.wire.runs.Run = await self._caller.call(
+            table.RUNS_ENQUEUE_BODY,
+            path={"handler": handler},
+            body=content,
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
     async def logs(
         self,
         run: str,
@@ -4180,6 +4705,89 @@ class AsyncRuns:
         answer: betimes.wire.explain.Explanation = await self._caller.call(
             table.RUNS_EXPLAIN,
             path={"run": run},
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class AsyncAudit:
+    """Operations of audit."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    async def export(
+        self,
+        *,
+        since: str | Unset | None = UNSET,
+        until: str | Unset | None = UNSET,
+        action: str | Unset | None = UNSET,
+        resource: str | Unset | None = UNSET,
+        actor: str | Unset | None = UNSET,
+        format: Literal["jsonl", "csv"] | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> bytes:
+        """Every act of a span, as lines of JSON or as a table."""
+        answer: bytes = await self._caller.call(
+            table.AUDIT_EXPORT,
+            body={
+                "since": since,
+                "until": until,
+                "action": action,
+                "resource": resource,
+                "actor": actor,
+                "format": format,
+            },
+            timeout=request_timeout,
+        )
+        return answer
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        action: str | Unset | None = UNSET,
+        resource: str | Unset | None = UNSET,
+        actor: str | Unset | None = UNSET,
+        since: str | Unset | None = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.more.AuditEntry]:
+        """List what was done, newest first."""
+        answer: AsyncPages[betimes.wire.more.AuditEntry] = self._caller.pages(
+            table.AUDIT_LIST,
+            query={
+                "limit": limit,
+                "action": action,
+                "resource": resource,
+                "actor": actor,
+                "since": since,
+            },
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def get(
+        self,
+        act: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.AuditEntry:
+        """Read one act."""
+        answer: betimes.wire.more.AuditEntry = await self._caller.call(
+            table.AUDIT_GET,
+            path={"act": act},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def verify(
+        self,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.Verified:
+        """Recompute the chains of the audit and tell whether they hold."""
+        answer: betimes.wire.more.Verified = await self._caller.call(
+            table.AUDIT_VERIFY,
             timeout=request_timeout,
         )
         return answer
@@ -4446,6 +5054,12 @@ class AsyncQueues:
         self,
         queue: str,
         *,
+        max_concurrency: int | Unset | None = UNSET,
+        per_key_concurrency: int | Unset | None = UNSET,
+        rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        weight: float | Unset = UNSET,
+        fairness: Literal["tenant", "key", "none"] | Unset = UNSET,
+        default_retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         description: str | Unset = UNSET,
         labels: dict[str, str] | Unset = UNSET,
         if_match: str | None = None,
@@ -4455,7 +5069,16 @@ class AsyncQueues:
         answer: betimes.wire.queues.Queue = await self._caller.call(
             table.QUEUES_PUT,
             path={"queue": queue},
-            body={"description": description, "labels": labels},
+            body={
+                "max_concurrency": max_concurrency,
+                "per_key_concurrency": per_key_concurrency,
+                "rate": rate,
+                "weight": weight,
+                "fairness": fairness,
+                "default_retry": default_retry,
+                "description": description,
+                "labels": labels,
+            },
             if_match=if_match,
             timeout=request_timeout,
         )
@@ -4510,6 +5133,50 @@ class AsyncQueues:
         )
         return answer
 
+    async def drain(
+        self,
+        queue: str,
+        *,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.Queue:
+        """Accept nothing new for a queue, and finish what is there."""
+        answer: betimes.wire.queues.Queue = await self._caller.call(
+            table.QUEUES_DRAIN,
+            path={"queue": queue},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def purge(
+        self,
+        queue: str,
+        *,
+        states: builtins.list[Literal["scheduled", "queued", "retry_wait"]] | Unset = UNSET,
+        confirm_count: int | Unset | None = UNSET,
+        dry_run: bool | Unset = UNSET,
+        operation_id: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.operations.Matched | betimes.wire.operations.Operation:
+        """Cancel what waits in a queue, as an operation."""
+        answer: (
+            betimes.wire.operations.Matched | betimes.wire.operations.Operation
+        ) = await self._caller.call(
+            table.QUEUES_PURGE,
+            path={"queue": queue},
+            body={
+                "states": states,
+                "confirm_count": confirm_count,
+                "dry_run": dry_run,
+                "operation_id": operation_id,
+            },
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
     async def stats(
         self,
         queue: str,
@@ -4520,6 +5187,64 @@ class AsyncQueues:
         answer: betimes.wire.queues.QueueStats = await self._caller.call(
             table.QUEUES_STATS,
             path={"queue": queue},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def series(
+        self,
+        queue: str,
+        *,
+        metric: Literal["due", "succeeded", "dead", "run_seconds", "lag_p95_ms"] | Unset = UNSET,
+        from_: str | Unset | None = UNSET,
+        to: str | Unset | None = UNSET,
+        step: str | float | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.insights.Series:
+        """Numbers of a queue over time."""
+        answer: betimes.wire.insights.Series = await self._caller.call(
+            table.QUEUES_SERIES,
+            path={"queue": queue},
+            query={"metric": metric, "from": from_, "to": to, "step": step},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def keys(
+        self,
+        queue: str,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.insights.QueueKeys:
+        """The busiest concurrency keys of a queue."""
+        answer: betimes.wire.insights.QueueKeys = await self._caller.call(
+            table.QUEUES_KEYS,
+            path={"queue": queue},
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class AsyncUsage:
+    """Operations of usage."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    async def read(
+        self,
+        *,
+        from_: str | Unset | None = UNSET,
+        to: str | Unset | None = UNSET,
+        group_by: Literal["day", "queue", "job"] | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.insights.Usage:
+        """What the tenant has used in a span, by day, queue or job."""
+        answer: betimes.wire.insights.Usage = await self._caller.call(
+            table.USAGE_READ,
+            query={"from": from_, "to": to, "group_by": group_by},
             timeout=request_timeout,
         )
         return answer
@@ -4687,13 +5412,14 @@ class AsyncWorkers:
         max: int | Unset = UNSET,
         wait: float | Unset = UNSET,
         queues: builtins.list[str] | Unset | None = UNSET,
+        handlers: builtins.list[str] | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.LeasedRuns:
         """Work, as soon as there is some or patience ends."""
         answer: betimes.wire.workers.LeasedRuns = await self._caller.call(
             table.WORKERS_LEASE,
             path={"worker": worker},
-            body={"max": max, "wait": wait, "queues": queues},
+            body={"max": max, "wait": wait, "queues": queues, "handlers": handlers},
             timeout=request_timeout,
         )
         return answer
@@ -4905,63 +5631,6 @@ class AsyncForecast:
         return answer
 
 
-class AsyncAudit:
-    """Operations of audit."""
-
-    def __init__(self, caller: AsyncCaller) -> None:
-        self._caller = caller
-
-    def list(
-        self,
-        *,
-        limit: int | Unset = UNSET,
-        action: str | Unset | None = UNSET,
-        resource: str | Unset | None = UNSET,
-        actor: str | Unset | None = UNSET,
-        since: str | Unset | None = UNSET,
-        request_timeout: float | None = None,
-    ) -> AsyncPages[betimes.wire.more.AuditEntry]:
-        """List what was done, newest first."""
-        answer: AsyncPages[betimes.wire.more.AuditEntry] = self._caller.pages(
-            table.AUDIT_LIST,
-            query={
-                "limit": limit,
-                "action": action,
-                "resource": resource,
-                "actor": actor,
-                "since": since,
-            },
-            timeout=request_timeout,
-        )
-        return answer
-
-    async def get(
-        self,
-        act: str,
-        *,
-        request_timeout: float | None = None,
-    ) -> betimes.wire.more.AuditEntry:
-        """Read one act."""
-        answer: betimes.wire.more.AuditEntry = await self._caller.call(
-            table.AUDIT_GET,
-            path={"act": act},
-            timeout=request_timeout,
-        )
-        return answer
-
-    async def verify(
-        self,
-        *,
-        request_timeout: float | None = None,
-    ) -> betimes.wire.more.Verified:
-        """Recompute the chains of the audit and tell whether they hold."""
-        answer: betimes.wire.more.Verified = await self._caller.call(
-            table.AUDIT_VERIFY,
-            timeout=request_timeout,
-        )
-        return answer
-
-
 class AsyncEvents:
     """Operations of events."""
 
@@ -5081,6 +5750,46 @@ class AsyncCluster:
         )
         return answer
 
+    async def pause(
+        self,
+        *,
+        reason: str | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.ClusterShown:
+        """Lease nothing in the whole cell until it is resumed."""
+        answer: betimes.wire.more.ClusterShown = await self._caller.call(
+            table.CLUSTER_PAUSE,
+            body={"reason": reason},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def resume(
+        self,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.ClusterShown:
+        """Let the brake go."""
+        answer: betimes.wire.more.ClusterShown = await self._caller.call(
+            table.CLUSTER_RESUME,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def drain_node(
+        self,
+        node: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.NodeShown:
+        """Ask a node to finish what it holds and to stop."""
+        answer: betimes.wire.more.NodeShown = await self._caller.call(
+            table.CLUSTER_DRAIN_NODE,
+            path={"node": node},
+            timeout=request_timeout,
+        )
+        return answer
+
 
 class AsyncResources(AsyncMeta):
     """Every group of operations."""
@@ -5100,15 +5809,17 @@ class AsyncResources(AsyncMeta):
         self.schedules = AsyncSchedules(caller)
         self.upcoming = AsyncUpcoming(caller)
         self.calendars = AsyncCalendars(caller)
+        self.targets = AsyncTargets(caller)
         self.runs = AsyncRuns(caller)
+        self.audit = AsyncAudit(caller)
         self.catchups = AsyncCatchups(caller)
         self.dead_letters = AsyncDeadLetters(caller)
         self.queues = AsyncQueues(caller)
+        self.usage = AsyncUsage(caller)
         self.blobs = AsyncBlobs(caller)
         self.workers = AsyncWorkers(caller)
         self.leases = AsyncLeases(caller)
         self.forecast = AsyncForecast(caller)
-        self.audit = AsyncAudit(caller)
         self.events = AsyncEvents(caller)
         self.operations = AsyncOperations(caller)
         self.cluster = AsyncCluster(caller)

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, Protocol
 from urllib.parse import urljoin
 from uuid import UUID
@@ -101,6 +102,8 @@ class _Prepared:
     stored: Mapping[str, Any]
     policy: UrlPolicy
     target: HttpTarget
+    origin: str
+    patience: Patience
 
 
 class Delivery:
@@ -130,12 +133,12 @@ class Delivery:
 
     async def deliver(self, errand: Errand) -> Outcome:
         """One attempt."""
-        tenant = UUID(errand.tenant_id)
+        tenant = _uuid(errand.tenant_id)
         try:
             prepared = await self._prepare(tenant, errand.target)
         except Refused as refused:
             return Failed(ErrorFacts(Trouble.REFUSED.value, refused.sentence), retryable=False)
-        origin = prepared.target.url.origin
+        origin = prepared.origin
         held = await self._gates.ask(tenant, origin, retry=errand.attempt > 1)
         if held is not None:
             snoozed = errand.snooze(timedelta(seconds=held.seconds))
@@ -172,7 +175,9 @@ class Delivery:
         if found is None or found.stored is not stored or found.policy is not policy:
             if len(self._prepared) >= PREPARED_MAX:
                 self._prepared.clear()
-            found = _Prepared(stored, policy, read_target(stored, policy))
+            target = read_target(stored, policy)
+            patience = replace(self._patience, total=target.timeout.total_seconds())
+            found = _Prepared(stored, policy, target, target.url.origin, patience)
             self._prepared[key] = found
         return found
 
@@ -201,7 +206,7 @@ class Delivery:
             method=target.method,
             headers=headers,
             body=body,
-            patience=self._patience_of(target, errand),
+            patience=_patience_of(prepared.patience, errand),
             addresses=prepared.policy.addresses,
             tls=target.tls,
         )
@@ -212,13 +217,6 @@ class Delivery:
             return None
         timestamp = int(self._clock.now().timestamp())
         return timestamp, webhook.sign(secrets, facts.run_id, timestamp, body or b"")
-
-    def _patience_of(self, target: HttpTarget, errand: Errand) -> Patience:
-        total = target.timeout.total_seconds()
-        if errand.deadline is not None:
-            # The attempt ends with the job's own limit; what came until then is worth keeping.
-            total = min(total, (errand.deadline - errand.started_at).total_seconds())
-        return replace(self._patience, total=total)
 
     async def _follow(self, request: Request, prepared: _Prepared) -> Answer | NoAnswer:
         result = await self._client.send(request)
@@ -290,6 +288,19 @@ def health_of(result: Answer | NoAnswer) -> Health | None:
     if result.status in SERVER_ERRORS:
         return Health.BAD
     return Health.PUSHED_BACK if result.status in PUSHED_BACK else Health.GOOD
+
+
+def _patience_of(patience: Patience, errand: Errand) -> Patience:
+    """The attempt ends with the job's own limit; what came until then is worth keeping."""
+    if errand.deadline is None:
+        return patience
+    left = (errand.deadline - errand.started_at).total_seconds()
+    return replace(patience, total=min(patience.total, left))
+
+
+@lru_cache(maxsize=PREPARED_MAX)
+def _uuid(text: str) -> UUID:
+    return UUID(text)
 
 
 def _redirected(request: Request, status: int, location: str, policy: UrlPolicy) -> Request:

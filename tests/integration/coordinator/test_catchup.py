@@ -25,7 +25,7 @@ from betimes.ops.desk import Desk
 from betimes.ops.end import cancel_job, delete_job
 from betimes.ops.explain import explain_job, explain_run
 from betimes.ops.update import update_job
-from betimes.store.catchup import EpisodeState
+from betimes.store.turns import EpisodeState
 from integration.coordinator.conftest import SETTINGS, TENANT, World, ahead
 from ops_kit import OTHER, SHARDS, add_tenant, every, make_desk, once
 
