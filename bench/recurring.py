@@ -18,7 +18,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time
 
-from bench.kit.processes import Noted, a_node, noting_workers, resident_mb, used
+from bench.kit.processes import (
+    Noted,
+    a_node,
+    noting_workers,
+    resident_mb,
+    until_ready,
+    used,
+)
 from bench.kit.report import Report, lags_ms
 from bench.kit.rows import copy_jobs, copy_rate, interval_jobs
 from bench.kit.server import a_server, empty
@@ -126,15 +133,21 @@ def changed(base: Load, schedules: int) -> Load:
 async def one_load(
     server: EmbeddedPostgres, report: Report, load: Load, *, raw: int
 ) -> dict[str, float]:
-    """Fill, let it run, count."""
-    first = await fill(server, load)
-    last = first + load.seconds
-    report.progress(f"{load.rate:,.0f} fires/s expected in {first - time():.0f} s")
+    """Let everybody come up, fill, let it run, count."""
     with tempfile.TemporaryDirectory(prefix="betimes-notes-") as folder:
-        async with noting_workers(
-            server, Path(folder), count=load.workers, slots=load.slots
-        ) as files:
-            figures = await _run(server, load, first, last)
+        async with (
+            noting_workers(server, Path(folder), count=load.workers, slots=load.slots) as files,
+            a_node(
+                server, "coordinator,janitor", coordinator__horizon=f"{load.horizon:g}s"
+            ) as coordinator,
+        ):
+            await until_ready(server, workers=load.workers)
+            first = await fill(server, load)
+            last = first + load.seconds
+            report.progress(f"{load.rate:,.0f} fires/s expected in {first - time():.0f} s")
+            figures = await _window(load, first, last)
+            figures["coordinator_mb"] = resident_mb(coordinator.pid)
+            await asyncio.sleep(GRACE_SECONDS)
         lags = Noted.read(files).between(first, last)
     expected = round(load.rate * load.seconds)
     found: dict[str, float] = {
@@ -164,23 +177,17 @@ async def fill(server: EmbeddedPostgres, load: Load) -> float:
     return start.timestamp() + load.period
 
 
-async def _run(server: EmbeddedPostgres, load: Load, first: float, last: float) -> dict[str, float]:
-    """The coordinator until the end of the window, and what the window cost."""
-    async with a_node(
-        server, "coordinator,janitor", coordinator__horizon=f"{load.horizon:g}s"
-    ) as coordinator:
-        await asyncio.sleep(max(0.0, first - time()))
-        before = used()
-        await asyncio.sleep(max(0.0, last - time()))
-        spent = used().since(before)
-        memory = resident_mb(coordinator.pid)
-        await asyncio.sleep(GRACE_SECONDS)
+async def _window(load: Load, first: float, last: float) -> dict[str, float]:
+    """What the window cost."""
+    await asyncio.sleep(max(0.0, first - time()))
+    before = used()
+    await asyncio.sleep(max(0.0, last - time()))
+    spent = used().since(before)
     return {
         **spent.per(round(load.rate * load.seconds)),
         "python_seconds": round(spent.python, 1),
         "postgres_seconds": round(spent.postgres, 1),
         "cores": round((spent.python + spent.postgres) / load.seconds, 2),
-        "coordinator_mb": memory,
     }
 
 

@@ -8,8 +8,8 @@ has collected all tests, and meets those that call it. No cache is warm in eithe
 was read before hides no mutant; forking spares the collection, which is most of the time mutmut
 itself takes. `mutmut show NAME` prints a survivor, `mutmut results` names them.
 
-What was learned is kept under `mutants/`: a test that a mutant survived is not tried again before
-the module or the file of the test changes. Remove the directory to begin afresh.
+What was learned is kept under `mutants/`: a mutant meets a test again when the module or the file
+of the test has changed. Remove the directory to begin afresh.
 """
 
 import ast
@@ -67,7 +67,7 @@ class Sieve:
         self._report = report
         self._items: dict[str, Any] = {}
         self._prints: dict[str, str] = {}
-        self._known: dict[str, dict[str, Any]] = {"calls": {}, "survived": {}}
+        self._known: dict[str, dict[str, Any]] = {"calls": {}, "killed": {}, "survived": {}}
         self._took: dict[str, float] = {}
         self._tests: dict[str, set[str]] = defaultdict(set)
         self._killers: dict[str, list[str]] = defaultdict(list)
@@ -77,7 +77,7 @@ class Sieve:
         """Ask every test what it calls, then run every mutant."""
         gc.freeze()
         if KNOWN.exists():
-            self._known = json.loads(KNOWN.read_text())
+            self._known |= json.loads(KNOWN.read_text())
         self._items = {item.nodeid: item for item in session.items}
         self._prints = {name: print_of(Path(name.split("::")[0])) for name in self._items}
         if self._learn_calls():
@@ -127,7 +127,11 @@ class Sieve:
         function = mangled_name_from_mutant_name(name)
         if not self._tests.get(function):
             return UNTESTED
-        survived = self._known["survived"].get(f"{module_print} {name}", [])
+        key = f"{module_print} {name}"
+        killer, killer_print = self._known["killed"].get(key, ("", None))
+        if self._prints.get(killer, "") == killer_print:
+            return KILLED
+        survived = self._known["survived"].get(key, [])
         tests = [test for test in self._tests[function] if self._prints[test] not in survived]
         killers = self._killers[function]
         tests.sort(key=lambda test: (test not in killers, self._took[test], test))
@@ -137,9 +141,10 @@ class Sieve:
             return TIMED_OUT
         if said["killer"] is None:
             prints = {self._prints[test] for test in self._items}
-            self._known["survived"][f"{module_print} {name}"] = sorted(prints)
+            self._known["survived"][key] = sorted(prints)
             return SURVIVED
         killers.append(said["killer"])
+        self._known["killed"][key] = [said["killer"], self._prints[said["killer"]]]
         return KILLED
 
     def _watch(self, name: str, tell: Tell) -> None:

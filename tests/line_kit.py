@@ -18,11 +18,13 @@ from betimes.domain import ids
 from betimes.domain.ids import JobId, NodeId, RunId, ShardId, WorkerId
 from betimes.domain.parcel import SUSPECT_AFTER, rank_of
 from betimes.domain.states import RunState
+from betimes.domain.terms import Terms
 from betimes.store import nodes
+from betimes.store.admit import Admission, Applicant, Freed, admit, release
 from betimes.store.ask import execute, many
 from betimes.store.database import Database
 from betimes.store.nodes import NodeCard
-from betimes.store.pool import Lane
+from betimes.store.pool import Connection, Lane
 from betimes.store.queries import load
 from betimes.telemetry import Telemetry
 from betimes.testing import ManualClock
@@ -130,9 +132,47 @@ class Line:
                 worker=WORKER,
                 ttl=TTL,
             )
-            for parcel in parcels:
+            for parcel in await self._admitted(place["shard"], parcels):
                 await self._start(place["shard"], parcel)
         return len(self.held) - before
+
+    async def _admitted(
+        self, shard: ShardId, parcels: list[asyncpg.Record]
+    ) -> list[asyncpg.Record]:
+        """Those that are let in through the line of their job."""
+        applicants = [
+            Applicant(
+                shard,
+                one["id"],
+                one["fence"],
+                one["tenant_id"],
+                one["queue"],
+                Terms(one["fair"], one["gate"], one["when_full"], one["line"]),
+                None,
+            )
+            for one in parcels
+            if one["line"] is not None
+        ]
+        if not applicants:
+            return parcels
+
+        async def work(connection: Connection) -> Admission:
+            return await admit(connection, WORKER, applicants, now=self.clock.now())
+
+        done = await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
+        return [one for one in parcels if one["line"] is None or one["id"] in done.admitted]
+
+    async def _released(self, held: Held) -> None:
+        """Whoever waits in the line of a run that has ended may come."""
+        home, freed = held.home, Freed()
+        terms = Terms(home["fair"], home["gate"], home["when_full"], home["line"])
+        freed.note(home["tenant_id"], home["queue"], terms)
+
+        async def work(connection: Connection) -> None:
+            await release(connection, freed)
+
+        if home["line"] is not None:
+            await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
     async def _start(self, shard: ShardId, parcel: asyncpg.Record) -> None:
         runs = parcel["run_ids"]
@@ -197,6 +237,7 @@ class Line:
             await self._execute(PARCELS["delete_parcels"], shard=held.shard, ids=[held.parcel])
         if state is RunState.RETRY_WAIT:
             await self._again(held)
+        await self._released(held)
 
     async def _again(self, held: Held) -> None:
         home, at = held.home, self.clock.now() + BACKOFF

@@ -11,10 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.kit.server import as_owner
 from betimes.embedded import EmbeddedPostgres
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 STOP_SECONDS = 30.0
+READY_SECONDS = 60.0
+READY = """
+SELECT (SELECT count(*) FROM betimes.workers) >= $1
+   AND NOT EXISTS (SELECT FROM betimes.shards WHERE owner IS NULL OR lease_until < now())
+"""
 ROOT = Path(__file__).parents[2]
 
 
@@ -170,3 +176,10 @@ async def noting_workers(
             command = ("-m", "bench.kit.worker", server.dsn(), str(slots), str(file))
             await stack.enter_async_context(running(*command))
         yield files
+
+
+async def until_ready(server: EmbeddedPostgres, *, workers: int) -> None:
+    """Return when so many workers have said that they are there and every shard has an owner."""
+    async with asyncio.timeout(READY_SECONDS), as_owner(server) as connection:
+        while not await connection.fetchval(READY, workers):
+            await connection.execute("SELECT pg_sleep(0.05)")

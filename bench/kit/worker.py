@@ -17,7 +17,7 @@ from betimes.app.dice import Dice
 from betimes.app.node import Node
 from betimes.app.run import run_to_end
 from betimes.app.signals import hearing_signals
-from betimes.app.worker import worker_role
+from betimes.app.worker import WorkerRole
 from betimes.config import Settings
 from betimes.config.settings import DatabaseSettings, ServerSettings, WorkerSettings
 from betimes.domain.ids import NodeId, random_ids
@@ -63,7 +63,7 @@ async def work(settings: Settings, file: Path) -> int:
                 database=database,
                 listen_dsn=place.direct_dsn,
             )
-            await worker_role(node, noting(notes)).run(stopping)
+            await WorkerRole(node, noting(notes)).run(stopping)
     file.write_bytes(notes.tobytes())  # noqa: ASYNC240 -- nothing else is left to do
     return 0
 

@@ -124,8 +124,8 @@ class Nemesis:
             node, ttl = NodeId(owner), timedelta(hours=1)
             for claim in claims:
                 still, _ = await Shards(database, node).renew([(claim, far)], ttl=ttl, now=None)
-                lost = await Publishing(database, node).publish([Batch(claim, far, [])])
-                if still or not lost:
+                done = await Publishing(database, node).publish([Batch(claim, far, [])], now=None)
+                if still or not done.lost:
                     self._stage.accepted.append(f"{claim} of {owner} after a takeover")
                 else:
                     self._stage.refused += 2

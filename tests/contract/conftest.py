@@ -68,7 +68,7 @@ INSERT INTO betimes.parcels (
     shard, id, tenant_id, rank, visible_at, queue, run_ids, lane, held, held_at, episode)
 SELECT n % 4, pg_temp.a_uuid(n), pg_temp.few(n, 50), now(), now(), 'default',
        ARRAY[pg_temp.a_uuid(n)], 2, 3, now(), pg_temp.few(n, 100)
-  FROM generate_series(20001, 24000) AS n;
+  FROM generate_series(40001, 44000) AS n;
 
 INSERT INTO betimes.gaps (
     shard, job_id, from_at, until_at, tenant_id, revision, priority, queue, schedule)

@@ -13,6 +13,7 @@ FEW = ["--quick", "--shards", "4"]
 PARTS = {
     "api": ["--quick"],
     "burst": FEW,
+    "catchup": FEW,
     "coordinate": [*FEW, "--phases", "10"],
     "create": ["--quick"],
     "drain": FEW,

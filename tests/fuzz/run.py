@@ -15,8 +15,8 @@ sys.path.insert(0, str(HERE.parent))
 from api_kit import served  # noqa: E402 -- the kit of the tests lies beside
 from betimes.testing.postgres import postgres_kit  # noqa: E402
 
-# The first never ends by itself; the second would close the tenant under test.
-EXCLUDED = ("events.stream", "tenants.suspend")
+# The first two never end by themselves; the last would close the tenant under test.
+EXCLUDED = ("events.stream", "runs.follow_log", "tenants.suspend")
 PLENTY = 1_000_000_000
 
 

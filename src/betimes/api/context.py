@@ -5,6 +5,8 @@ from typing import Any
 from betimes.api.call import Call
 from betimes.api.definitions import Context
 from betimes.ops.calendars import calendar_names, find_calendars
+from betimes.target.policy import policy_for
+from betimes.target.url import UrlPolicy
 
 
 async def context_of(call: Call[Any, Any], *schedules: object) -> Context:
@@ -17,4 +19,10 @@ async def context_of(call: Call[Any, Any], *schedules: object) -> Context:
         by=call.caller.key,
         calendars=calendars,
         trace=call.request.traceparent,
+        targets=targets_of(call),
     )
+
+
+def targets_of(call: Call[Any, Any]) -> UrlPolicy:
+    """What the caller's tenant may call."""
+    return policy_for(call.service.targets, call.caller.settings)

@@ -11,6 +11,7 @@ import msgspec
 
 from betimes.api.etag import tag_of
 from betimes.api.shaping import maybe_span, read_span
+from betimes.api.targets import shown_target, work_of
 from betimes.domain.dedupe import Dedupe, DedupeForm
 from betimes.domain.errors import Refused
 from betimes.domain.ids import to_text
@@ -22,6 +23,7 @@ from betimes.ops.calendars import CalendarRow, calendar_names, copy_of
 from betimes.ops.create import NewJob
 from betimes.ops.timetable import shared_timetable
 from betimes.schedule import Schedule, ScheduleCache, complete, parse
+from betimes.target.url import UrlPolicy
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_duration, shown_instant, shown_maybe
 
@@ -40,6 +42,7 @@ class Context:
     calendars: Mapping[str, CalendarRow] = field(default_factory=dict)
     trace: str | None = None
     """The caller's place in its own trace."""
+    targets: UrlPolicy = field(default_factory=UrlPolicy)
 
 
 def new_job(asked: wire.NewJob, context: Context) -> NewJob:
@@ -70,16 +73,11 @@ def dedupe_of(asked: wire.Dedupe | None, key: str | None) -> Dedupe | None:
 
 def definition_of(asked: wire.NewJob, context: Context) -> Definition:
     """The part of a wire job that a revision covers."""
-    handler = asked.handler
-    if asked.target is not None:
-        if handler is not None and handler != asked.target.handler:
-            raise _trouble(
-                "invalid_parameter", "expected a handler or a target, got both", "/target"
-            )
-        handler = asked.target.handler
+    handler, target = work_of(asked.handler, asked.target, context.targets)
     return Definition(
         schedule=_schedule(asked, context),
-        handler=handler or HANDLER_DEFAULT,
+        handler=handler if target else handler or HANDLER_DEFAULT,
+        target=target,
         payload=payload_of(asked),
         queue=asked.queue,
         priority=asked.priority,
@@ -152,11 +150,11 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "trace": context.trace,
         "dedupe_key": asked.dedupe_key if asked.dedupe is None else asked.dedupe.key,
         "payload_ref": asked.payload_ref or asked.payload_reference,
+        "concurrency": concurrency_of(asked.concurrency),
+        "fairness_key": asked.fairness_key,
         "calendars": {
             name: context.calendars[name].revision for name in calendar_names(asked.schedule)
         },
-        "concurrency": concurrency_of(asked.concurrency),
-        "fairness_key": asked.fairness_key,
     }
     return {name: value for name, value in options.items() if value}
 
@@ -239,7 +237,7 @@ def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
         schedule=named_calendars(definition),
         schedule_text=_canonical(msgspec.json.encode(definition.schedule, order="sorted")),
         handler=definition.handler,
-        target=dict(definition.target) or None,
+        target=shown_target(definition.target, full=view != "basic"),
         payload_ref=options.get("payload_ref"),
         dedupe_key=options.get("dedupe_key"),
         queue=definition.queue,
@@ -309,7 +307,7 @@ def definition_shown(definition: Definition) -> dict[str, Any]:
     return {
         "schedule": definition.schedule,
         "handler": definition.handler,
-        "target": definition.target,
+        "target": shown_target(definition.target, full=False) or {},
         "queue": definition.queue,
         "priority": definition.priority,
         "options": definition.options,

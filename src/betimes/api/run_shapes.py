@@ -9,6 +9,7 @@ import msgspec
 from betimes.api.definitions import concurrency_of, dedupe_of, policy_of, shown_payload
 from betimes.api.problem import Trouble
 from betimes.api.shaping import maybe_instant, maybe_span
+from betimes.api.targets import work_of
 from betimes.domain.ids import to_text
 from betimes.domain.outcome import OutcomeKind
 from betimes.domain.run import NewRun, Run
@@ -16,21 +17,21 @@ from betimes.domain.spec import retry_to_json, to_ms
 from betimes.domain.trace import trace_of
 from betimes.ops.history import Attempt
 from betimes.ops.runs import RunView
+from betimes.target.url import UrlPolicy
 from betimes.wire import runs as wire
 from betimes.wire.base import shown_instant, shown_maybe
 
 MILLISECOND = timedelta(milliseconds=1)
 
 
-def new_run(asked: wire.NewRun, *, trace: str | None = None) -> NewRun:
-    """A wire run as the verbs take it."""
-    handler = asked.handler
-    if asked.target is not None:
-        if handler is not None:
-            raise Trouble("invalid_parameter", "expected a handler or a target, got both")
-        handler = asked.target.handler
+def new_run(asked: wire.NewRun, targets: UrlPolicy, *, trace: str | None = None) -> NewRun:
+    """A wire run as the verbs take it; `targets` are the rules for what it may call."""
+    if asked.target is not None and asked.handler is not None:
+        raise Trouble("invalid_parameter", "expected a handler or a target, got both")
+    handler, target = work_of(asked.handler, asked.target, targets)
     return NewRun(
         handler=handler,
+        target=target,
         payload=None if asked.payload is None else msgspec.json.encode(asked.payload),
         queue=asked.queue,
         priority=asked.priority,
@@ -119,6 +120,7 @@ def shown_attempt(attempt: Attempt) -> wire.Attempt:
         finished_at=shown_maybe(attempt.finished_at),
         next_retry_at=shown_maybe(attempt.next_retry_at),
         error=shown_failure(attempt.error),
+        http=dict(attempt.http) or None,
     )
 
 

@@ -27,6 +27,7 @@ from betimes.ops.queues import Gates
 from betimes.ops.sessions import Sessions
 from betimes.ops.shared_reads import SharedReads
 from betimes.ops.together import Together
+from betimes.target.url import UrlPolicy
 from betimes.telemetry import Telemetry
 
 
@@ -62,6 +63,8 @@ class Service:
     pressure: Pressure
     gates: Gates = field(default_factory=Gates)
     meter: Meter = field(default_factory=Meter)
+    targets: UrlPolicy = field(default_factory=UrlPolicy)
+    """What any tenant may call; the settings of a tenant can open more."""
     draining: Draining = field(default_factory=Draining)
 
     async def run(self) -> None:

@@ -159,6 +159,8 @@ async def _serve(
                 ahead_days=settings.janitor.partitions_ahead_days,
             )
             announce(_where(place))
+            if settings.target.loopback:
+                announce("targets on this machine may be called: for development only")
             if "api" in settings.server.roles:
                 await announce_key(node, announce, keep=show is not None)
             async with _present(node):

@@ -7,7 +7,7 @@ from betimes.app.api import ApiRole
 from betimes.app.coordinator import CoordinatorRole, JanitorRole
 from betimes.app.node import Node
 from betimes.app.roles import Role, RoleEntry
-from betimes.app.worker import worker_role
+from betimes.app.worker import WorkerRole
 from betimes.worker import Handlers
 
 Factory = Callable[[Node, Handlers], Role]
@@ -16,7 +16,7 @@ FACTORIES: Mapping[str, Factory] = MappingProxyType(
     {
         "api": lambda node, _: ApiRole(node),
         "coordinator": lambda node, _: CoordinatorRole(node),
-        "worker": worker_role,
+        "worker": WorkerRole,
         "janitor": lambda node, _: JanitorRole(node),
     }
 )

@@ -4,23 +4,46 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from betimes.app.delivery import delivering
 from betimes.app.listening import listener
 from betimes.app.node import Node
 from betimes.domain.ids import TAIL_BYTES, WorkerId, random_ids, to_ms
+from betimes.rhythm import Stopping
 from betimes.store.database import Database
 from betimes.store.pool import Lane
 from betimes.store.workers import WorkerCard
+from betimes.target.definition import TYPE as HTTP
 from betimes.worker import Chance, Handlers, Worker
 from betimes.worker.hints import CHANNEL
 from betimes.worker.service import OpenDatabase
 
 
-def worker_role(node: Node, handlers: Handlers) -> Worker:
-    """A fresh worker with an identity of its own: leases of an earlier life are not its."""
+class WorkerRole:
+    """Leases and executes runs, deliveries to HTTP targets included."""
+
+    def __init__(self, node: Node, handlers: Handlers) -> None:
+        self._node = node
+        self._handlers = handlers
+
+    async def run(self, stopping: Stopping) -> None:
+        """Work until asked to stop."""
+        identity = worker_identity(self._node)
+        async with delivering(self._node, identity) as delivery:
+            handlers = self._handlers.also(HTTP, delivery.deliver)
+            await make_worker(self._node, identity, handlers).run(stopping)
+
+
+def worker_identity(node: Node) -> WorkerId:
+    """A fresh identity: leases of an earlier life are not its."""
     (identifier,) = random_ids(to_ms(node.clock.now()), 0, node.dice.entropy(TAIL_BYTES))
+    return WorkerId(identifier)
+
+
+def make_worker(node: Node, identity: WorkerId, handlers: Handlers) -> Worker:
+    """A worker of a node."""
     return Worker(
         card=WorkerCard(
-            id=WorkerId(identifier),
+            id=identity,
             node=node.card.id,
             name=node.card.name,
             version=node.card.version,
@@ -36,6 +59,7 @@ def worker_role(node: Node, handlers: Handlers) -> Worker:
         settings=node.settings.worker,
         drain_timeout=node.settings.server.drain_timeout,
         telemetry=node.telemetry,
+        margin=node.settings.coordinator.margin,
         listen=lambda hear: listener(node, [CHANNEL], hear),
     )
 

@@ -30,6 +30,10 @@ def dev(context: click.Context, *, demo: bool) -> int:
     """
     from betimes.app import run  # noqa: PLC0415 -- the service is loaded only by who runs it
 
-    settings = invocation_of(context).settings(Flag("server.migrate", "betimes dev", value=True))
+    settings = invocation_of(context).settings(
+        Flag("server.migrate", "betimes dev", value=True),
+        Flag("target.loopback", "betimes dev", value=True),
+        Flag("target.plain_http", "betimes dev", value=True),
+    )
     show = click.echo if demo else None
     return run.run_to_end(run.serve(settings, announce=say, show=show))

@@ -11,6 +11,7 @@ from typing import Annotated
 
 from betimes.config.api import ApiSettings
 from betimes.config.rule import Rule
+from betimes.config.target import TargetSettings
 from betimes.config.units import HOUR, MILLISECOND, MINUTE, PORT_MAX, SECOND
 
 ROLES = ("api", "coordinator", "worker", "janitor")
@@ -340,6 +341,7 @@ class Settings:
     api: ApiSettings = field(default_factory=ApiSettings)
     coordinator: CoordinatorSettings = field(default_factory=CoordinatorSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
+    target: TargetSettings = field(default_factory=TargetSettings)
     janitor: JanitorSettings = field(default_factory=JanitorSettings)
     shards: ShardSettings = field(default_factory=ShardSettings)
     log: LogSettings = field(default_factory=LogSettings)

@@ -32,6 +32,8 @@ class Held:
     swept_through: datetime | None
     planned_at: float
     published_at: float
+    under_way: bool = False
+    """Its planning has begun and not ended; still true after a turn that failed."""
     in_doubt: bool = False
     """A commit may have moved the cursor in the database without our knowing."""
     writing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False, compare=False)

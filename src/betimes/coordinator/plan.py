@@ -15,6 +15,7 @@ import msgspec
 
 from betimes.domain.errors import Refused
 from betimes.domain.ids import RunId, ShardId, occurrences, to_us
+from betimes.fairness.overlap import policy_of
 from betimes.schedule import Schedule, ScheduleCache, plan_catchup
 from betimes.store.catchup import Gap, Settled
 from betimes.store.plan import DroppedFires, DueJob, Span, Step
@@ -65,6 +66,7 @@ class Pass:
             ids=ids,
             fires=window.fires,
             dues=dues,
+            overlap=policy_of(schedule.overlap, fixed_delay=schedule.is_fixed_delay),
             dropped=window.dropped,
             completed=ends and not behind,
             gap=Span(job.next_fire_at, self.edge, completes=ends) if behind else None,

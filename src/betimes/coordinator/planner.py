@@ -17,12 +17,13 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from betimes.config.settings import CoordinatorSettings
+from betimes.coordinator.hint import Hint
 from betimes.coordinator.holdings import Held, Holdings
 from betimes.coordinator.plan import LATE_AFTER, Pass, Settling, plan_until
-from betimes.coordinator.publisher import Hint
 from betimes.domain.clock import Clock
-from betimes.domain.errors import FencedOut, Refused
+from betimes.domain.errors import FencedOut, Refused, Unavailable
 from betimes.domain.ids import ShardId
+from betimes.fairness.overlap import OVERLAP_SKIPPED
 from betimes.fairness.pace import share_of
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
 from betimes.schedule import ScheduleCache
@@ -32,6 +33,8 @@ from betimes.telemetry import Outage, Telemetry
 
 JOBS_PER_PAGE = 250
 SHARDS_AT_ONCE = 2
+FAILED_MAX = 2
+"""So many shards may fail in a pass; more, and it is the database that is in trouble."""
 RUNS_PER_TRANSACTION = 2_000
 """Few enough that sending them does not keep the publisher waiting: it shares our event loop."""
 TURN_SECONDS = 0.002
@@ -90,7 +93,8 @@ class Planner:
         with self._telemetry.span("planner.tick") as span:
             span.expect_errors()
             now = self._time.now()
-            before, edge = now + self._settings.horizon / 2, now - LATE_AFTER
+            before = now + self._settings.horizon / 2
+            edge = now - LATE_AFTER
             held = self._holdings.trusted(self._clock.monotonic())
             runs = await self._plan_due(held, now, after=(edge, UUID(int=0)), before=before)
             runs += await self._plan_due(held, now, after=BEGINNING, before=edge)
@@ -109,7 +113,9 @@ class Planner:
 
         async def plan(one: Held) -> int:
             self._turns[one.claim.shard] = self._clock.monotonic()
-            return await self._plan_shard(one, now, after, before)
+            until = plan_until(one.claim.shard, now, self._settings.horizon)
+            current = Pass(self._schedules, now=now, until=until)
+            return await self._plan_shard(one, current, after, before)
 
         return await self._take_turns(wanted, held, plan)
 
@@ -119,11 +125,20 @@ class Planner:
         """A few shards at a time: one is computed while another one is written."""
         turns = iter(wanted)
         runs = 0
+        failed: list[Unavailable] = []
 
         async def take_turns() -> None:
             nonlocal runs
             for one in turns:
-                runs += await work(one)
+                one.under_way = True
+                try:
+                    runs += await work(one)
+                except Unavailable as error:
+                    failed.append(error)
+                    if len(failed) >= FAILED_MAX:
+                        return
+                    continue
+                one.under_way = False
                 self._passed(held)
 
         try:
@@ -132,25 +147,27 @@ class Planner:
                     group.create_task(take_turns(), name="planner.shard")
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
+        if failed:
+            raise failed[0]
         return runs
 
     def _last_turn(self, held: Held) -> float:
         return self._turns.get(held.claim.shard, float("-inf"))
 
     def _passed(self, held: list[Held]) -> None:
-        """Note for all of them that the planner works, which is what their leases ask.
+        """Note for all but those under way that the planner works, which is what leases ask.
 
         Under overload a shard may wait for its turn longer than a lease lasts; to lose it then
-        would help nobody.
+        would help nobody. One whose turn has begun has to end it, or at least a page of it: what
+        hangs there, or fails there every time, is not made up for by the others.
         """
         now = self._clock.monotonic()
         for one in held:
-            one.planned_at = now
+            if not one.under_way:
+                one.planned_at = now
 
-    async def _plan_shard(self, held: Held, now: datetime, after: Place, before: datetime) -> int:
+    async def _plan_shard(self, held: Held, current: Pass, after: Place, before: datetime) -> int:
         """Page through the due jobs; a bound on pages lets the other shards have their turn."""
-        until = plan_until(held.claim.shard, now, self._settings.horizon)
-        current = Pass(self._schedules, now=now, until=until)
         runs = 0
         for _ in range(PAGES_PER_SHARD_MAX):
             if not held.term.is_trusted(self._clock.monotonic()):
@@ -163,6 +180,7 @@ class Planner:
             except FencedOut:
                 self._step_down(held)
                 break
+            held.planned_at = self._clock.monotonic()
             if len(jobs) < JOBS_PER_PAGE:
                 break
             after = (jobs[-1].next_fire_at, jobs[-1].id)
@@ -201,6 +219,8 @@ class Planner:
         for step in steps:
             for dropped in step.dropped:
                 self._missed.add(dropped.fires, reason=dropped.code)
+        if done.skipped:
+            self._missed.add(done.skipped, reason=OVERLAP_SKIPPED)
         for parcel in done.parcels:
             self._hint(*parcel.hint)
         return done.runs

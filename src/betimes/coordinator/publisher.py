@@ -13,19 +13,23 @@ What may go wrong: a transaction fails or its reply is lost. Then the shard is r
 and read again; the statement inserts nothing when the cursor has already moved.
 """
 
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import Collection, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 
 from betimes.config.settings import CoordinatorSettings
 from betimes.coordinator.elector import TRUST_MARGIN
+from betimes.coordinator.hint import Hint
 from betimes.coordinator.holdings import Held, Holdings
+from betimes.coordinator.referee import Referee
 from betimes.coordinator.wheel import Wheel
 from betimes.domain.clock import Clock
-from betimes.domain.ids import ShardId, TenantId, floor_of, time_ms_of, to_ms
-from betimes.domain.parcel import Parcel, Waiting, pack
+from betimes.domain.errors import Unavailable
+from betimes.domain.ids import ShardId, floor_of, time_ms_of, to_ms
+from betimes.domain.parcel import Waiting
+from betimes.fairness.overlap import OVERLAP_SKIPPED
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
-from betimes.store.publish import Batch, Publishing
+from betimes.store.publish import Batch, Placed, Publishing
 from betimes.store.shards import Claim, Shards
 from betimes.telemetry import Outage, Telemetry
 
@@ -33,10 +37,10 @@ PAGE = 2_000
 RUNS_PER_TRANSACTION = 10_000
 SHARDS_PER_TRANSACTION = 16
 LOAD_SLACK_MS = 500
+PASSES_MISSED_MAX = 3
+FAILED_MAX = 2
+"""So often a shard, or a few together, may fail in a pass without ending it."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-Hint = Callable[[ShardId, str, TenantId, datetime, int], None]
-"""Tell workers that (shard, queue, tenant) has something visible at an instant, in a bucket."""
 
 
 class Publisher:
@@ -53,9 +57,11 @@ class Publisher:
         telemetry: Telemetry,
         settings: CoordinatorSettings,
         transaction_timeout: timedelta,
+        referee: Referee,
         hint: Hint = lambda *_: None,
     ) -> None:
         self._publishing = publishing
+        self._referee = referee
         self._shards = shards
         self._holdings = holdings
         self._time = time
@@ -67,9 +73,15 @@ class Publisher:
         self._read_under: dict[ShardId, Claim] = {}
         self._lead_ms = _milliseconds(settings.lead)
         self._ahead_ms = _milliseconds(settings.margin - transaction_timeout)
+        # What makes no progress for so long is not renewed, and gone a lease later at the latest.
+        patience = PASSES_MISSED_MAX * max(settings.plan_every, settings.publish_every)
+        self._patience = min(patience, settings.lease_ttl).total_seconds()
         self._renewed_at = float("-inf")
+        self._failed: dict[ShardId, Unavailable] = {}
+        self._apart: set[ShardId] = set()
         self._lag = telemetry.histogram("betimes_schedule_lag_seconds")
         self._lost = telemetry.counter("betimes_lease_lost_total")
+        self._missed = telemetry.counter("betimes_fires_missed_total")
         self._outage = Outage(duty="coordinator.publisher", telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
@@ -85,13 +97,31 @@ class Publisher:
         with self._telemetry.span("publisher.tick") as span:
             span.expect_errors()
             held = self._holdings.trusted(self._clock.monotonic())
+            self._failed.clear()
             for one in held:
-                await self._load(one)
+                with self._excused([one.claim.shard]):
+                    await self._load(one)
             published = await self._publish()
-            self._note_idle(held)
+            # A shard that failed has not passed: it is left to run out if that goes on.
+            self._note_idle([one for one in held if one.claim.shard not in self._failed])
+            await self._referee.pass_over(held)
             await self._renew()
             span.add(runs=published, waiting=len(self._wheel))
+            for error in self._failed.values():
+                raise error
         return published
+
+    @contextmanager
+    def _excused(self, shards: Collection[ShardId]) -> Iterator[None]:
+        """Let shards fail without the others; more failures, and it is the database's trouble."""
+        try:
+            yield
+        except Unavailable as error:
+            if len(self._failed) >= FAILED_MAX:
+                raise
+            for shard in shards:
+                self._failed[shard] = error
+                self._apart.add(shard)
 
     async def _load(self, held: Held) -> None:
         """Read what is due soon into the wheel, a page at a time, as far as is safe."""
@@ -117,7 +147,7 @@ class Publisher:
 
     async def _learn_cursor(self, held: Held) -> bool:
         """After a commit of unknown fate: what it published must not be read again."""
-        found = await self._publishing.cursor(held.claim)
+        found = await self._publishing.cursor(held.claim, now=self._clock.stated())
         if found is None:
             self._lose(held.claim)
             return False
@@ -168,13 +198,20 @@ class Publisher:
             chosen = self._next_shards(left, ripe)
             left = [shard for shard in left if shard not in chosen]
             batches = [
-                Batch(held.claim, self._through(held, bound_ms), pack(shard, ripe[shard]))
+                Batch(held.claim, self._through(held, bound_ms), ripe[shard])
                 for shard in chosen
                 # Others were lost meanwhile; their next owner reads them again.
                 if (held := self._holdings.get(shard)) is not None
                 and self._read_under.get(shard) == held.claim
             ]
-            published += await self._commit(batches)
+            with self._excused(chosen):
+                try:
+                    published += await self._commit(batches)
+                except BaseException:
+                    for shard in chosen:
+                        self._rewind(shard)
+                    raise
+                self._apart.difference_update(chosen)
         return published
 
     def _next_shards(self, left: list[ShardId], ripe: dict[int, list[Waiting]]) -> list[ShardId]:
@@ -185,7 +222,11 @@ class Publisher:
             held = self._holdings.get(shard)
             if held is not None and held.writing.locked():
                 continue
+            if shard in self._apart and chosen:
+                continue
             chosen.append(shard)
+            if shard in self._apart:
+                break
             runs += len(ripe[shard])
             if runs >= RUNS_PER_TRANSACTION or len(chosen) == SHARDS_PER_TRANSACTION:
                 break
@@ -202,25 +243,26 @@ class Publisher:
             for batch in batches:
                 if (held := self._holdings.get(batch.claim.shard)) is not None:
                     await locks.enter_async_context(held.writing)
-            lost = await self._publishing.publish(batches)
-        done: list[Batch] = []
+            done = await self._publishing.publish(batches, now=self._clock.stated())
         for batch in batches:
             held = self._holdings.get(batch.claim.shard)
-            if batch.claim.shard in lost:
+            if batch.claim.shard in done.lost:
                 self._lose(batch.claim)
-                continue
-            done.append(batch)
-            if held is not None and held.claim == batch.claim:
+            elif held is not None and held.claim == batch.claim:
                 held.published_through_ms = to_ms(batch.through)
-        parcels = [parcel for batch in done for parcel in batch.parcels]
-        self._tell(parcels)
-        return sum(len(parcel.runs) for parcel in parcels)
+        return sum(self._tell(shard, placed) for shard, placed in done.placed.items())
 
-    def _tell(self, parcels: list[Parcel]) -> None:
+    def _tell(self, shard: ShardId, placed: Placed) -> int:
         now = self._time.now()
-        for parcel in parcels:
-            self._hint(*parcel.hint)
-            self._lag.observe(max(0.0, (now - parcel.visible_at).total_seconds()))
+        for parcel in placed.parcels:
+            if parcel.held:
+                self._referee.expect(shard, parcel.visible_at)
+            else:
+                self._hint(*parcel.hint)
+                self._lag.observe(max(0.0, (now - parcel.visible_at).total_seconds()))
+        if placed.skipped:
+            self._missed.add(len(placed.skipped), reason=OVERLAP_SKIPPED)
+        return sum(len(parcel.runs) for parcel in placed.parcels) + len(placed.skipped)
 
     def _note_idle(self, held: list[Held]) -> None:
         """Remember that we have passed; where nothing waits, the cursor may follow the clock."""
@@ -243,7 +285,7 @@ class Publisher:
         held = [
             one
             for one in self._holdings.trusted(asked_at)
-            if asked_at - min(one.planned_at, one.published_at) < ttl.total_seconds()
+            if asked_at - min(one.planned_at, one.published_at) < self._patience
         ]
         if not held:
             return

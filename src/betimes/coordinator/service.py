@@ -5,10 +5,13 @@ from collections.abc import Collection
 from datetime import timedelta
 
 from betimes.config.settings import CoordinatorSettings, DatabaseSettings
+from betimes.coordinator.deadlines import DeadlineKeeper
 from betimes.coordinator.elector import Elector
+from betimes.coordinator.hint import Hint
 from betimes.coordinator.holdings import Holdings
 from betimes.coordinator.planner import Planner
-from betimes.coordinator.publisher import Hint, Publisher
+from betimes.coordinator.publisher import Publisher
+from betimes.coordinator.referee import Referee
 from betimes.coordinator.sweeper import Sweeper
 from betimes.coordinator.zones import ZoneKeeper
 from betimes.domain.clock import Clock
@@ -17,8 +20,10 @@ from betimes.rhythm import DatabaseTime, Stopping
 from betimes.store import nodes
 from betimes.store.catchup import Catching
 from betimes.store.database import Database
+from betimes.store.deadlines import Deadlines
 from betimes.store.plan import Planning
 from betimes.store.publish import Publishing
+from betimes.store.referee import Refereeing
 from betimes.store.shards import Shards
 from betimes.store.sweep import Sweeping
 from betimes.store.zones import Zones
@@ -30,8 +35,8 @@ ROLE = "coordinator"
 class Coordinator:
     """Owns shards, plans their fires and publishes their runs.
 
-    The constructor is long because it is the wiring of five duties over the same holdings and holds
-    no logic: each duty names what it is given.
+    The constructor is long because it is the wiring of seven duties over the same holdings and
+    holds no logic: each duty names what it is given.
     """
 
     def __init__(
@@ -73,6 +78,14 @@ class Coordinator:
             tzdata=tzdata,
             hint=hint,
         )
+        self.referee = Referee(
+            refereeing=Refereeing(database, node),
+            holdings=holdings,
+            time=time,
+            clock=clock,
+            telemetry=telemetry,
+            hint=hint,
+        )
         self.publisher = Publisher(
             publishing=Publishing(database, node),
             shards=shards,
@@ -82,6 +95,7 @@ class Coordinator:
             telemetry=telemetry,
             settings=settings,
             transaction_timeout=database_settings.transaction_timeout,
+            referee=self.referee,
             hint=hint,
         )
         self.sweeper = Sweeper(
@@ -91,6 +105,13 @@ class Coordinator:
             clock=clock,
             telemetry=telemetry,
             settings=settings,
+        )
+        self.deadlines = DeadlineKeeper(
+            deadlines=Deadlines(database, node),
+            holdings=holdings,
+            time=time,
+            clock=clock,
+            telemetry=telemetry,
         )
         self.zones = ZoneKeeper(
             zones=Zones(database, node),
@@ -105,7 +126,7 @@ class Coordinator:
         self._time = time
 
     async def run(self, stopping: Stopping) -> None:
-        """Run the five loops; when all have ended, give the shards back."""
+        """Run the six loops; when all have ended, give the shards back."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.planner.run(stopping), name="planner")
@@ -113,6 +134,7 @@ class Coordinator:
                 group.create_task(self.elector.run(stopping), name="elector")
                 group.create_task(self.sweeper.run(stopping), name="sweeper")
                 group.create_task(self.zones.run(stopping), name="zones")
+                group.create_task(self.deadlines.run(stopping), name="deadlines")
         finally:
             await self.elector.hand_over()
 

@@ -14,6 +14,9 @@ GROUP_DEFAULT = "default"
 QUEUE_DEFAULT = "default"
 
 
+FIRES_AT_MOST_ONCE = frozenset({"once", "delay", "manual"})
+
+
 @unique
 class AfterCompletion(IntEnum):
     """What becomes of a job that has no fire left; the numbers are stored."""
@@ -39,6 +42,11 @@ class Definition:
     def has_fixed_delay(self) -> bool:
         """Whether the next fire is known only when the run of the last one has ended."""
         return self.schedule.get("mode") == "fixed_delay"
+
+    @property
+    def overlap(self) -> str:
+        """What becomes of a fire while an earlier run has not ended, by the name of its policy."""
+        return overlap_of(self.schedule)
 
     @property
     def is_manual(self) -> bool:
@@ -70,3 +78,14 @@ class Job:
     def shard(self) -> ShardId:
         """Its id says where it lives."""
         return shard_of(self.id)
+
+
+def overlap_default(kind: str | None) -> str:
+    """The policy of a schedule that names none: recurring ones skip, the others run beside."""
+    return "allow" if kind in FIRES_AT_MOST_ONCE else "skip"
+
+
+def overlap_of(schedule: Mapping[str, Any]) -> str:
+    """The policy that a stored schedule names, or the one of its kind."""
+    given: str | None = schedule.get("overlap")
+    return given or overlap_default(schedule.get("type"))

@@ -26,12 +26,14 @@ class Succeeded:
 class Failed:
     """The handler raised, or the target answered badly.
 
-    `retryable` False gives up at once; `after` is a wish for the pause, such as Retry-After.
+    `retryable` False gives up at once; `after` is a wish for the pause, such as Retry-After;
+    `http` is what is kept of an exchange with a target, as JSON.
     """
 
     error: ErrorFacts
     retryable: bool = True
     after: timedelta | None = None
+    http: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class Snoozed:
     """The handler asked to be called again later; no attempt is counted."""
 
     until: datetime
+    reason: str = "SNOOZED"
 
 
 @dataclass(frozen=True, slots=True)

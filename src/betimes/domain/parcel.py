@@ -26,6 +26,7 @@ BOOST_PER_PRIORITY = timedelta(seconds=10)
 """How much earlier one step of priority makes a run act; low priority ages past it."""
 
 
+HIDDEN, HIDDEN_MAX = timedelta(seconds=1), timedelta(seconds=30)
 CATCH_UP_PENALTY = timedelta(minutes=5)
 """How much later what was missed acts: work that is on time goes first, but cannot starve it."""
 
@@ -45,6 +46,18 @@ class Lane(IntEnum):
     CATCH_UP = 2
 
 
+@unique
+class Hold(IntEnum):
+    """Why a parcel is not offered to workers; the numbers are stored."""
+
+    NONE = 0
+    FULL = 1
+    """Its gate or line is full."""
+    VERDICT = 2
+    """Overlap is decided when it is due."""
+    APPROVAL = 3
+
+
 class Waiting(NamedTuple):
     """A run that needs a parcel; a tuple because there are very many of them."""
 
@@ -57,6 +70,10 @@ class Waiting(NamedTuple):
     gate: str | None = None
     when_full: int = WAIT
     line: JobId | None = None
+    job: JobId | None = None
+    overlap: int = 0
+    """The number of its overlap policy."""
+    held: Hold = Hold.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +91,7 @@ class Parcel:
     fence: Fence = NEVER_LEASED
     deliveries: int = 0
     terms: Terms = BARE
+    held: Hold = Hold.NONE
 
     @property
     def rank(self) -> datetime:
@@ -111,7 +129,7 @@ def pack(
     """
     groups: dict[tuple[TenantId, str, int, int, int, RunId | None], list[Waiting]] = {}
     for run in waiting:
-        alone = None if run.gate is None and run.line is None else run.id
+        alone = None if run.gate is None and run.line is None and not run.held else run.id
         quantum = to_ms(run.due_at) // quantum_ms
         key = (run.tenant, run.queue, run.priority, run.fair, quantum, alone)
         groups.setdefault(key, []).append(run)
@@ -134,7 +152,13 @@ def _parcel(shard: ShardId, runs: list[Waiting], lane: Lane) -> Parcel:
         runs=tuple(run.id for run in runs),
         lane=lane,
         terms=Terms(first.fair, first.gate, first.when_full, first.line),
+        held=first.held,
     )
+
+
+def out_of_sight(fence: Fence) -> timedelta:
+    """How long a run hides that was handed to somebody who cannot do it: 1 s, 2 s, 4 s … 30 s."""
+    return min(HIDDEN_MAX, HIDDEN * (1 << min(max(0, fence - 1), 10)))
 
 
 def split(parcel: Parcel, ids: Iterable[ParcelId]) -> list[Parcel]:

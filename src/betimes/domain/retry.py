@@ -153,8 +153,8 @@ def decide(
             return Finish(RunState.SUCCEEDED)
         case Cancelled(reason=reason):
             return Finish(RunState.CANCELLED, reason or "RUN_CANCELLED")
-        case Snoozed(until=until):
-            return Retry(max(until, now), counts=False, reason="SNOOZED")
+        case Snoozed(until=until, reason=reason):
+            return Retry(max(until, now), counts=False, reason=reason)
         case Released():
             return Retry(now, counts=False, reason="RELEASED")
         case Failed(error=error, retryable=retryable, after=after):

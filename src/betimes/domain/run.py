@@ -7,7 +7,7 @@ from typing import Any
 
 from betimes.domain.dedupe import Dedupe
 from betimes.domain.ids import Fence, JobId, RunId, ShardId, TenantId, WorkerId, shard_of
-from betimes.domain.parcel import PRIORITY_DEFAULT
+from betimes.domain.parcel import PRIORITY_DEFAULT, Waiting
 from betimes.domain.states import RunState, Shown, Trigger, shown
 from betimes.domain.terms import BARE, Terms
 
@@ -64,11 +64,27 @@ class Run:
     result: bytes | None
     error: Mapping[str, Any] | None
     terms: Terms = BARE
+    overlap: int = 0
+    """The number of its overlap policy."""
+    start_by: datetime | None = None
 
     @property
     def shard(self) -> ShardId:
         """Its id says where it lives."""
         return shard_of(self.id)
+
+    def waiting(self) -> Waiting:
+        """It on its way into a parcel, visible when it is due."""
+        return Waiting(
+            self.id,
+            self.tenant,
+            self.due_at,
+            self.priority,
+            self.queue,
+            *self.terms,
+            self.job,
+            self.overlap,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,14 @@ that know the names.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import lru_cache
+from json import loads
 from typing import Any
 
 from betimes.domain.retry import Backoff, Jitter, RetryPolicy
 
 MILLISECOND = timedelta(milliseconds=1)
+DEADLINES_KEPT = 10_000
 NO_OPTIONS: Mapping[str, Any] = {}
 
 
@@ -83,7 +86,7 @@ def spec_from_json(
         target=target or {},
         retry=retry_from_json(options.get("retry") or {}),
         timeout=_optional(options, "timeout_ms"),
-        start_deadline=_optional(options, "start_deadline_ms"),
+        start_deadline=start_deadline_of(options),
         fixed_delay=fixed_delay,
         options=options,
     )
@@ -97,6 +100,19 @@ def to_ms(duration: timedelta) -> int:
 def from_ms(milliseconds: int) -> timedelta:
     """A duration from whole milliseconds."""
     return milliseconds * MILLISECOND
+
+
+def start_deadline_of(options: Mapping[str, Any]) -> timedelta | None:
+    """How long after it is due a run may be handed out for the first time."""
+    return _optional(options, "start_deadline_ms")
+
+
+@lru_cache(maxsize=DEADLINES_KEPT)
+def start_deadline_of_text(options: str | None) -> timedelta | None:
+    """The same from stored options; equal texts are read once."""
+    if not options or "start_deadline_ms" not in options:
+        return None
+    return start_deadline_of(loads(options))
 
 
 def _optional(options: Mapping[str, Any], name: str) -> timedelta | None:

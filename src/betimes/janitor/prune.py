@@ -51,8 +51,8 @@ class Pruner:
             span.expect_errors()
             rows = await self._pruning.silent(after=SILENT_AFTER, now=self._clock.stated())
             now = self._clock.stated() or await read_clock(self._pruning.database)
-            rows += await self._pruning.visits(now=now)
             rows += await self._repairing.forget(now=now)
+            rows += await self._pruning.visits(now=now)
             for shard in self._shards:
                 rows += await self._prune(shard)
             await self._watch()

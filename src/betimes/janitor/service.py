@@ -48,10 +48,10 @@ class Janitor:
         )
 
         self.errands = Errands(desk=desk, clock=clock, telemetry=telemetry)
-        self.operator = Operator(desk=desk, clock=clock, telemetry=telemetry)
         self.offerer = Offerer(
             repairing=Repairing(database), hints=desk.hints, clock=clock, telemetry=telemetry
         )
+        self.operator = Operator(desk=desk, clock=clock, telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
         """Run the six loops."""
@@ -60,5 +60,5 @@ class Janitor:
             group.create_task(self.partitions.run(stopping), name="partitions")
             group.create_task(self.pruner.run(stopping), name="pruner")
             group.create_task(self.errands.run(stopping), name="errands")
-            group.create_task(self.operator.run(stopping), name="operator")
             group.create_task(self.offerer.run(stopping), name="offerer")
+            group.create_task(self.operator.run(stopping), name="operator")

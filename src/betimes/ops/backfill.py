@@ -12,21 +12,21 @@ from enum import StrEnum
 
 from betimes.domain.errors import IllegalTransition, Invalid, TooLarge
 from betimes.domain.ids import JobId, RunId, TenantId, floor_of, occurrence, to_ms, to_us
-from betimes.domain.job import Job
-from betimes.domain.parcel import Lane, Parcel, pack
+from betimes.domain.parcel import Lane, Parcel
 from betimes.domain.run import spread
 from betimes.domain.states import JobState, RunState, Trigger
+from betimes.fairness.overlap import OverlapPolicy
 from betimes.ops.checks import check_instant, check_rate
 from betimes.ops.desk import Desk
-from betimes.ops.grip import no_such_job
+from betimes.ops.grip import Grip, grip
+from betimes.ops.manual import Overlap
 from betimes.ops.outlook import just_before, runs_of
 from betimes.ops.timetable import read_timetable
 from betimes.schedule import Fire
 from betimes.store.control import find_fires
-from betimes.store.jobs import lock_job
 from betimes.store.occurrences import Occurrence, insert_planned
 from betimes.store.pool import Connection
-from betimes.store.publish import insert_parcels
+from betimes.store.publish import place_runs
 
 BACKFILL_MAX = 10_000
 RUNS_PER_TRANSACTION = 1_000
@@ -59,12 +59,14 @@ async def backfill_job(
     order: Order = Order.OLDEST,
     only_missing: bool = True,
     rate_per_second: float = RATE,
+    overlap: Overlap = Overlap.INHERIT,
     dry_run: bool = False,
     operation: str = "",
 ) -> Backfilled:
     """Runs for the fires from `begin` up to and including `end`.
 
-    With `only_missing` False, fires that have run already run again, once per `operation`.
+    With `only_missing` False, fires that have run already run again, once per `operation`. With
+    `inherit` they go one after the other, unless the job allows its runs to overlap.
     """
     _check(begin, end, max_runs, rate_per_second, only_missing=only_missing, operation=operation)
     fill = Backfill(
@@ -72,6 +74,7 @@ async def backfill_job(
         tenant=tenant,
         job=job,
         rate=rate_per_second,
+        overlap=overlap,
         trigger="schedule" if only_missing else f"backfill:{operation}",
     )
 
@@ -96,6 +99,7 @@ class Backfill:
     job: JobId
     rate: float
     trigger: str
+    overlap: Overlap = Overlap.INHERIT
     started_at: datetime | None = None
 
     async def choose(
@@ -108,7 +112,8 @@ class Backfill:
         only_missing: bool,
     ) -> list[Fire]:
         """The fires of the span, without those that have a run if only missing ones are wanted."""
-        job, now = await self._job(connection), await self.desk.now(connection)
+        held = await self._grip(connection)
+        job, now = held.job, held.now
         if end > now:
             raise Invalid(
                 f"expected a span that is over, got an end {end - now} from now", pointer="/to"
@@ -146,10 +151,11 @@ class Backfill:
 
     async def _insert(self, fires: Sequence[Fire], before: int) -> tuple[list[RunId], list[Parcel]]:
         async def work(connection: Connection) -> tuple[list[RunId], list[Parcel]]:
-            job, now = await self._job(connection), await self.desk.now(connection)
+            held = await self._grip(connection)
+            job, now = held.job, held.now
             self.started_at = self.started_at or now
             runs = [
-                replace(run, id=self._id(run), state=RunState.QUEUED)
+                self._changed(run)
                 for run in runs_of(
                     fires,
                     job.definition,
@@ -157,6 +163,7 @@ class Backfill:
                     tenant=job.tenant,
                     revision=job.revision,
                     near=now,
+                    planned_late=True,
                 )
             ]
             inserted = await insert_planned(connection, job.shard, runs, trigger=Trigger.BACKFILL)
@@ -164,24 +171,35 @@ class Backfill:
             waiting = [
                 run.waiting(at) for run, at in zip(runs, times, strict=True) if run.id in inserted
             ]
-            parcels = pack(job.shard, waiting, lane=Lane.CATCH_UP)
-            await insert_parcels(connection, job.shard, parcels)
+            placed = await place_runs(
+                connection,
+                job.shard,
+                waiting,
+                now=now,
+                reach=held.published_through,
+                lane=Lane.CATCH_UP,
+            )
             # What a repetition finds was inserted by us, or by somebody who wanted the same.
-            return [run.id for run in runs], parcels
+            return [run.id for run in runs], placed.parcels
 
         return await self.desk.transact(work, tenant=self.tenant)
 
-    def _id(self, run: Occurrence) -> RunId:
+    def _changed(self, run: Occurrence) -> Occurrence:
+        """The run as a backfill makes it: its start deadline was over long ago."""
         fire = run.due_at if run.fire_at is None else run.fire_at
-        return occurrence(run.job, to_us(fire), to_ms(run.due_at), self.trigger)
+        return replace(
+            run,
+            id=occurrence(run.job, to_us(fire), to_ms(run.due_at), self.trigger),
+            state=RunState.QUEUED,
+            overlap=run.overlap if self.overlap is Overlap.INHERIT else OverlapPolicy.ALLOW.number,
+            start_by=None,
+        )
 
-    async def _job(self, connection: Connection) -> Job:
-        job = await lock_job(connection, self.job)
-        if job is None or job.tenant != self.tenant:
-            raise no_such_job(self.job)
-        if job.state is JobState.CANCELLED:
+    async def _grip(self, connection: Connection) -> Grip:
+        held = await grip(self.desk, connection, self.tenant, self.job)
+        if held.job.state is JobState.CANCELLED:
             raise IllegalTransition("a job that is cancelled cannot run any more")
-        return job
+        return held
 
 
 def _check(

@@ -102,6 +102,7 @@ async def _repack(connection: Connection, run: Run, before: HeldParcel | None, t
         runs=(run.id,),
         lane=Lane.RETRY if run.state is RunState.RETRY_WAIT else Lane.ON_TIME,
         fence=run.fence if before is None else max(run.fence, before.fence),
+        terms=run.terms,
     )
     await insert_parcels(connection, run.shard, [parcel])
     return parcel

@@ -162,9 +162,8 @@ class Creation:
             )
         ]
         inserted = await insert_planned(connection, jobs[0].shard, runs, trigger=Trigger.SCHEDULE)
-        return await parcel_runs(
-            connection, jobs[0].shard, [run for run in runs if run.id in inserted]
-        )
+        fresh = [run for run in runs if run.id in inserted]
+        return await parcel_runs(connection, jobs[0].shard, fresh, now=near - self._desk.margin)
 
     async def _recognise(self, connection: Connection, job: Job) -> Job:
         """Our own commit whose reply was lost is fine; a name that somebody else has is not."""

@@ -23,6 +23,7 @@ from betimes.domain.ids import (
 )
 from betimes.domain.parcel import Parcel
 from betimes.domain.run import NewRun
+from betimes.domain.spec import start_deadline_of
 from betimes.domain.states import RunState, Trigger
 from betimes.domain.terms import BARE, Terms, most_of, terms_of
 from betimes.ops.checks import BATCH_RUNS_MAX, check_payload, check_run, encode_options
@@ -108,10 +109,12 @@ class Looks:
                 RunState.QUEUED if due_at <= near else RunState.SCHEDULED,
                 options,
                 terms,
+                None if deadline is None else due_at + deadline,
             )
             for one, due_at, options, terms in zip(
                 self.news, dues, self.options, self.terms, strict=True
             )
+            for deadline in (start_deadline_of(one.options) if one.options else None,)
         ]
 
     def mosts(self) -> dict[str, int | None]:

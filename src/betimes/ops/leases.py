@@ -84,7 +84,7 @@ async def report(
                 )
                 endings.append(ending)
             about = [reports[place] for place in places]
-            written = await _write(connection, shard, about, endings, freed)
+            written = await _write(connection, shard, about, endings, freed, margin=desk.margin)
             for place, ending in zip(places, endings, strict=True):
                 settled[place] = await _settled(connection, reports[place], ending, written)
         offered = await release(connection, freed)
@@ -102,6 +102,8 @@ async def _write(
     reports: Sequence[Report],
     endings: Sequence[Ending | None],
     freed: Freed,
+    *,
+    margin: timedelta,
 ) -> set[RunId]:
     """Worker by worker, because every statement repeats who holds what."""
     written: set[RunId] = set()
@@ -113,7 +115,7 @@ async def _write(
         ]
         if mine:
             held = Held({one.parcel: one.fence for one in mine})
-            written |= await write_endings(connection, worker, shard, held, mine)
+            written |= await write_endings(connection, worker, shard, held, mine, margin=margin)
             freed.add(held.freed)
     return written
 

@@ -1,5 +1,6 @@
 """Leasing to workers that speak HTTP: the same rules as for ours, in one transaction."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -20,13 +21,18 @@ from betimes.store.admit import (
     admit,
     release,
 )
+from betimes.store.ceilings import Ledger, close_ledger, open_ledger
+from betimes.store.deadlines import START_DEADLINE_PASSED
 from betimes.store.ending import Ending
 from betimes.store.finish import Held, write_endings
+from betimes.store.lease import LeaseOrder
 from betimes.store.parcels import LeasedParcel, WantedRun
 from betimes.store.pool import Connection, Lane
 from betimes.store.remote import HeldLease, RemoteWorker
+from betimes.store.rules import NO_RULES, Rules, read_rules
 from betimes.store.run_notes import Note, read_notes
 
+PARCELS_MAX = 100
 ROUNDS_MAX = 3
 """How often a request leases again when nothing it leased was wanted or let in."""
 
@@ -40,6 +46,7 @@ class _Why(NamedTuple):
 
 CANCELLED = _Why(RunState.CANCELLED, "RUN_CANCELLED")
 FULL = _Why(RunState.SKIPPED, CONCURRENCY_KEY_FULL)
+EXPIRED = _Why(RunState.EXPIRED, START_DEADLINE_PASSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +106,21 @@ class Leasing:
     worker: WorkerId
     ttl: timedelta
     offered: list[Offered] = field(default_factory=list)
+    rules: Rules = NO_RULES
+    ledger: Ledger = field(default_factory=lambda: Ledger(None))
 
     async def take(self, connection: Connection, queues: Sequence[str], most: int) -> list[Leased]:
         """Ordinary parcels, else one suspect; more often if nothing came of what was leased."""
         self.offered = []
+        self.rules = await read_rules(connection, self.tenant)
+        limited = {queue for queue in queues if self.rules.limited(self.tenant, queue)}
+        places = [(self.tenant, queue) for queue in limited]
+        self.ledger = await open_ledger(connection, places, now=self.desk.clock.stated())
+        taken = await self._take(connection, queues, most)
+        await close_ledger(connection, self.ledger)
+        return taken
+
+    async def _take(self, connection: Connection, queues: Sequence[str], most: int) -> list[Leased]:
         for suspects in (False, True):
             for _ in range(ROUNDS_MAX):
                 free = 1 if suspects else most
@@ -110,9 +128,18 @@ class Leasing:
                 if not parcels:
                     break
                 taken = await self._unpack(connection, parcels)
+                self._give_back_tokens(parcels, taken)
                 if taken:
                     return taken
         return []
+
+    def _give_back_tokens(self, parcels: Sequence[LeasedParcel], taken: Sequence[Leased]) -> None:
+        """What was leased and is not handed out has used no token."""
+        handed_out = Counter(one.lease.parcel for one in taken)
+        for parcel in parcels:
+            unused = len(parcel.runs) - handed_out[parcel.id]
+            if parcel.counted and unused:
+                self.ledger.take((parcel.tenant, parcel.queue), -unused)
 
     def tell(self) -> None:
         """Hints about those that this made room for; after the commit."""
@@ -124,25 +151,17 @@ class Leasing:
     ) -> list[LeasedParcel]:
         """From one place after the other until the worker has what it can carry."""
         now = self.desk.clock.stated()
-        leased: list[LeasedParcel] = []
-        free = most
-        for source in await rows.find_ready(
-            connection, self.tenant, queues, suspects=suspects, now=now
-        ):
-            if free <= 0:
-                break
-            for parcel in await rows.lease(
-                connection,
-                self.worker,
-                source,
-                slots=free,
-                suspects=suspects,
-                ttl=self.ttl,
-                now=now,
-            ):
-                leased.append(parcel)
-                free -= len(parcel.runs)
-        return leased
+        order = LeaseOrder(
+            worker=self.worker,
+            parcels_max=1 if suspects else PARCELS_MAX,
+            suspects=suspects,
+            ttl=self.ttl,
+            now=now,
+        )
+        sources = await rows.find_ready(connection, self.tenant, queues, suspects=suspects, now=now)
+        limited = {one for one in sources if self.rules.limited(one.tenant, one.queue)}
+        lot = await order.lease(connection, sources, most, self.ledger, limited)
+        return lot.leased
 
     async def _unpack(
         self, connection: Connection, parcels: Sequence[LeasedParcel]
@@ -163,6 +182,9 @@ class Leasing:
                     connection, parcel, over, unwanted, empty=not mine, now=now, why=CANCELLED
                 )
                 left = [run for run in mine if run.cancel_at is None]
+                late = [run for run in left if _is_late(run, parcel, specs[run.id], now)]
+                await self._end(connection, parcel, late, unwanted, now=now, why=EXPIRED)
+                left = [run for run in left if run not in late]
                 if left and parcel.terms.is_gated:
                     applicants.append(parcel.applicant(most_of(specs[left[0].id].options)))
                 found += [
@@ -212,8 +234,15 @@ class Leasing:
         if over:
             held = Held({parcel.id: parcel.fence})
             endings = [_over(parcel, run, why, now) for run in over]
-            await write_endings(connection, self.worker, parcel.shard, held, endings)
+            await write_endings(
+                connection, self.worker, parcel.shard, held, endings, margin=self.desk.margin
+            )
             unwanted.add(held.freed)
+
+
+def _is_late(run: WantedRun, parcel: LeasedParcel, spec: RunSpec, now: datetime) -> bool:
+    deadline = spec.start_deadline
+    return deadline is not None and run.is_overdue(deadline, now, deliveries=parcel.deliveries)
 
 
 def _over(parcel: LeasedParcel, run: WantedRun, why: _Why, now: datetime) -> Ending:

@@ -1,31 +1,39 @@
 """Fires by hand: run now, and skip the next ones."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 
 from betimes.domain.errors import IllegalTransition, Invalid
 from betimes.domain.ids import JobId, RunId, TenantId, compose, floor_of, shard_of, to_ms
 from betimes.domain.job import Job
 from betimes.domain.parcel import Parcel
 from betimes.domain.run import Run
+from betimes.domain.spec import start_deadline_of
 from betimes.domain.states import FINAL, JobState, RunState, Trigger
 from betimes.domain.terms import terms_of
+from betimes.fairness.overlap import OverlapPolicy, policy_of
 from betimes.ops.checks import check_instant, check_payload, check_priority
 from betimes.ops.desk import TAIL_BYTES, Desk
-from betimes.ops.grip import Grip, grip, no_such_job
+from betimes.ops.grip import Grip, grip
 from betimes.ops.outlook import run_id
-from betimes.ops.runs import parcel_of
 from betimes.ops.timetable import read_timetable
 from betimes.schedule import Fire
 from betimes.store.control import end_runs, find_fires, hold
-from betimes.store.jobs import lock_job
 from betimes.store.pool import Connection
-from betimes.store.publish import insert_parcels
+from betimes.store.publish import place_runs
 from betimes.store.runs import insert_manual, insert_skipped, new_run
 
 SKIPPED_BY_USER = "SKIPPED_BY_USER"
 SKIP_MAX = 100
 LOOK_MAX = 1_000
+
+
+class Overlap(StrEnum):
+    """Whether a run by hand obeys the overlap policy of its job, or runs beside anything."""
+
+    INHERIT = "inherit"
+    ALLOW = "allow"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +44,7 @@ class Wish:
     priority: int | None = None
     at: datetime | None = None
     scheduled_for: datetime | None = None
+    overlap: Overlap = Overlap.INHERIT
 
     def check(self) -> None:
         """Refuse what makes no sense."""
@@ -48,8 +57,13 @@ class Wish:
 
     def run(self, job: Job, run: RunId, *, due_at: datetime, near: datetime) -> Run:
         """The run of a job that this asks for."""
-        chosen = job.definition.priority if self.priority is None else self.priority
-        return new_run(
+        definition = job.definition
+        chosen = definition.priority if self.priority is None else self.priority
+        policy = OverlapPolicy.ALLOW
+        if self.overlap is Overlap.INHERIT:
+            policy = policy_of(definition.overlap, fixed_delay=definition.has_fixed_delay)
+        deadline = start_deadline_of(definition.options)
+        made = new_run(
             run=run,
             tenant=job.tenant,
             job=job.id,
@@ -60,9 +74,14 @@ class Wish:
             fire_at=self.scheduled_for,
             queue=job.definition.queue,
             priority=chosen,
-            handler=job.definition.handler,
+            handler=definition.handler,
             payload=self.payload,
             terms=terms_of(job.definition.options),
+        )
+        return replace(
+            made,
+            overlap=policy.number,
+            start_by=None if deadline is None else due_at + deadline,
         )
 
 
@@ -70,7 +89,8 @@ async def run_now(desk: Desk, tenant: TenantId, job: JobId, wish: Wish | None = 
     """A run of its own beside the schedule; also of a paused or completed job.
 
     Its id has nothing to do with any fire, so it never stands in for one. `scheduled_for` is told
-    to the handler as the time it stands for.
+    to the handler as the time it stands for. With `inherit` the overlap policy of the job decides
+    about it as about a fire: it may wait, or be skipped at once.
     """
     wanted = wish or Wish()
     wanted.check()
@@ -79,16 +99,14 @@ async def run_now(desk: Desk, tenant: TenantId, job: JobId, wish: Wish | None = 
 
     async def work(connection: Connection) -> tuple[RunId, list[Parcel]]:
         nonlocal run
-        now = await desk.now(connection)
-        found = await lock_job(connection, job)
-        if found is None or found.tenant != tenant:
-            raise no_such_job(job)
+        held = await grip(desk, connection, tenant, job)
+        found, now = held.job, held.now
         if found.state is JobState.CANCELLED:
             raise IllegalTransition("a job that is cancelled cannot run any more")
         due_at = max(now, wanted.at or now)
         run = run or RunId(compose(to_ms(due_at), found.shard, tail))
         fresh = wanted.run(found, run, due_at=due_at, near=now + desk.margin)
-        return run, await _place(connection, fresh, now)
+        return run, await _place(connection, fresh, held)
 
     made, parcels = await desk.transact(work, tenant=tenant)
     for parcel in parcels:
@@ -96,14 +114,19 @@ async def run_now(desk: Desk, tenant: TenantId, job: JobId, wish: Wish | None = 
     return made
 
 
-async def _place(connection: Connection, fresh: Run, now: datetime) -> list[Parcel]:
-    if not await insert_manual(connection, fresh, options=None, now=now):
+async def _place(connection: Connection, fresh: Run, held: Grip) -> list[Parcel]:
+    if not await insert_manual(connection, fresh, options=None, now=held.now):
         return []
     if fresh.state is not RunState.QUEUED:
         return []
-    parcel = parcel_of(fresh)
-    await insert_parcels(connection, fresh.shard, [parcel])
-    return [parcel]
+    placed = await place_runs(
+        connection,
+        fresh.shard,
+        [fresh.waiting()],
+        now=held.now,
+        reach=held.published_through,
+    )
+    return placed.parcels
 
 
 async def skip_next(desk: Desk, tenant: TenantId, job: JobId, *, count: int = 1) -> list[datetime]:

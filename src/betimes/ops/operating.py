@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from betimes.domain.errors import Refused
+from betimes.domain.errors import Refused, Unavailable
 from betimes.domain.ids import TenantId, random_ids, to_ms
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.store import operations as rows
@@ -76,6 +76,12 @@ async def work_once(desk: Desk, kinds: Mapping[str, Kind]) -> bool:
         pass
     except Refused as refused:
         await _settle(desk, _failed(operation, refused.code, refused.sentence))
+    except Unavailable:
+        raise
+    except Exception:
+        # Our mistake: it fails instead of crashing every janitor that claims it.
+        await _settle(desk, _failed(operation, "internal", "something went wrong"))
+        raise
     return True
 
 

@@ -7,8 +7,10 @@ from datetime import datetime, timedelta
 from betimes.domain.errors import BadSchedule, NeverFires
 from betimes.domain.ids import JobId, RunId, TenantId, occurrence, to_ms, to_us
 from betimes.domain.job import Definition
+from betimes.domain.spec import start_deadline_of
 from betimes.domain.states import JobState, RunState
 from betimes.domain.terms import terms_of
+from betimes.fairness.overlap import policy_of
 from betimes.schedule import Fire, Schedule
 from betimes.store.occurrences import Occurrence
 
@@ -71,8 +73,13 @@ def runs_of(
     tenant: TenantId,
     revision: int,
     near: datetime,
+    planned_late: bool = False,
 ) -> list[Occurrence]:
     """The runs these fires become, with the ids the planner would give them."""
+    overlap = policy_of(
+        definition.overlap, planned_late=planned_late, fixed_delay=definition.has_fixed_delay
+    )
+    deadline = start_deadline_of(definition.options)
     terms = terms_of(definition.options)
     return [
         Occurrence(
@@ -87,6 +94,8 @@ def runs_of(
             queue=definition.queue,
             handler=definition.handler,
             terms=terms,
+            overlap=overlap.number,
+            start_by=None if deadline is None else fire.effective + deadline,
         )
         for fire in fires
     ]

@@ -4,24 +4,23 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from betimes.domain.ids import ParcelId, RunId, ShardId, TenantId
-from betimes.domain.parcel import RUNS_MAX, Lane, Parcel, pack
+from betimes.domain.parcel import RUNS_MAX, Lane, Parcel
 from betimes.domain.states import RunState
 from betimes.domain.terms import Terms
 from betimes.store.occurrences import Occurrence
 from betimes.store.pool import Connection
-from betimes.store.publish import insert_parcels
+from betimes.store.publish import place_runs
 
 Place = tuple[str, int, datetime, Terms]
 """Queue, priority, visible at and terms: what the runs of one parcel have in common."""
 
 
 async def parcel_runs(
-    connection: Connection, shard: ShardId, runs: Sequence[Occurrence]
+    connection: Connection, shard: ShardId, runs: Sequence[Occurrence], *, now: datetime
 ) -> list[Parcel]:
-    """Parcels for the queued ones among runs that this transaction has inserted."""
-    parcels = pack(shard, [run.waiting() for run in runs if run.state is RunState.QUEUED])
-    await insert_parcels(connection, shard, parcels)
-    return parcels
+    """Parcels for the queued ones among runs of jobs that this transaction has made."""
+    waiting = [run.waiting() for run in runs if run.state is RunState.QUEUED]
+    return (await place_runs(connection, shard, waiting, now=now)).parcels
 
 
 def pack_groups(

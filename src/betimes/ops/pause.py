@@ -34,6 +34,7 @@ from betimes.store.jobs import elapsed_pauses, steer_job
 from betimes.store.occurrences import insert_decisions
 from betimes.store.pool import Connection
 
+JOB_AUTO_PAUSED = "JOB_AUTO_PAUSED"
 PAUSED = (JobState.PAUSED, JobState.AUTO_PAUSED)
 
 
@@ -55,8 +56,13 @@ async def pause_job(
     running: Running = Running.LEAVE,
     actor: str | None = None,
     expected_revision: int | None = None,
+    by_rule: bool = False,
 ) -> Job:
-    """No fire later than now runs until the job is resumed; pausing again changes the reason."""
+    """No fire later than now runs until the job is resumed; pausing again changes the reason.
+
+    A pause `by_rule` is shown as such, and never takes the place of one that somebody asked for.
+    """
+    paused_state = JobState.AUTO_PAUSED if by_rule else JobState.PAUSED
     check_reason(reason)
     if until is not None:
         check_instant(until, pointer="/until")
@@ -64,16 +70,23 @@ async def pause_job(
     async def work(connection: Connection) -> Job:
         held = await grip(desk, connection, tenant, job)
         check_revision(held.job, expected_revision)
-        if held.job.state is not JobState.PAUSED:
-            check_job(held.job.state, JobState.PAUSED)
+        if by_rule and held.job.state is JobState.PAUSED:
+            return held.job
+        if held.job.state is not paused_state:
+            check_job(held.job.state, paused_state)
         forgotten = await _stop(connection, held, running)
         since = {GAP_FROM: to_us(gap_start(held.job))}
         if held.job.state is JobState.ACTIVE:
             since = open_gap(held.job, forgotten, held.now)
         paused = replace(
             held.job,
-            state=JobState.PAUSED,
-            state_reason={"code": JOB_PAUSED, "reason": reason, "by": actor, **since},
+            state=paused_state,
+            state_reason={
+                "code": JOB_AUTO_PAUSED if by_rule else JOB_PAUSED,
+                "reason": reason,
+                "by": actor,
+                **since,
+            },
             paused_until=until,
             next_fire_at=None,
             fires=held.job.fires - len(forgotten),

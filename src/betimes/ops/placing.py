@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 
 from betimes.domain.job import Job
-from betimes.domain.parcel import Lane, Parcel, pack
+from betimes.domain.parcel import Lane, Parcel
 from betimes.domain.states import RunState, Trigger
 from betimes.ops.grip import Grip
 from betimes.ops.outlook import runs_of
 from betimes.schedule import Fire
 from betimes.store.occurrences import insert_planned
 from betimes.store.pool import Connection
-from betimes.store.publish import insert_parcels
+from betimes.store.publish import place_runs
 
 
 async def insert_fires(
@@ -29,6 +29,7 @@ async def insert_fires(
         tenant=job.tenant,
         revision=job.revision,
         near=held.near,
+        planned_late=lane is Lane.CATCH_UP,
     )
     inserted = await insert_planned(connection, job.shard, runs, trigger=Trigger.SCHEDULE)
     waiting = [
@@ -36,6 +37,7 @@ async def insert_fires(
         for run in runs
         if run.id in inserted and run.state is RunState.QUEUED
     ]
-    parcels = pack(job.shard, waiting, lane=lane)
-    await insert_parcels(connection, job.shard, parcels)
-    return parcels
+    placed = await place_runs(
+        connection, job.shard, waiting, now=held.now, reach=held.published_through, lane=lane
+    )
+    return placed.parcels

@@ -72,8 +72,8 @@ class Edit:
         if job.state is JobState.CANCELLED:
             raise IllegalTransition("a job that is cancelled cannot be edited; create a new one")
         self.replaces = job.revision
-        await leave_gap(connection, held)
         await declare_gates(connection, job.tenant, [self.definition], now=held.now)
+        await leave_gap(connection, held)
         await keep_revision(connection, job, now=held.now, actor=self.actor)
         forgotten = await forget_planned(connection, held)
         kept = await _last_kept(connection, held)

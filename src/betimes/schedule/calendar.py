@@ -26,6 +26,8 @@ ROLLS = ("none", "previous", "next", "nearest")
 ROLL_DAYS_MAX = 31
 ROLL_REACH = (ROLL_DAYS_MAX + 1) * DAY
 ROLL_FIRES_MAX = 10_000
+"""Fires moved in one search; where more lie within reach, dates are looked at one by one."""
+
 CLOSED_DAYS_MAX = 20_000
 """Excluded dates passed over in one search: more than fifty years of them."""
 
@@ -213,13 +215,14 @@ def _calendar(entry: object, known: Mapping[str, Calendar]) -> Calendar:
 class Calendared:
     """A series without the fires whose local date is out, or with them rolled."""
 
-    __slots__ = ("_allows", "_rule", "_series", "_zone")
+    __slots__ = ("_allows", "_rule", "_series", "_sources", "_zone")
 
     def __init__(self, series: Series, zone: Zone, rule: CalendarRule) -> None:
         self._series = series
         self._zone = zone
         self._rule = rule
         self._allows = lru_cache(maxsize=4096)(rule.allows)
+        self._sources = lru_cache(maxsize=256)(self._rolling_to)
 
     def _day(self, instant: int) -> int:
         return self._zone.local(instant // SECOND) // DAY_SECONDS
@@ -241,19 +244,60 @@ class Calendared:
         return resolve(self._zone, (day + 1) * DAY_SECONDS, COMPATIBLE)[0] * SECOND - 1
 
     def _next_rolled(self, after: int) -> int | None:
-        after = max(after, EARLIEST * SECOND)
-        span = ROLL_REACH
-        while span < 1 << 53:
-            found = self._rolled(after, after + span)
+        """Ever wider spans until one has a fire; a narrow one with very many goes date by date."""
+        after, span = max(after, EARLIEST * SECOND), ROLL_REACH
+        while after < LATEST * SECOND:
+            is_dense = self._is_dense(after, after + span)
+            if is_dense and span > ROLL_REACH:
+                span = ROLL_REACH
+                continue
+            search = self._first_by_date if is_dense else self._rolled
+            found = search(after, after + span)
             if found:
                 return found[0]
-            span *= 4
+            after, span = after + span, span * 4
         return None
+
+    def _is_dense(self, after: int, until: int) -> bool:
+        """Whether too many fires could roll into (after, until] to move them all."""
+        return self._series.count(after - ROLL_REACH, until + ROLL_REACH) > ROLL_FIRES_MAX
 
     def _rolled(self, after: int, until: int) -> list[int]:
         near = self._series.between(after - ROLL_REACH, until + ROLL_REACH, ROLL_FIRES_MAX)
         moved = {self._moved(instant) for instant in near}
         return sorted(instant for instant in moved if instant and after < instant <= until)
+
+    def _first_by_date(self, after: int, until: int) -> list[int]:
+        """The least one in (after, until], from the dates that roll to each date that is in."""
+        for target in range(self._day(after), self._day(until) + 1):
+            sources = self._sources(target) if self._allows(target) else ()
+            found = [self._first_from(source, target, after) for source in sources]
+            known = [instant for instant in found if instant is not None]
+            if known:
+                return [min(known)]
+        return []
+
+    def _rolling_to(self, target: int) -> tuple[int, ...]:
+        """A date that is in, and those that are out and roll to it."""
+        near = range(target - ROLL_DAYS_MAX, target + ROLL_DAYS_MAX + 1)
+        out = [day for day in near if not self._allows(day) and self._rule.rolled(day) == target]
+        return (target, *out)
+
+    def _first_from(self, source: int, target: int, after: int) -> int | None:
+        """The least fire of one date, moved to another, that is later than `after`."""
+        first, last = self._span(source)
+        aim, end = self._span(target)
+        if end <= after:
+            return None
+        if self._changes(first, last) or self._changes(aim, end):
+            moved = [self._moved(i) for i in self._series.between(first, last, 2 * DAY_SECONDS)]
+            return min((i for i in moved if i is not None and i > after), default=None)
+        found = self._series.next(max(first, after - (aim - first)))
+        return found + aim - first if found is not None and found <= last else None
+
+    def _changes(self, after: int, until: int) -> bool:
+        """Whether the clock jumps on a date; only then may fires change their order."""
+        return bool(self._zone.changes(after // SECOND, until // SECOND + 1))
 
     def _moved(self, instant: int) -> int | None:
         local = self._zone.local(instant // SECOND)
@@ -267,7 +311,7 @@ class Calendared:
 
     def between(self, after: int, until: int, limit: int) -> list[int]:
         """Those in (after, until]."""
-        if self._rule.roll != "none":
+        if self._rule.roll != "none" and not self._is_dense(after, until):
             return self._rolled(after, until)[:limit]
         found: list[int] = []
         while len(found) < limit:
@@ -279,8 +323,12 @@ class Calendared:
         return found
 
     def count(self, after: int, until: int) -> int:
-        """How many lie in (after, until]: all of them less those on excluded dates."""
-        if self._rule.roll != "none":
+        """How many lie in (after, until]: all of them less those on excluded dates.
+
+        Where fires roll and are dense, those that roll are taken to meet others, as they do in
+        every schedule that fires at the same times each day.
+        """
+        if self._rule.roll != "none" and not self._is_dense(after, until):
             return len(self._rolled(after, until))
         total = self._series.count(after, until)
         for day in range(self._day(after), self._day(until) + 1):

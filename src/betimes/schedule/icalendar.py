@@ -7,14 +7,19 @@ DTEND, repeated by RRULE within the years asked for. Other components and proper
 from datetime import timedelta
 
 from betimes.domain.errors import BadSchedule, TooLarge
-from betimes.schedule.bounds import CALENDAR_RANGES_MAX, CALENDAR_TEXT_LENGTH_MAX, DAY_SECONDS
+from betimes.schedule.bounds import (
+    CALENDAR_RANGES_MAX,
+    CALENDAR_TEXT_LENGTH_MAX,
+    DAY_SECONDS,
+    SECOND,
+)
 from betimes.schedule.calendar import Calendar
 from betimes.schedule.civil import date_of, day_of
 from betimes.schedule.moment import read_moment
 from betimes.schedule.rrule import RuleClock
 from betimes.schedule.rrule_syntax import read_rule
 
-MICRO_DAY = DAY_SECONDS * 1_000_000
+MICRO_DAY = DAY_SECONDS * SECOND
 
 
 def import_calendar(name: str, text: str, first_year: int, last_year: int) -> Calendar:
@@ -63,8 +68,11 @@ def _ranges(event: dict[str, str], first: int, last: int) -> list[str]:
         length = max((read_moment(event["DTEND"]).local - 1) // MICRO_DAY - start + 1, 1)
     begins = [start]
     if "RRULE" in event:
-        clock = RuleClock(read_rule(event["RRULE"]), start * DAY_SECONDS)
+        rule = read_rule(event["RRULE"], date_too=True)
+        clock = RuleClock(rule, start * DAY_SECONDS)
         since, until = (first - length) * DAY_SECONDS, last * DAY_SECONDS
+        if rule.until is not None:
+            until = min(until, rule.until.local // SECOND)
         found = clock.between(since, until, CALENDAR_RANGES_MAX)
         begins = [local // DAY_SECONDS for local in found]
     return [

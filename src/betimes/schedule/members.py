@@ -36,7 +36,7 @@ CATCHUPS = ("none", "latest", "all")
 WINDOW_MAX = 1440 * MINUTE
 CATCHUP_WINDOW_MAX = 3660 * DAY
 CATCHUP_MAX_MAX = 10_000
-FAILURES_MAX = 1_000_000
+FAILURES_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Common:
     window: int
     calendars: CalendarRule
     catchup: Catchup
-    overlap: str
+    overlap: str | None
     pause_after_failures: int | None
 
 
@@ -144,10 +144,8 @@ def _elapsed(source: Mapping[str, object], name: str, most: int, inside: str = "
     return found
 
 
-def _overlap(value: object) -> str:
-    if value is None:
-        return "skip"
-    if isinstance(value, str) and value in OVERLAPS:
+def _overlap(value: object) -> str | None:
+    if value is None or (isinstance(value, str) and value in OVERLAPS):
         return value
     raise BadSchedule(
         f"expected overlap out of {', '.join(OVERLAPS)}, got {str(value)[:40]!r}",

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from betimes.domain.errors import BadSchedule, NeverFires, TooLarge
+from betimes.domain.job import overlap_default
 from betimes.schedule.bounded import BEGINNING, END, Bounded, Union
 from betimes.schedule.bounds import FIRES_MAX, SECOND, UNION_DEPTH_MAX, UNION_MEMBERS_MAX
 from betimes.schedule.calendar import Calendar, Calendared, CalendarRule
@@ -114,8 +115,8 @@ class Schedule:
 
     @property
     def overlap(self) -> str:
-        """What to do when the previous run still runs."""
-        return self.common.overlap
+        """What to do when the previous run still runs; what fires once does not mind."""
+        return self.common.overlap or overlap_default(self.kind)
 
     @property
     def is_fixed_delay(self) -> bool:
@@ -270,7 +271,7 @@ def _policies(common: Common) -> dict[str, Any]:
             "window": window,
             "max": common.catchup.max,
         }
-    if common.overlap != "skip":
+    if common.overlap is not None:
         found["overlap"] = common.overlap
     rule = common.calendars
     if rule:

@@ -31,6 +31,7 @@ class Shape:
     state: RunState
     options: str | None
     terms: Terms = BARE
+    start_by: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +109,7 @@ async def _insert_uniform(connection: Connection, batch: Batch, shape: Shape) ->
         fair=shape.terms.fair,
         when_full=shape.terms.when_full,
         gate=shape.terms.gate,
+        start_by=shape.start_by,
         ids=batch.ids,
         payloads=batch.payloads,
     )
@@ -133,4 +135,5 @@ async def _insert_mixed(connection: Connection, batch: Batch) -> None:
         fairs=[shape.terms.fair for shape in shapes],
         whens=[shape.terms.when_full for shape in shapes],
         gates=[shape.terms.gate for shape in shapes],
+        starts=[shape.start_by for shape in shapes],
     )

@@ -12,14 +12,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import IntEnum, unique
+from functools import lru_cache
 from itertools import count
+from json import loads
 from uuid import UUID
 
 from betimes.domain.errors import Bug
 from betimes.domain.ids import JobId, NodeId, RunId, ShardId, TenantId, compose, shard_of_key, to_ms
-from betimes.domain.parcel import PACE_QUANTUM_MS, RUNS_MAX, Parcel, Waiting, pack
+from betimes.domain.job import overlap_of
+from betimes.domain.parcel import PACE_QUANTUM_MS, RUNS_MAX, Hold, Parcel, Waiting, pack
 from betimes.domain.parcel import Lane as ParcelLane
 from betimes.domain.states import Trigger
+from betimes.fairness.overlap import OverlapPolicy, policy_of
 from betimes.fairness.pace import paced, unapproved
 from betimes.store import ask
 from betimes.store.ask import execute, many, maybe
@@ -38,6 +42,7 @@ EPISODE_QUIET = timedelta(minutes=5)
 CATCH_UP = ParcelLane.CATCH_UP
 JOB_CANCELLED, JOB_DELETED = "JOB_CANCELLED", "JOB_DELETED"
 OF_EPISODE = "catchup"
+POLICIES_KEPT = 10_000
 
 
 @unique
@@ -377,9 +382,16 @@ def shard_of_tenant(shards: int, tenant: TenantId) -> ShardId:
 
 def occurrences_of(settled: Settled) -> list[Occurrence]:
     """The late runs of a gap; all of them are put into parcels at once."""
-    step = Step(settled.gap.job, None, settled.ids, settled.fires, settled.dues)
+    policy = policy_of_text(settled.gap.job.schedule)
+    step = Step(settled.gap.job, None, settled.ids, settled.fires, settled.dues, overlap=policy)
     latest = max(settled.dues, default=settled.gap.until_at)
     return split_near(step, latest)[0]
+
+
+@lru_cache(maxsize=POLICIES_KEPT)
+def policy_of_text(schedule: str) -> OverlapPolicy:
+    """The policy of late fires, from a stored schedule; equal texts are read once."""
+    return policy_of(overlap_of(loads(schedule)), planned_late=True)
 
 
 def _dropped(settled: Settled, end: str | None) -> list[tuple[DueJob, DroppedFires]]:
@@ -391,7 +403,14 @@ def _dropped(settled: Settled, end: str | None) -> list[tuple[DueJob, DroppedFir
 
 
 def _waiting(run: Occurrence, turn: datetime) -> Waiting:
-    return run.waiting(turn)
+    """Late runs that mind each other stand in the line of their job.
+
+    When it is their turn, the referee lets them through once nothing outside of it is under way.
+    """
+    waiting = run.waiting(turn)
+    if not run.overlap:
+        return waiting
+    return waiting._replace(line=run.job, held=Hold.VERDICT)
 
 
 def _first(wanted: int | None, otherwise: int) -> int:

@@ -48,6 +48,7 @@ class HeldParcel:
     worker: WorkerId | None
     fence: Fence
     runs: tuple[RunId, ...]
+    deliveries: int = 0
 
 
 async def freeze(connection: Connection, shard: ShardId, *, now: datetime | None) -> Frozen:
@@ -118,7 +119,13 @@ async def hold(
             connection, SQL["hold_parcelled"], shard=shard, tenant=tenant, runs=list(missing)
         )
         for row in rows:
-            parcel = HeldParcel(row["id"], row["worker_id"], row["fence"], tuple(row["run_ids"]))
+            parcel = HeldParcel(
+                row["id"],
+                row["worker_id"],
+                row["fence"],
+                tuple(row["run_ids"]),
+                row["deliveries"],
+            )
             found |= {run: parcel for run in parcel.runs if run in wanted}
         if not rows:
             break

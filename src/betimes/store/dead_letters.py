@@ -1,7 +1,7 @@
 """Dead letters in the store: rows in, values out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import IntEnum, unique
 from typing import Any
@@ -75,6 +75,7 @@ class Attempt:
     next_retry_at: datetime | None
     outcome: int
     error: Mapping[str, Any]
+    http: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +151,7 @@ async def read_attempts(connection: Connection, run: RunId) -> list[Attempt]:
             next_retry_at=row["next_retry_at"],
             outcome=row["outcome"],
             error=from_json(row["error"]),
+            http=from_json(row["http"]),
         )
         for row in rows
     ]

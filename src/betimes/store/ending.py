@@ -1,11 +1,26 @@
 """The ends of attempts as values, on their way into the store."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import NamedTuple
 
 from betimes.domain.ids import Fence, JobId, ParcelId, RunId, TenantId
 from betimes.domain.states import RunState
+
+EVENTS: Mapping[RunState, str] = MappingProxyType(
+    {
+        RunState.RETRY_WAIT: "run.retrying",
+        RunState.SUCCEEDED: "run.succeeded",
+        RunState.DEAD: "run.dead",
+        RunState.CANCELLED: "run.cancelled",
+        RunState.SKIPPED: "run.skipped",
+        RunState.EXPIRED: "run.expired",
+        RunState.MISSED: "run.missed",
+    }
+)
+"""What the ends of runs, and retries, are called in events."""
 
 
 @dataclass(slots=True)
@@ -27,6 +42,8 @@ class Attempted(NamedTuple):
 
     outcome: int
     next_retry_at: datetime | None
+    http: str | None = None
+    """The exchange with an HTTP target, as JSON."""
 
 
 class DeadLetter(NamedTuple):

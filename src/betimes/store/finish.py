@@ -5,20 +5,20 @@ carry our worker and fence already and changes nothing; `ours` tells them from a
 """
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from operator import itemgetter
-from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId
 from betimes.domain.parcel import Lane, rank_of
-from betimes.domain.states import RunState
 from betimes.domain.terms import Terms
 from betimes.store.admit import Freed, Offered, release
 from betimes.store.database import Database
-from betimes.store.ending import Ending, Follow, Streak
+from betimes.store.ending import EVENTS, Ending, Follow, Streak
+from betimes.store.failures import AutoPaused, pause_failing
 from betimes.store.pool import Connection
 from betimes.store.pool import Lane as Pool
 from betimes.store.queries import Query, load
@@ -26,17 +26,7 @@ from betimes.store.queries import Query, load
 SQL = load("finish")
 PARCELS = load("parcels")
 NOBODY = UUID(int=0)
-EVENTS: Mapping[RunState, str] = MappingProxyType(
-    {
-        RunState.RETRY_WAIT: "run.retrying",
-        RunState.SUCCEEDED: "run.succeeded",
-        RunState.DEAD: "run.dead",
-        RunState.CANCELLED: "run.cancelled",
-        RunState.SKIPPED: "run.skipped",
-        RunState.EXPIRED: "run.expired",
-        RunState.MISSED: "run.missed",
-    }
-)
+MARGIN = timedelta(seconds=10)
 
 
 @dataclass(slots=True)
@@ -49,6 +39,10 @@ class Held:
     """The gates and lines of those that end; learned from the rows for the slower endings."""
     offered: list[Offered] = field(default_factory=list)
     """Who may come next, once it is written."""
+    counted: frozenset[ParcelId] = frozenset()
+    """Those under a ceiling: what is done of them makes room before all of it is."""
+    paused: list[AutoPaused] = field(default_factory=list)
+    """Jobs that failed too often in a row."""
 
 
 class _Content(NamedTuple):
@@ -66,6 +60,8 @@ class Finishing:
 
     database: Database
     worker: WorkerId
+    margin: timedelta = MARGIN
+    """`coordinator.margin` of the settings: what is planned beyond it has no parcel."""
 
     async def succeeded(self, shard: ShardId, held: Held, streaks: Sequence[Streak]) -> int:
         """The fast path: lock, then one statement; returns how many runs it finished."""
@@ -99,7 +95,7 @@ class Finishing:
         """Every other end, in one transaction; returns the runs that it wrote."""
 
         async def work(connection: Connection) -> set[RunId]:
-            written = await _Slow(connection, self.worker, shard).write(held, endings)
+            written = await _Slow(connection, self.worker, shard, self.margin).write(held, endings)
             held.offered = await release(connection, held.freed)
             return written
 
@@ -149,7 +145,14 @@ class _Fast:
                 "low": min(runs, default=NOBODY),
             }
         )
-        return int(await self.connection.fetchval(SQL["finish_succeeded"].text, *arguments))
+        written = int(await self.connection.fetchval(SQL["finish_succeeded"].text, *arguments))
+        going_on = held.counted & ours - {*held.emptied}
+        if going_on:
+            gone = [run for one in streaks if one.parcel in going_on for run in one.runs]
+            await SQL["shrink_parcels"].execute(
+                self.connection, shard=self.shard, ids=list(going_on), gone=gone
+            )
+        return written
 
     async def _lock(self, held: Held) -> set[ParcelId]:
         query = SQL["lock_parcels"]
@@ -182,6 +185,7 @@ class _Slow:
     connection: Connection
     worker: WorkerId
     shard: ShardId
+    margin: timedelta
 
     async def write(self, held: Held, endings: Sequence[Ending]) -> set[RunId]:
         contents = await self.hold(held)
@@ -195,6 +199,7 @@ class _Slow:
         done = [one for one in listed if one.run in written]
         await self._note_attempts([one for one in done if one.attempted is not None])
         await self._lay_aside([one for one in done if one.dead is not None])
+        held.paused = await self._pause_failing([one for one in done if one.dead is not None])
         await self._queue_again([one for one in done if one.again is not None], contents)
         await self._tell(done)
         await self._follow([one.follow for one in done if one.follow is not None])
@@ -257,6 +262,7 @@ class _Slow:
                 retries=[attempted.next_retry_at for _, attempted in tried],
                 outcomes=[attempted.outcome for _, attempted in tried],
                 errors=[one.error for one, _ in tried],
+                https=[attempted.http for _, attempted in tried],
             )
 
     async def _lay_aside(self, endings: Sequence[Ending]) -> None:
@@ -275,6 +281,13 @@ class _Slow:
                 reasons=[letter.reason for _, letter in dead],
                 errors=[one.error for one, _ in dead],
             )
+
+    async def _pause_failing(self, dead: Sequence[Ending]) -> list[AutoPaused]:
+        jobs = {one.job for one in dead if one.job is not None}
+        if not jobs:
+            return []
+        now = max(one.ended_at for one in dead)
+        return await pause_failing(self.connection, self.shard, jobs, now=now, margin=self.margin)
 
     async def _queue_again(
         self, endings: Sequence[Ending], contents: dict[ParcelId, _Content]
@@ -355,6 +368,8 @@ async def write_endings(
     shard: ShardId,
     held: Held,
     endings: Sequence[Ending],
+    *,
+    margin: timedelta,
 ) -> set[RunId]:
     """Every kind of end inside a transaction of the caller's; returns the runs that were written.
 
@@ -362,7 +377,7 @@ async def write_endings(
     last run ends here goes, and the others are cut down to what is left. What is freed by that is
     noted in `held`; the caller releases it when it needs no more parcels.
     """
-    slow = _Slow(connection, worker, shard)
+    slow = _Slow(connection, worker, shard, margin)
     contents = await slow.hold(held)
     ending = {one.run for one in endings}
     held.emptied = [parcel for parcel, content in contents.items() if content.runs <= ending]

@@ -86,7 +86,7 @@ async def read_key(connection: Connection, claim: Claim) -> KeyRow | None:
     """Who has taken the key, if somebody has and is done."""
     rows = await many(
         connection,
-        SQL["read_key"],
+        SQL["read_answer"],
         shard=claim.shard,
         tenant=claim.tenant,
         key=claim.key,

@@ -30,6 +30,9 @@ class Occurrence:
     queue: str
     handler: str | None
     terms: Terms = BARE
+    overlap: int = 0
+    """The number of its overlap policy."""
+    start_by: datetime | None = None
 
     def waiting(self, at: datetime | None = None) -> Waiting:
         """It on its way into a parcel, visible when it is due or at another time."""
@@ -40,6 +43,8 @@ class Occurrence:
             self.priority,
             self.queue,
             *self.terms,
+            self.job,
+            self.overlap,
         )
 
 
@@ -81,6 +86,8 @@ async def insert_planned(
         fairs=[run.terms.fair for run in runs],
         whens=[run.terms.when_full for run in runs],
         gates=[run.terms.gate for run in runs],
+        overlaps=[run.overlap for run in runs],
+        starts=[run.start_by for run in runs],
     )
     return {row["id"] for row in rows}
 

@@ -1,65 +1,35 @@
 """The worker's side of the queue: find, lease, renew and give back parcels."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import asyncpg
-
-from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, TenantId, WorkerId
-from betimes.domain.parcel import SUSPECT_AFTER, Lane
-from betimes.domain.terms import BARE, Terms
+from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, WorkerId
+from betimes.domain.parcel import SUSPECT_AFTER
+from betimes.domain.states import Trigger
 from betimes.store.admit import Admission, Applicant, admit
+from betimes.store.ceilings import Place, close_ledger, open_ledger, return_tokens
 from betimes.store.database import Database
+from betimes.store.lease import (
+    BEFORE_ALL,
+    LeasedParcel,
+    LeaseOrder,
+    Lot,
+    Source,
+    leased_of,
+    place_of,
+)
 from betimes.store.pool import Connection
 from betimes.store.pool import Lane as Pool
 from betimes.store.queries import load
 
+__all__ = ["BEFORE_ALL", "LeasedParcel", "Lot", "Parcels", "Renewed", "Source", "WantedRun"]
+
 SQL = load("parcels")
 FINISH = load("finish")
 SERVER = load("server")
-
-
-class Source(NamedTuple):
-    """Where parcels wait: one queue of one tenant in one shard, and one bucket of fairness keys."""
-
-    shard: ShardId
-    queue: str
-    tenant: TenantId
-    fair: int = 0
-
-
-BEFORE_ALL = Source(ShardId(-1), "", TenantId(UUID(int=0)), -1)
-"""A place before every place."""
-
-
-@dataclass(slots=True, kw_only=True)
-class LeasedParcel:
-    """A parcel that is ours until somebody else's fence is higher."""
-
-    shard: ShardId
-    id: ParcelId
-    tenant: TenantId
-    queue: str
-    priority: int
-    lane: Lane
-    visible_at: datetime
-    fence: Fence
-    deliveries: int
-    lease_until: datetime
-    runs: list[RunId] = field(repr=False)
-    terms: Terms = BARE
-
-    @property
-    def source(self) -> Source:
-        """Where it came from."""
-        return Source(self.shard, self.queue, self.tenant, self.terms.fair)
-
-    def applicant(self, most: int | None) -> Applicant:
-        """It in front of its doors; `most` is how many its run allows through its gate."""
-        return Applicant(self.shard, self.id, self.fence, self.tenant, self.queue, self.terms, most)
 
 
 class WantedRun(NamedTuple):
@@ -80,6 +50,14 @@ class WantedRun(NamedTuple):
     handler: str | None
     payload: bytes | None
     options: str | None
+
+    def is_overdue(self, deadline: timedelta, now: datetime, *, deliveries: int = 1) -> bool:
+        """Whether it is handed out for the first time, and too late; who backfills wants it late.
+
+        `deliveries` counts this one where `attempt` does not.
+        """
+        first = self.attempt + deliveries == 1 and self.trigger != Trigger.BACKFILL
+        return first and self.due_at + deadline < now
 
 
 class Renewed(NamedTuple):
@@ -133,72 +111,45 @@ class Parcels:
 
     async def lease(
         self,
-        source: Source,
-        *,
-        slots: int,
-        parcels_max: int,
-        suspects: bool,
-        ttl: timedelta,
-        now: datetime | None,
-    ) -> list[LeasedParcel]:
-        """Lease what fits into `slots`; a parcel that is larger is split."""
-        query = SQL["lease_parcels"]
-        given = self._lease_arguments(source, slots, parcels_max, ttl, now, suspects=suspects)
-        rows = await self.database.many(query, lane=Pool.ENGINE, **given)
-        return [leased_of(source.shard, row) for row in rows]
-
-    async def lease_scattered(
-        self,
         sources: Sequence[Source],
         *,
+        limited: Collection[Source] = (),
         slots: int,
         parcels_max: int,
+        suspects: bool = False,
         ttl: timedelta,
         now: datetime | None,
-    ) -> list[LeasedParcel]:
-        """Lease from several places, in the order given, what fits into `slots`; no suspects.
+    ) -> Lot:
+        """Lease from some places, in the order given, what fits into `slots`; split what is larger.
 
-        One statement for each place, as everywhere, but one commit for all of them: waiting for
-        the disk is most of what a lease costs where little waits in each place.
+        One statement for each place, but one commit for all of them: waiting for the disk is most
+        of what a lease costs where little waits in each place. Places that are `limited` are
+        counted under a lock, in the same transaction.
         """
+        order = LeaseOrder(
+            worker=self.worker, parcels_max=parcels_max, suspects=suspects, ttl=ttl, now=now
+        )
+        if len(sources) == 1 and not limited:
+            (source,) = sources
+            given = order.arguments(source, slots)
+            rows = await self.database.many(SQL["lease_parcels"], lane=Pool.ENGINE, **given)
+            return Lot([leased_of(source.shard, row) for row in rows], {})
 
-        async def work(connection: Connection) -> list[LeasedParcel]:
-            leased: list[LeasedParcel] = []
-            free = slots
-            for source in sources:
-                if free <= 0:
-                    break
-                given = self._lease_arguments(source, free, parcels_max, ttl, now, suspects=False)
-                for row in await SQL["lease_parcels"].fetch(connection, **given):
-                    leased.append(leased_of(source.shard, row))
-                    free -= len(leased[-1].runs)
-            return leased
+        async def work(connection: Connection) -> Lot:
+            ledger = await open_ledger(connection, map(place_of, limited), now=now)
+            lot = await order.lease(connection, sources, slots, ledger, limited)
+            await close_ledger(connection, ledger)
+            return lot
 
         return await self.database.transact(work, lane=Pool.ENGINE, repeatable=False)
 
-    def _lease_arguments(
-        self,
-        source: Source,
-        slots: int,
-        parcels_max: int,
-        ttl: timedelta,
-        now: datetime | None,
-        *,
-        suspects: bool,
-    ) -> dict[str, Any]:
-        return {
-            "shard": source.shard,
-            "queue": source.queue,
-            "tenant": source.tenant,
-            "fair": source.fair,
-            "worker": self.worker,
-            "slots": slots,
-            "parcels_max": parcels_max,
-            "suspects": suspects,
-            "suspect_after": SUSPECT_AFTER,
-            "ttl": ttl,
-            "now": now,
-        }
+    async def return_tokens(self, unused: Mapping[Place, int], *, now: datetime | None) -> None:
+        """Give tokens back for runs that were leased and did not start."""
+
+        async def work(connection: Connection) -> None:
+            await return_tokens(connection, unused, now=now)
+
+        await self.database.transact(work, lane=Pool.COMPLETE, repeatable=False)
 
     async def wanted(self, parcels: Sequence[LeasedParcel]) -> list[WantedRun]:
         """The runs of these parcels that are not final, in no particular order."""
@@ -270,28 +221,3 @@ class Parcels:
             high=max(runs),
         )
         return {row["run_id"] for row in rows}
-
-
-def leased_of(shard: ShardId, row: asyncpg.Record) -> LeasedParcel:
-    """A row of the leasing statement as a parcel."""
-    return LeasedParcel(
-        shard=shard,
-        id=row["id"],
-        tenant=row["tenant_id"],
-        queue=row["queue"],
-        priority=row["priority"],
-        lane=Lane(row["lane"]),
-        visible_at=row["visible_at"],
-        fence=row["fence"],
-        deliveries=row["deliveries"],
-        lease_until=row["lease_until"],
-        runs=row["run_ids"],
-        terms=terms_in(row),
-    )
-
-
-def terms_in(row: asyncpg.Record) -> Terms:
-    """The terms in a row of a parcel; nearly all share one value."""
-    if row["gate"] is None and row["line"] is None and not row["fair"]:
-        return BARE
-    return Terms(row["fair"], row["gate"], row["when_full"], row["line"])

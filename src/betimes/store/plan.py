@@ -7,15 +7,17 @@ from itertools import accumulate
 from uuid import UUID
 
 from betimes.domain.ids import JobId, NodeId, RunId, ShardId, TenantId
-from betimes.domain.parcel import Parcel, pack
+from betimes.domain.parcel import Parcel
+from betimes.domain.spec import start_deadline_of_text
 from betimes.domain.states import RunState, Trigger
 from betimes.domain.terms import terms_of_text
+from betimes.fairness.overlap import OverlapPolicy
 from betimes.store.database import Database
 from betimes.store.occurrences import Occurrence, insert_planned
 from betimes.store.pool import Connection, Lane
-from betimes.store.publish import insert_parcels
+from betimes.store.publish import place_runs
 from betimes.store.queries import load
-from betimes.store.shards import Claim, hold
+from betimes.store.shards import Claim, HeldShard, hold_shard
 
 SQL = load("plan")
 CATCHUP = load("catchup")
@@ -68,6 +70,7 @@ class Step:
     fires: Sequence[datetime]
     dues: Sequence[datetime]
     """The same list as `fires` where the schedule moves no start."""
+    overlap: OverlapPolicy = OverlapPolicy.SKIP
     dropped: Sequence[DroppedFires] = ()
     completed: bool = False
     gap: Span | None = None
@@ -80,6 +83,8 @@ class Planned:
     jobs: int = 0
     runs: int = 0
     parcels: list[Parcel] = field(default_factory=list)
+    skipped: int = 0
+    """Runs that gave way to an earlier one of their job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +152,7 @@ class Planning:
         """
 
         async def work(connection: Connection) -> Planned:
-            held = await hold(connection, claim, node=self.node, now=now)
+            held = await hold_shard(connection, claim, node=self.node, now=now)
             advanced = await self._advance(connection, claim.shard, steps, tzdata=tzdata)
             moved = [step for step in steps if step.job.id in advanced]
             await record_dropped(
@@ -158,7 +163,7 @@ class Planning:
             )
             gaps = {step.job.id: step.gap for step in moved if step.gap is not None}
             await insert_gaps(connection, claim.shard, gaps)
-            return await self._insert(connection, claim.shard, moved, soon=held + self.margin)
+            return await self._insert(connection, claim.shard, moved, held)
 
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
@@ -179,8 +184,9 @@ class Planning:
         return {row["id"] for row in rows}
 
     async def _insert(
-        self, connection: Connection, shard: ShardId, steps: Sequence[Step], *, soon: datetime
+        self, connection: Connection, shard: ShardId, steps: Sequence[Step], held: HeldShard
     ) -> Planned:
+        soon = held.now + self.margin
         near: list[Occurrence] = []
         far: list[Step] = []
         for step in steps:
@@ -190,10 +196,17 @@ class Planning:
             if step.ids:
                 far.append(step)
         inserted = await insert_planned(connection, shard, near, trigger=Trigger.SCHEDULE)
-        parcels = pack(shard, [run.waiting() for run in near if run.id in inserted])
-        await insert_parcels(connection, shard, parcels)
+        placed = await place_runs(
+            connection,
+            shard,
+            [run.waiting() for run in near if run.id in inserted],
+            now=held.now,
+            reach=held.published_through,
+        )
         runs = len(inserted) + await self._insert_far(connection, shard, far)
-        return Planned(jobs=len(steps), runs=runs, parcels=parcels)
+        return Planned(
+            jobs=len(steps), runs=runs, parcels=placed.parcels, skipped=len(placed.skipped)
+        )
 
     async def _insert_far(
         self, connection: Connection, shard: ShardId, steps: Sequence[Step]
@@ -217,11 +230,13 @@ class Planning:
             fairs=[one.fair for one in terms],
             whens=[one.when_full for one in terms],
             gates=[one.gate for one in terms],
+            overlaps=[step.overlap.number for step in steps],
             firsts=[last - len(step.ids) + 1 for last, step in zip(lasts, steps, strict=True)],
             lasts=lasts,
             ids=[run for step in steps for run in step.ids],
             dues=[due for step in steps for due in step.dues],
             fires=[fire for step in steps for fire in step.fires] if moved else [],
+            starts=_starts(steps),
         )
 
 
@@ -264,9 +279,22 @@ async def insert_gaps(connection: Connection, shard: ShardId, gaps: Mapping[JobI
     )
 
 
+def _starts(steps: Sequence[Step]) -> list[datetime | None]:
+    """Until when the runs of steps may start; nothing is sent where no job has a deadline."""
+    deadlines = [start_deadline_of_text(step.job.options) for step in steps]
+    if all(deadline is None for deadline in deadlines):
+        return []
+    return [
+        None if deadline is None else due + deadline
+        for step, deadline in zip(steps, deadlines, strict=True)
+        for due in step.dues
+    ]
+
+
 def split_near(step: Step, soon: datetime) -> tuple[list[Occurrence], Step]:
     """The runs of a step that need a parcel at once, and a step with the others."""
     job = step.job
+    deadline = start_deadline_of_text(job.options)
     near: list[Occurrence] = []
     far: list[tuple[RunId, datetime, datetime]] = []
     for run, fire_at, due_at in zip(step.ids, step.fires, step.dues, strict=True):
@@ -286,6 +314,8 @@ def split_near(step: Step, soon: datetime) -> tuple[list[Occurrence], Step]:
                 queue=job.queue,
                 handler=job.handler,
                 terms=terms_of_text(job.options),
+                overlap=step.overlap.number,
+                start_by=None if deadline is None else due_at + deadline,
             )
         )
     return near, replace(

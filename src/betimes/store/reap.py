@@ -93,6 +93,7 @@ class Reaping:
             retries=[None] * count,
             outcomes=[OutcomeKind.ABANDONED] * count,
             errors=[None] * count,
+            https=[None] * count,
         )
 
 

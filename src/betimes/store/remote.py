@@ -14,7 +14,7 @@ from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.spec import RunSpec, spec_from_json
 from betimes.store.ask import execute, many, maybe
 from betimes.store.jobs import from_json, to_json
-from betimes.store.parcels import LeasedParcel, Source, WantedRun, leased_of
+from betimes.store.parcels import Source, WantedRun
 from betimes.store.pool import Connection
 from betimes.store.queries import load
 from betimes.store.specs import SpecKey, fixed_delay
@@ -24,7 +24,6 @@ PARCELS = load("parcels")
 RUNS = load("runs")
 FINISH = load("finish")
 PLACES_MAX = 64
-PARCELS_MAX = 100
 SPECS_MAX = 1_000
 
 
@@ -140,35 +139,6 @@ async def find_ready(
         most=PLACES_MAX,
     )
     return [Source._make(row) for row in rows]
-
-
-async def lease(
-    connection: Connection,
-    worker: WorkerId,
-    source: Source,
-    *,
-    slots: int,
-    suspects: bool,
-    ttl: timedelta,
-    now: datetime | None,
-) -> list[LeasedParcel]:
-    """Lease what fits."""
-    rows = await many(
-        connection,
-        PARCELS["lease_parcels"],
-        shard=source.shard,
-        queue=source.queue,
-        tenant=source.tenant,
-        fair=source.fair,
-        worker=worker,
-        slots=slots,
-        parcels_max=1 if suspects else PARCELS_MAX,
-        suspects=suspects,
-        suspect_after=SUSPECT_AFTER,
-        ttl=ttl,
-        now=now,
-    )
-    return [leased_of(source.shard, row) for row in rows]
 
 
 async def drop_parcel(connection: Connection, shard: ShardId, parcel: ParcelId) -> None:

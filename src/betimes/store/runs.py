@@ -80,6 +80,8 @@ async def insert_manual(
         fair=run.terms.fair,
         when_full=run.terms.when_full,
         gate=run.terms.gate,
+        overlap=run.overlap,
+        start_by=run.start_by,
     )
     return row is not None
 

@@ -746,6 +746,7 @@ CREATE TABLE betimes.runs (
     when_full smallint DEFAULT 0 NOT NULL,
     gate text,
     blocked_by uuid,
+    start_by timestamp with time zone,
     CONSTRAINT runs_fair_check CHECK ((fair >= 0)),
     CONSTRAINT runs_finished_means_final CHECK (((finished_at IS NOT NULL) = (state >= 4))),
     CONSTRAINT runs_overlap_check CHECK (((overlap >= 0) AND (overlap <= 5))),
@@ -765,6 +766,8 @@ COMMENT ON COLUMN betimes.runs.when_full IS 'What becomes of it while its gate i
 COMMENT ON COLUMN betimes.runs.gate IS 'Its concurrency key.';
 
 COMMENT ON COLUMN betimes.runs.blocked_by IS 'The run that stood in the way when this one was skipped for overlap.';
+
+COMMENT ON COLUMN betimes.runs.start_by IS 'Handed out later than this for the first time, it expires instead of running.';
 
 CREATE TABLE betimes.runs_default (
     id uuid CONSTRAINT runs_id_not_null NOT NULL,
@@ -799,6 +802,7 @@ CREATE TABLE betimes.runs_default (
     when_full smallint DEFAULT 0 CONSTRAINT runs_when_full_not_null NOT NULL,
     gate text,
     blocked_by uuid,
+    start_by timestamp with time zone,
     CONSTRAINT runs_fair_check CHECK ((fair >= 0)),
     CONSTRAINT runs_finished_means_final CHECK (((finished_at IS NOT NULL) = (state >= 4))),
     CONSTRAINT runs_overlap_check CHECK (((overlap >= 0) AND (overlap <= 5))),
@@ -831,9 +835,12 @@ CREATE TABLE betimes.shards (
     published_through timestamp with time zone,
     swept_through timestamp with time zone,
     tzdata text,
+    expired_through timestamp with time zone,
     CONSTRAINT shards_owned_until CHECK (((owner IS NULL) = (lease_until IS NULL)))
 )
 WITH (fillfactor='20', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='200');
+
+COMMENT ON COLUMN betimes.shards.expired_through IS 'Every run that had to start by then has been looked at.';
 
 CREATE TABLE betimes.tenants (
     id uuid NOT NULL,
@@ -1153,6 +1160,10 @@ CREATE INDEX runs_job_idx ON ONLY betimes.runs USING btree (shard, job_id, id) W
 
 CREATE INDEX runs_default_shard_job_id_id_idx ON betimes.runs_default USING btree (shard, job_id, id) WHERE (job_id IS NOT NULL);
 
+CREATE INDEX runs_start_by_idx ON ONLY betimes.runs USING btree (shard, start_by) WHERE (start_by IS NOT NULL);
+
+CREATE INDEX runs_default_shard_start_by_idx ON betimes.runs_default USING btree (shard, start_by) WHERE (start_by IS NOT NULL);
+
 CREATE INDEX runs_tenant_idx ON ONLY betimes.runs USING btree (tenant_id, id);
 
 CREATE INDEX runs_default_tenant_id_id_idx ON betimes.runs_default USING btree (tenant_id, id);
@@ -1180,6 +1191,8 @@ ALTER INDEX betimes.outbox_tenant_idx ATTACH PARTITION betimes.outbox_default_te
 ALTER INDEX betimes.runs_pkey ATTACH PARTITION betimes.runs_default_pkey;
 
 ALTER INDEX betimes.runs_job_idx ATTACH PARTITION betimes.runs_default_shard_job_id_id_idx;
+
+ALTER INDEX betimes.runs_start_by_idx ATTACH PARTITION betimes.runs_default_shard_start_by_idx;
 
 ALTER INDEX betimes.runs_tenant_idx ATTACH PARTITION betimes.runs_default_tenant_id_id_idx;
 

@@ -1,6 +1,6 @@
 """Shard leases: who owns which slice, under which epoch, up to where its work is done."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -70,22 +70,28 @@ class Shards:
         return seen, rows[0]["now"]
 
     async def acquire(
-        self, shard: ShardId, *, ttl: timedelta, now: datetime | None
-    ) -> Grant | None:
-        """Take a free or expired shard; None when somebody was faster."""
-        row = await self.database.maybe(
-            SQL["acquire_shard"], lane=Lane.LEASE, shard=shard, node=self.node, ttl=ttl, now=now
+        self, shards: Sequence[ShardId], *, ttl: timedelta, now: datetime | None
+    ) -> list[Grant]:
+        """Take those of some shards that are free or expired; where somebody was faster, none."""
+        rows = await self.database.many(
+            SQL["acquire_shards"],
+            lane=Lane.LEASE,
+            shards=sorted(shards),
+            node=self.node,
+            ttl=ttl,
+            now=now,
         )
-        if row is None:
-            return None
-        return Grant(
-            shard=shard,
-            epoch=Epoch(row["epoch"]),
-            published_through=row["published_through"],
-            swept_through=row["swept_through"],
-            tzdata=row["tzdata"],
-            now=row["now"],
-        )
+        return [
+            Grant(
+                shard=ShardId(row["shard"]),
+                epoch=Epoch(row["epoch"]),
+                published_through=row["published_through"],
+                swept_through=row["swept_through"],
+                tzdata=row["tzdata"],
+                now=row["now"],
+            )
+            for row in rows
+        ]
 
     async def renew(
         self,
@@ -95,7 +101,7 @@ class Shards:
         now: datetime | None,
     ) -> tuple[set[ShardId], datetime | None]:
         """Prolong what we hold and move idle cursors; returns what is still ours, and the time."""
-        pairs = list(held)
+        pairs = sorted(held, key=lambda pair: pair[0].shard)  # locked in the order of all others
         rows = await self.database.many(
             SQL["renew_shards"],
             lane=Lane.LEASE,
@@ -145,10 +151,30 @@ class Shards:
         return row is not None
 
 
+@dataclass(frozen=True, slots=True)
+class HeldShard:
+    """A shard that is ours until the transaction ends."""
+
+    now: datetime
+    published_through: datetime | None
+
+
 async def hold(
     connection: Connection, claim: Claim, *, node: NodeId, now: datetime | None
 ) -> datetime:
     """Prove inside a transaction that we still own a shard; returns the database's time.
+
+    Raises:
+        FencedOut: the shard has another owner.
+
+    """
+    return (await hold_shard(connection, claim, node=node, now=now)).now
+
+
+async def hold_shard(
+    connection: Connection, claim: Claim, *, node: NodeId, now: datetime | None
+) -> HeldShard:
+    """The same, with how far it is published.
 
     Raises:
         FencedOut: the shard has another owner.
@@ -159,5 +185,4 @@ async def hold(
     )
     if not rows:
         raise FencedOut(f"shard {claim.shard} has another owner")
-    told: datetime = rows[0]["now"]
-    return told
+    return HeldShard(rows[0]["now"], rows[0]["published_through"])

@@ -74,6 +74,8 @@ LOOPBACK: tuple[Network, ...] = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/12
 ISATAP = (0x0000_5EFE, 0x0200_5EFE)
 """The upper half of an interface id that carries an IPv4 address in its lower half."""
 WORD, WORD_MASK = 32, 0xFFFF_FFFF
+KNOWN_MAX = 10_000
+"""Most verdicts that one policy remembers."""
 
 
 def _table(entries: Iterable[tuple[str, str]]) -> tuple[tuple[Network, str], ...]:
@@ -95,6 +97,7 @@ class AddressPolicy:
     allowed: tuple[Network, ...] = ()
     own: frozenset[Address] = field(default_factory=frozenset)
     loopback: bool = False
+    _known: dict[str, str | None] = field(default_factory=dict, repr=False, compare=False)
 
     def refusal(self, address: Address) -> str | None:
         """Why an address may not be called, in words; None when it may."""
@@ -112,9 +115,14 @@ class AddressPolicy:
         return _special(address)
 
     def refusal_of(self, text: str) -> str | None:
-        """The same for an address as text, such as a socket is given."""
-        address = read_address(text)
-        return "not an address" if address is None else self.refusal(address)
+        """The same for an address as text, such as a socket is given; remembered."""
+        known = self._known
+        if text not in known:
+            if len(known) >= KNOWN_MAX:
+                known.clear()
+            address = read_address(text)
+            known[text] = "not an address" if address is None else self.refusal(address)
+        return known[text]
 
 
 def _special(address: Address) -> str | None:

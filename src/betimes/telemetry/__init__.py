@@ -23,18 +23,21 @@ A test compares this table with the names used in the code; a star stands for th
 | `worker.drain`     | span  | debug    | returned            |                                   |
 | `worker.lease_lost`| event | warning  |                     | parcel, found                     |
 | `worker.stray`     | event | warning  |                     | parcel                            |
+| `target.unsigned`  | event | warning  |                     |                                   |
 | `worker.undrained` | event | warning  |                     | parcels                           |
 | `elector.tick`     | span  | debug    | held                |                                   |
 | `publisher.tick`   | span  | debug    | runs, waiting       |                                   |
 | `planner.tick`     | span  | debug    | jobs, runs          |                                   |
 | `sweeper.tick`     | span  | debug    | found               |                                   |
+| `deadlines.tick`   | span  | debug    | expired             |                                   |
+| `job.auto_paused`  | event | warning  | failures            | job                               |
 | `run.unpublished`  | event | error    |                     | shard, runs                       |
 | `reaper.tick`      | span  | debug    | parcels             |                                   |
 | `partitions.tick`  | span  | debug    | made, dropped       |                                   |
 | `pruner.tick`      | span  | debug    | rows                |                                   |
 | `errands.tick`     | span  | debug    | resumed, deleted    |                                   |
-| `operator.tick`    | span  | debug    | worked              |                                   |
 | `offerer.tick`     | span  | debug    | offered             |                                   |
+| `operator.tick`    | span  | debug    | worked              |                                   |
 | `snapshot.old`     | event | warning  | seconds             |                                   |
 | `lease.expired`    | event | warning  |                     | workers, runs                     |
 | `zones.changed`    | event | info     | moved               | shard, before, after              |

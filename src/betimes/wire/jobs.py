@@ -91,6 +91,23 @@ class TaskTarget(Asked, tag="task", tag_field="type"):
     handler: Handler
 
 
+class HttpTarget(Asked, tag="http", tag_field="type"):
+    """A request. Without a body of its own it carries the payload of the run."""
+
+    url: Annotated[str, msgspec.Meta(min_length=1, max_length=8192)]
+    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] = "POST"
+    headers: Annotated[dict[str, str], msgspec.Meta(max_length=100)] = {}
+    body: Json = None
+    body_base64: Annotated[str, msgspec.Meta(max_length=400000)] | None = None
+    timeout: Duration | None = None
+    success_codes: Annotated[list[int | str], msgspec.Meta(max_length=100)] = []
+    follow_redirects: Annotated[int, msgspec.Meta(ge=0, le=5)] = 0
+    ca_certificates: Annotated[str, msgspec.Meta(max_length=65536)] | None = None
+
+
+Target = TaskTarget | HttpTarget
+
+
 class NewJob(Asked):
     """A job as a caller asks for it."""
 
@@ -98,7 +115,7 @@ class NewJob(Asked):
     name: Name | None = None
     group: Name = "default"
     description: Annotated[str, msgspec.Meta(max_length=2000)] = ""
-    target: TaskTarget | None = None
+    target: Target | None = None
     handler: Handler | None = None
     payload: Json = None
     payload_ref: Reference | None = None
@@ -253,6 +270,7 @@ class RunJob(Asked):
     priority: Priority | None = None
     at: Instant | None = None
     scheduled_for: Instant | None = None
+    overlap: Literal["inherit", "allow"] = "inherit"
 
 
 class SkipNext(Asked):

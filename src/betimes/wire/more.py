@@ -79,6 +79,7 @@ class Backfill(Asked):
     order: Literal["oldest", "newest"] = "oldest"
     only_missing: bool = True
     rate_per_second: Annotated[float, msgspec.Meta(gt=0, le=100000)] = 10.0
+    overlap: Literal["inherit", "allow"] = "inherit"
     dry_run: bool = False
 
 

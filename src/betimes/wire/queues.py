@@ -84,18 +84,30 @@ class FoundList(Shown):
     items: list[Found]
 
 
+class CalendarText(Asked):
+    """A calendar that jobs of an export name."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    dates: Annotated[list[str], msgspec.Meta(max_length=2000)] = []
+    weekdays: Annotated[list[str], msgspec.Meta(max_length=7)] = []
+    description: Annotated[str, msgspec.Meta(max_length=2000)] = ""
+
+
 class Exported(Shown):
-    """Definitions of jobs in our own format."""
+    """Definitions of jobs, and the calendars they name, in our own format."""
 
     format: str
     exported_at: Instant
+    calendars: list[CalendarText]
     jobs: list[Members]
     next_cursor: str | None = None
 
 
 class Export(Asked):
-    """Which part of the jobs."""
+    """Which jobs."""
 
+    group: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | None = None
+    tag: list[str] = []
     cursor: str | None = None
     limit: Annotated[int, msgspec.Meta(ge=1)] = 1000
 
@@ -105,6 +117,7 @@ class Import(Asked):
 
     format: str
     jobs: Annotated[list[Members], msgspec.Meta(max_length=1000)]
+    calendars: Annotated[list[CalendarText], msgspec.Meta(max_length=1000)] = []
     exported_at: Instant | None = None
     next_cursor: str | None = None
 
@@ -121,3 +134,4 @@ class Imported(Shown):
     created: list[str]
     skipped: list[Members]
     dry_run: bool
+    calendars: list[str]

@@ -18,7 +18,7 @@ from betimes.wire.jobs import (
     Reference,
     Retry,
     Tags,
-    TaskTarget,
+    Target,
 )
 
 State = Literal[
@@ -52,7 +52,7 @@ class NewRun(Asked):
     """Work without a job."""
 
     handler: Handler | None = None
-    target: TaskTarget | None = None
+    target: Target | None = None
     payload: Json = None
     payload_ref: Reference | None = None
     queue: Queue = "default"
@@ -163,6 +163,7 @@ class Attempt(Shown):
     finished_at: Instant | None
     next_retry_at: Instant | None
     error: Failure | None
+    http: Members | None = None
 
 
 class RunView(Asked):

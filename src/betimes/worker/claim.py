@@ -1,8 +1,8 @@
 """Leasing from one source: parcels become held, their runs become work."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from betimes.config.settings import WorkerSettings
@@ -12,11 +12,13 @@ from betimes.domain.states import RunState
 from betimes.domain.terms import most_of
 from betimes.rhythm import DatabaseTime
 from betimes.store.admit import CONCURRENCY_KEY_FULL, Offered
-from betimes.store.parcels import LeasedParcel, Parcels, Source, WantedRun
+from betimes.store.ceilings import Place
+from betimes.store.parcels import LeasedParcel, Lot, Parcels, Source, WantedRun
 from betimes.telemetry import Telemetry
 from betimes.worker.execute import Executor, Work
 from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcel, HeldParcels
+from betimes.worker.pick import Turns
 from betimes.worker.plans import Plan, Plans
 from betimes.worker.settle import exhausted, unstarted
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
@@ -38,6 +40,8 @@ class Taken(NamedTuple):
 
     runs: Counter[Source]
     drained: Sequence[Source]
+    later: Mapping[Source, datetime]
+    """Sources at a limit, and when it is worth asking them again."""
     passed_over: Sequence[Source] = ()
 
 
@@ -57,10 +61,12 @@ class Claims:
         time: DatabaseTime,
         settings: WorkerSettings,
         telemetry: Telemetry,
+        turns: Turns,
         offered: Callable[[Offered], None] = lambda _: None,
         signals: WorkerSignals = NO_SIGNALS,
     ) -> None:
         self._offered = offered
+        self._turns = turns
         self._parcels = parcels
         self._plans = plans
         self._held = held
@@ -86,9 +92,10 @@ class Claims:
             with self._telemetry.span("worker.claim", sources=len(sources)) as span:
                 span.expect_errors()  # the outage tells them, once
                 asked_at = self._clock.monotonic()
-                leased = await self._lease(sources, places, suspects=suspects)
+                leased, later = await self._lease(sources, places, suspects=suspects)
                 if not leased:
-                    return Taken(Counter(), sources)
+                    drained = [source for source in sources if source not in later]
+                    return Taken(Counter(), drained, later)
                 self._time.observe(leased[0].lease_until - self._ttl)
                 used, work = await self._prepare(leased, asked_at)
                 span.add(parcels=len(leased), runs=used)
@@ -97,21 +104,13 @@ class Claims:
         if used:
             self._executor.start(work)
         self._signals.claimed(used)
-        return _taken(sources, leased, places)
+        return _taken(sources, leased, places, later)
 
-    async def _lease(
-        self, sources: Sequence[Source], places: int, *, suspects: bool
-    ) -> list[LeasedParcel]:
-        if len(sources) > 1:
-            return await self._parcels.lease_scattered(
-                sources,
-                slots=places,
-                parcels_max=parcels_max(sources),
-                ttl=self._ttl,
-                now=self._clock.stated(),
-            )
+    async def _lease(self, sources: Sequence[Source], places: int, *, suspects: bool) -> Lot:
+        rules = self._turns.rules
         return await self._parcels.lease(
-            sources[0],
+            sources,
+            limited={one for one in sources if rules.limited(one.tenant, one.queue)},
             slots=places,
             parcels_max=1 if suspects else parcels_max(sources),
             suspects=suspects,
@@ -121,13 +120,15 @@ class Claims:
 
     async def _prepare(self, leased: list[LeasedParcel], asked_at: float) -> tuple[int, Work]:
         """Read what there is to do; the parcels are held from here on."""
-        since = self._clock.monotonic()
+        since, everything = self._clock.monotonic(), leased
         wanted = await self._parcels.wanted(leased)
         plans = await self._plans.of(wanted)
         refused: frozenset[ParcelId] = frozenset()
         if any(parcel.terms.is_gated for parcel in leased):
             leased, refused, kept = await self._let_in(leased, wanted, plans)
             wanted, plans = [run for run, _ in kept], [plan for _, plan in kept]
+        if any(parcel.counted for parcel in everything):
+            await self._return_tokens(everything, wanted)
         trusted_until = asked_at + trust_seconds(self._ttl)
         if self._clock.monotonic() >= trusted_until:
             # We were frozen, or the database was: somebody else may have them by now. What is
@@ -180,6 +181,18 @@ class Claims:
         kept = [(run, plan) for run, plan in zip(wanted, plans, strict=True) if run.id not in away]
         return ours, frozenset(answer.refused), kept
 
+    async def _return_tokens(self, leased: list[LeasedParcel], wanted: list[WantedRun]) -> None:
+        """What nobody wants any more, or is held at a gate, has used no token of a rate."""
+        started = {run.id for run in wanted}
+        unused: Counter[Place] = Counter()
+        for parcel in leased:
+            rules = self._turns.rules
+            place = (parcel.tenant, parcel.queue)
+            if parcel.counted and (rules.tenant(parcel.tenant).rate or rules.queue(*place).rate):
+                unused[place] += sum(run not in started for run in parcel.runs)
+        if +unused:
+            await self._parcels.return_tokens(+unused, now=self._clock.stated())
+
     def _unrefused(self, work: Work, refused: frozenset[ParcelId]) -> Work:
         """Those that may run; the others would rather not run than wait."""
         for run, parcel, plan in work:
@@ -215,7 +228,12 @@ def parcels_max(sources: Sequence[Source]) -> int:
     return PARCELS_MAX // len(sources)
 
 
-def _taken(sources: Sequence[Source], leased: list[LeasedParcel], places: int) -> Taken:
+def _taken(
+    sources: Sequence[Source],
+    leased: list[LeasedParcel],
+    places: int,
+    later: Mapping[Source, datetime],
+) -> Taken:
     runs: Counter[Source] = Counter()
     parcels: Counter[Source] = Counter()
     for parcel in leased:
@@ -225,9 +243,10 @@ def _taken(sources: Sequence[Source], leased: list[LeasedParcel], places: int) -
     if runs.total() >= places:
         # There was no room to find the end of any, nor to come to the last ones at all.
         reached = max(place for place, source in enumerate(sources, 1) if source in runs)
-        return Taken(runs, (), sources[reached:])
+        return Taken(runs, (), later, sources[reached:])
     most = parcels_max(sources)
-    return Taken(runs, [source for source in sources if parcels[source] < most])
+    drained = [one for one in sources if parcels[one] < most and one not in later]
+    return Taken(runs, drained, later)
 
 
 def _homes(held: list[HeldParcel], wanted: list[WantedRun]) -> list[HeldParcel]:

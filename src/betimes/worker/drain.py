@@ -5,12 +5,14 @@ did end are final in their rows, so whoever leases it next reads only the others
 """
 
 import asyncio
+from collections import Counter
 from datetime import timedelta
 
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import Fence, ParcelId, ShardId
 from betimes.rhythm import first_of, within
+from betimes.store.ceilings import Place
 from betimes.store.parcels import Parcels
 from betimes.telemetry import Telemetry
 from betimes.worker.finish import Reporter
@@ -46,7 +48,7 @@ async def drain(
         try:
             async with within(max(left, LETTING_GO), "worker.drain"):
                 await reporter.settle()
-                returned = await _give_back(parcels, held)
+                returned = await _give_back(parcels, held, clock)
         except Unavailable as error:
             # The leases run out by themselves; all that is lost is time.
             telemetry.event("worker.undrained", level="warning", error=error, parcels=len(held))
@@ -55,11 +57,17 @@ async def drain(
     return returned
 
 
-async def _give_back(parcels: Parcels, held: HeldParcels) -> int:
+async def _give_back(parcels: Parcels, held: HeldParcels, clock: Clock) -> int:
     by_shard: dict[ShardId, list[tuple[ParcelId, Fence]]] = {}
+    unused: Counter[Place] = Counter()
     for parcel in held:
         leased = parcel.leased
         by_shard.setdefault(leased.shard, []).append((leased.id, leased.fence))
         # Whoever goes on with it in a thread has no say any more.
         held.lose(parcel)
-    return sum([await parcels.give_back(shard, pairs) for shard, pairs in by_shard.items()])
+        if leased.counted:
+            unused[leased.tenant, leased.queue] += parcel.left
+    returned = sum([await parcels.give_back(shard, pairs) for shard, pairs in by_shard.items()])
+    if unused:
+        await parcels.return_tokens(unused, now=clock.stated())
+    return returned

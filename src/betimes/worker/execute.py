@@ -26,6 +26,7 @@ from betimes.domain.ids import ParcelId
 from betimes.domain.outcome import Succeeded
 from betimes.domain.states import RunState
 from betimes.rhythm import DatabaseTime
+from betimes.store.deadlines import START_DEADLINE_PASSED
 from betimes.store.ending import Streak
 from betimes.store.parcels import WantedRun
 from betimes.telemetry import Telemetry
@@ -34,11 +35,16 @@ from betimes.worker.finish import Reporter
 from betimes.worker.handlers import Call
 from betimes.worker.held import HeldParcel
 from betimes.worker.metrics import Metrics
-from betimes.worker.plans import Plan
+from betimes.worker.plans import UNHANDLED, Plan
 from betimes.worker.returned import failure_of, outcome_of
 from betimes.worker.row import Moment, Row
 from betimes.worker.running import Running, Runnings, Stop
-from betimes.worker.settle import RUN_CANCELLED, START_DEADLINE_PASSED, settle, unstarted
+from betimes.worker.settle import (
+    RUN_CANCELLED,
+    settle,
+    unhandled,
+    unstarted,
+)
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 from betimes.worker.slots import Slots
 
@@ -81,7 +87,7 @@ class Executor:
         moment = Moment(self._clock, self._time)
         row = Row(self._reporter, self._slots, self._metrics)
         for run, parcel, plan in work:
-            if self._is_over(run, parcel, plan, moment.now):
+            if self._is_over(run, parcel, plan, moment):
                 continue
             context = Context(run, parcel.leased, plan.spec, moment.now, self._time.now)
             variables = copy_context()
@@ -104,14 +110,16 @@ class Executor:
                 moment.begin_turn()
         row.close()
 
-    def _is_over(self, run: WantedRun, parcel: HeldParcel, plan: Plan, now: datetime) -> bool:
+    def _is_over(self, run: WantedRun, parcel: HeldParcel, plan: Plan, moment: Moment) -> bool:
         """Whether the run is not to be executed at all; its end is reported then."""
-        if parcel.lost:
+        # Who was frozen among many runs finds the lease gone before anybody has told him.
+        if parcel.lost or parcel.trusted_until <= moment.at:
             self._slots.release(1)
             return True
+        now = moment.now
         if run.cancel_at is not None:
             state, reason = RunState.CANCELLED, RUN_CANCELLED
-        elif plan.start_deadline is not None and run.due_at + plan.start_deadline < now:
+        elif plan.start_deadline is not None and run.is_overdue(plan.start_deadline, now):
             state, reason = RunState.EXPIRED, START_DEADLINE_PASSED
         else:
             return False
@@ -169,6 +177,11 @@ class Executor:
         now: datetime,
     ) -> None:
         """The fast way for a plain success; any other outcome is decided upon."""
+        if returned is UNHANDLED:
+            again = self._new_parcel_id(parcel)
+            ending = unhandled(run, parcel.leased, plan, now=now, parcel_id=again)
+            self._reporter.ended(parcel, ending)
+            return
         outcome = outcome_of(returned)
         self._metrics.ended(run, outcome, started_at, now)
         home = parcel.leased

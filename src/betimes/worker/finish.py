@@ -60,7 +60,8 @@ class Box:
         about = {one.parcel for one in self.streaks}
         emptied = [parcel for parcel in self.emptied if parcel not in slow]
         fences = {parcel: self.fence(parcel) for parcel in {*about, *emptied}}
-        return Held(fences, emptied, self._freed(emptied))
+        counted = frozenset(one for one in fences if self.parcels[one].leased.counted)
+        return Held(fences, emptied, self._freed(emptied), counted=counted)
 
     def slow(self) -> Held:
         """Parcels that the other endings are about."""
@@ -300,6 +301,10 @@ class Reporter:
         if box.endings:
             written += len(await self._finishing.otherwise(shard, slow, box.endings))
             self._tell_offered(slow.offered)
+            for one in slow.paused:
+                self._telemetry.event(
+                    "job.auto_paused", level="warning", job=str(one.job), failures=one.failures
+                )
         if written == box.count:
             return set()
         # Either somebody else has them, or an earlier try of ours was committed unheard.

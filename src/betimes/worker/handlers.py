@@ -55,6 +55,13 @@ class Handlers:
             raise Invalid(f"expected handler {name!r} to be importable, got {function!r}")
         self._by_name[name] = Handler(name, chosen, function)
 
+    def also(self, name: str, function: Function, *, kind: Kind | None = None) -> "Handlers":
+        """These handlers and one more, as a new table."""
+        more = Handlers()
+        more._by_name |= self._by_name
+        more.add(name, function, kind=kind)
+        return more
+
     def get(self, name: str) -> Handler | None:
         """The handler of that name."""
         return self._by_name.get(name)

@@ -84,6 +84,11 @@ class Board:
         if times:
             self._times[source] = times
 
+    def put_off(self, source: Source, *, now_ms: int, until_ms: int) -> None:
+        """A source is at a limit: what is visible in it is worth a look only then."""
+        self.served(source, now_ms=now_ms, drained=True)
+        self.note(Hint(source, until_ms))
+
     def passed_over(self, sources: Iterable[Source]) -> None:
         """Sources that were to have their turn and had none: they are the next."""
         first = {source: self._times[source] for source in sources if source in self._times}

@@ -176,6 +176,8 @@ class Lookout:
             # Hints are cut to the millisecond: with nothing found, this one is not over yet.
             over_ms = now_ms if taken.runs[source] else now_ms - 1
             self._board.served(source, now_ms=over_ms, drained=True)
+        for source, at in taken.later.items():
+            self._board.put_off(source, now_ms=now_ms, until_ms=to_ms(at) + 1)
         self._board.passed_over(taken.passed_over)
         return taken.runs.total()
 

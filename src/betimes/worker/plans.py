@@ -12,7 +12,6 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from betimes.domain.ids import JobId
-from betimes.domain.outcome import ErrorFacts, Failed
 from betimes.domain.spec import RunSpec, spec_from_json
 from betimes.store.parcels import WantedRun
 from betimes.store.specs import SpecKey, Specs
@@ -27,6 +26,8 @@ and to forget the oldest would be to forget always the one that is needed next."
 MADE_MAX = 10_000
 
 GONE = RunSpec(handler=None, payload=None)
+UNHANDLED = object()
+"""What comes of a run whose handler this worker does not have: nothing was tried."""
 
 
 Way = Callable[[Handler], Call]
@@ -121,12 +122,12 @@ class Plans:
         }
 
     def _plan(self, spec: RunSpec) -> Plan:
-        name = spec.handler or spec.target.get("kind")
+        name = spec.handler or spec.target.get("type")
         handler = None if name is None else self._handlers.get(name)
         return Plan(
             spec=spec,
             handler=name,
-            call=_missing(name) if handler is None else self._ways[handler.kind](handler),
+            call=_unhandled if handler is None else self._ways[handler.kind](handler),
             start_deadline=spec.start_deadline,
             plain=spec.fixed_delay is None,
         )
@@ -161,9 +162,5 @@ def _ad_hoc(key: AdHocKey) -> RunSpec:
     )
 
 
-def _missing(name: str | None) -> Call:
-    async def call(_: Context) -> Failed:
-        # Another worker may have it, or a later release of this one: worth a retry.
-        return Failed(ErrorFacts("HandlerMissing", f"this worker has no handler {name!r}"))
-
-    return call
+async def _unhandled(_: Context) -> object:
+    return UNHANDLED

@@ -20,7 +20,7 @@ TURN_SECONDS = 0.005
 class Moment:
     """The time as it is noted, moving on when a millisecond has passed."""
 
-    __slots__ = ("_clock", "_stamped_at", "_time", "_turn_at", "now", "turn_is_over")
+    __slots__ = ("_clock", "_stamped_at", "_time", "_turn_at", "at", "now", "turn_is_over")
 
     def __init__(self, clock: Clock, time: DatabaseTime) -> None:
         self._clock = clock
@@ -29,13 +29,13 @@ class Moment:
 
     def begin_turn(self) -> None:
         """The event loop has been round."""
-        self._turn_at = self._stamped_at = self._clock.monotonic()
+        self._turn_at = self._stamped_at = self.at = self._clock.monotonic()
         self.now: datetime = self._time.now()
         self.turn_is_over = False
 
     def passes(self) -> None:
         """Look at the clock."""
-        at = self._clock.monotonic()
+        self.at = at = self._clock.monotonic()
         if at - self._stamped_at > STAMP_SECONDS:
             self._stamped_at = at
             self.now = self._time.now()

@@ -14,7 +14,7 @@ from betimes.domain.ids import TAIL_BYTES, ParcelId, WorkerId, random_ids, to_ms
 from betimes.rhythm import DatabaseTime, Stopping
 from betimes.store.admit import Offered
 from betimes.store.database import Database
-from betimes.store.finish import Finishing
+from betimes.store.finish import MARGIN, Finishing
 from betimes.store.parcels import Parcels, Source
 from betimes.store.rules import ReadingRules
 from betimes.store.specs import Specs
@@ -74,6 +74,7 @@ class Parts:
         settings: WorkerSettings,
         telemetry: Telemetry,
         group: asyncio.TaskGroup,
+        margin: timedelta = MARGIN,
         signals: WorkerSignals = NO_SIGNALS,
     ) -> None:
         self._chance = chance
@@ -93,7 +94,7 @@ class Parts:
             ways={Kind.ASYNC: on_the_loop, Kind.THREAD: self.threads, Kind.PROCESS: self.processes},
         )
         self.reporter = Reporter(
-            finishing=Finishing(database, worker),
+            finishing=Finishing(database, worker, margin),
             held=self.held,
             clock=clock,
             settings=settings,
@@ -124,6 +125,7 @@ class Parts:
             time=self.time,
             settings=settings,
             telemetry=telemetry,
+            turns=self.turns,
             offered=self._expect_offered,
             signals=signals,
         )
@@ -200,6 +202,7 @@ class Worker:
         settings: WorkerSettings,
         drain_timeout: timedelta,
         telemetry: Telemetry,
+        margin: timedelta = MARGIN,
         listen: Callable[[Hear], Listens | None] = lambda _: None,
         signals: WorkerSignals = NO_SIGNALS,
     ) -> None:
@@ -213,6 +216,7 @@ class Worker:
         self._settings = settings
         self._drain_timeout = drain_timeout
         self._telemetry = telemetry
+        self._margin = margin
         self._listen = listen
         self._signals = signals
 
@@ -263,6 +267,7 @@ class Worker:
             settings=self._settings,
             telemetry=self._telemetry,
             group=group,
+            margin=self._margin,
             signals=self._signals,
         )
 

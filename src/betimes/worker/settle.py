@@ -5,14 +5,15 @@ from typing import Any, assert_never
 
 from betimes.domain.failure import fingerprint, to_json
 from betimes.domain.ids import ParcelId
-from betimes.domain.outcome import Abandoned, Outcome, Succeeded, facts_of, kind_of
+from betimes.domain.outcome import Abandoned, Failed, Outcome, Succeeded, facts_of, kind_of
+from betimes.domain.parcel import out_of_sight
 from betimes.domain.retry import Effort, Finish, Retry, decide
 from betimes.domain.states import RunState, Trigger
 from betimes.store.ending import Again, Attempted, DeadLetter, Ending, Follow
 from betimes.store.parcels import LeasedParcel, WantedRun
 from betimes.worker.plans import Plan
 
-START_DEADLINE_PASSED = "START_DEADLINE_PASSED"
+NO_WORKER_FOR_HANDLER = "NO_WORKER_FOR_HANDLER"
 RUN_CANCELLED = "RUN_CANCELLED"
 RETRIES_EXHAUSTED = "RETRIES_EXHAUSTED"
 
@@ -53,7 +54,11 @@ def settle(
         reason=reason or None,
         attempted=None
         if error is None
-        else Attempted(kind_of(outcome), again.visible_at if again else None),
+        else Attempted(
+            kind_of(outcome),
+            again.visible_at if again else None,
+            outcome.http if isinstance(outcome, Failed) else None,
+        ),
         dead=DeadLetter(fingerprint(error), reason) if state is RunState.DEAD else None,
         again=again,
         follow=None if again else follow_of(run, plan, now),
@@ -72,6 +77,25 @@ def unstarted(
         ended_at=now,
         reason=reason,
         follow=follow_of(run, plan, now),
+    )
+
+
+def unhandled(
+    run: WantedRun, parcel: LeasedParcel, plan: Plan, *, now: datetime, parcel_id: ParcelId
+) -> Ending:
+    """What to write for a run that this worker cannot do: another one may, so nothing is counted.
+
+    It is out of sight for a while that grows with each time it was handed out, so that workers
+    without the handler do not pass it back and forth.
+    """
+    return Ending(
+        **_whose(run, parcel, plan),
+        state=RunState.QUEUED,
+        attempt=run.attempt,
+        started_at=None,
+        ended_at=now,
+        reason=NO_WORKER_FOR_HANDLER,
+        again=Again(parcel_id, now + out_of_sight(parcel.fence)),
     )
 
 

@@ -209,3 +209,25 @@ async def test_a_preview_and_an_export_know_calendars(admin: Client) -> None:
     back = await admin("POST", "/v1/import/betimes", exported)
     assert (back.status, len(back.json["created"])) == (201, 1), back.body
     assert await next_days(admin, count=1) == ["2030-01-02"]
+
+
+async def test_an_export_carries_its_calendars_elsewhere(served: Served, admin: Client) -> None:
+    await admin("PUT", "/v1/calendars/closed", {"dates": ["2030-01-01"]}, headers=NEW)
+    await admin("POST", "/v1/jobs", {**daily(exclude=["closed"]), "tags": {"team": "a"}})
+    await admin("POST", "/v1/jobs", {"name": "other", "schedule": "every 1h", "handler": "h"})
+    exported = (await admin("GET", "/v1/export?tag=team:a")).json
+    assert [one["name"] for one in exported["jobs"]] == ["daily"]
+    elsewhere = served.client(await served.key(await served.tenant("elsewhere")))
+    dry = await elsewhere("POST", "/v1/import/betimes?dry_run=true", exported)
+    assert (dry.status, dry.json["calendars"]) == (200, ["closed"]), dry.body
+    assert (await elsewhere("GET", "/v1/calendars/closed")).status == 404
+    back = await elsewhere("POST", "/v1/import/betimes", exported)
+    assert (back.status, back.json["calendars"]) == (201, ["closed"]), back.body
+    assert await next_days(elsewhere, count=1) == ["2030-01-02"]
+    again = (await elsewhere("POST", "/v1/import/betimes", exported)).json
+    assert (again["created"], again["calendars"], len(again["skipped"])) == ([], [], 1)
+    bad = {**exported, "calendars": [{"name": "x", "dates": ["2030-02-30"]}]}
+    refused = await elsewhere("POST", "/v1/import/betimes", bad)
+    assert (refused.status, pointers(refused)) == (422, ["/calendars/0"])
+    undated = await elsewhere("POST", "/v1/import/betimes", {**exported, "exported_at": "once"})
+    assert (undated.status, pointers(undated)) == (400, ["/exported_at"])

@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
+
 from api_kit import Answer, Client, Served
+from betimes.store.pool import Lane
 
 LATER = {"handler": "h", "delay": "PT1H"}
 
@@ -77,6 +80,18 @@ async def test_an_operation_that_is_cancelled_does_nothing_more(
     assert [one["id"] for one in listed["items"]] == [stopped.json["id"]]
     again = await admin("GET", f"/v1/operations?state=cancelled&cursor={listed['next_cursor']}")
     assert again.json["items"] == []
+
+
+async def test_a_mistake_of_ours_fails_the_operation_once(served: Served, admin: Client) -> None:
+    (run,) = await enqueued(admin, 1)
+    place = (await admin("POST", "/v1/runs/bulk", {"action": "cancel", "ids": [run]})).headers
+    async with served.desk.database.connection(Lane.ENGINE) as connection:
+        await connection.execute("UPDATE betimes.operations SET request = '{}'")
+    with pytest.raises(KeyError):
+        await served.operate()
+    told = (await admin("GET", place["location"])).json
+    assert (told["state"], told["error"]["code"]) == ("failed", "internal")
+    assert await served.operate() == 0, "nobody claims it again"
 
 
 async def test_an_operation_has_one_id_and_one_meaning(served: Served, admin: Client) -> None:

@@ -10,9 +10,10 @@ from uuid import UUID
 import pytest
 
 from betimes.config.settings import CoordinatorSettings, DatabaseSettings
+from betimes.coordinator.plan import plan_until
 from betimes.coordinator.service import Coordinator
 from betimes.domain import ids
-from betimes.domain.ids import JobId, NodeId, RunId, TenantId
+from betimes.domain.ids import JobId, NodeId, RunId, ShardId, TenantId
 from betimes.schedule import parse
 from betimes.store import nodes
 from betimes.store.database import Database
@@ -23,6 +24,11 @@ from betimes.testing import ManualClock
 
 TENANT = TenantId(UUID("00000000-0000-8000-8000-000000000001"))
 SETTINGS = CoordinatorSettings()
+
+
+def ahead(now: datetime, period: int, *, shard: int = 1) -> int:
+    """How many fires of a period are planned at once."""
+    return (plan_until(ShardId(shard), now, SETTINGS.horizon) - now) // timedelta(seconds=period)
 
 
 @dataclass

@@ -26,7 +26,7 @@ from betimes.ops.end import cancel_job, delete_job
 from betimes.ops.explain import explain_job, explain_run
 from betimes.ops.update import update_job
 from betimes.store.catchup import EpisodeState
-from integration.coordinator.conftest import SETTINGS, TENANT, World
+from integration.coordinator.conftest import SETTINGS, TENANT, World, ahead
 from ops_kit import OTHER, SHARDS, add_tenant, every, make_desk, once
 
 HOUR = timedelta(hours=1)
@@ -136,7 +136,7 @@ async def test_what_is_on_time_is_planned_before_a_gap_is_settled(world: World) 
     coordinator.planner._catching = _With(catching, settle=note_settle)  # type: ignore[assignment]
     await coordinator.planner.tick()
     assert order == ["fresh", "behind", "settled"]
-    assert len(await world.fires(fresh)) == 30
+    assert len(await world.fires(fresh)) == ahead(world.clock.now(), 10)
 
 
 async def test_a_lost_reply_while_settling_neither_loses_nor_doubles(world: World) -> None:
@@ -158,7 +158,7 @@ async def test_a_lost_reply_while_settling_neither_loses_nor_doubles(world: Worl
         await coordinator.planner.tick()
     await coordinator.planner.tick()
     fires = await world.fires(job)
-    assert len(fires) == len(set(fires)) == 60 + 5
+    assert len(fires) == len(set(fires)) == 60 + ahead(world.clock.now(), 60)
     await world.parcels()
     assert await world.fetch("SELECT runs FROM betimes.catchups") == [(59,)]
 
@@ -363,6 +363,24 @@ async def test_a_foreign_catchup_cannot_be_seen(world: World) -> None:
             await decide_catchup(desk, OTHER, one, Verdict.APPROVE)
         with pytest.raises(NotFound):
             await get_catchup(desk, OTHER, one)
+
+
+async def test_late_runs_keep_the_terms_of_their_job(world: World) -> None:
+    """A concurrency key and a fairness bucket hold for what is late as well."""
+    desk = make_desk(world.database, world.clock)
+    options = {"concurrency": {"key": "db", "limit": 1}, "fairness_key": "k"}
+    definition = every(60, schedule={"catchup": ALL}, options=options)
+    job = await create_job(desk, TENANT, NewJob(definition=definition))
+    world.clock.advance(timedelta(minutes=5))
+    await catch_up(world, catchup_unapproved=2)
+    rows = await world.fetch(
+        "SELECT parcels.gate, parcels.fair = runs.fair, cardinality(run_ids), parcels.held "
+        "FROM betimes.parcels JOIN betimes.runs ON runs.id = parcels.run_ids[1] "
+        "WHERE lane = 2 AND runs.job_id = $1 AND runs.gate = parcels.gate ORDER BY 4",
+        job.id,
+    )
+    assert [row[3] for row in rows] == [0, 0, 3, 3]
+    assert {row[:3] for row in rows} == {("db", True, 1)}
 
 
 class _With:

@@ -182,7 +182,7 @@ async def test_a_failed_commit_loses_nothing_that_was_to_follow_it(
     near = [await world.insert_runs([world.seconds(1)], shard=shard) for shard in (0, 1, 2)]
     monkeypatch.setattr(publisher, "RUNS_PER_TRANSACTION", 1)
 
-    async def away(*_: object) -> set[ShardId]:
+    async def away(*_: object, **__: object) -> None:
         raise Unavailable("the database is away")
 
     with monkeypatch.context() as patch:
@@ -204,8 +204,8 @@ async def test_a_commit_whose_reply_never_came_is_not_made_again_later(
     publishing = type(owner.publisher._publishing)
     real = publishing.publish
 
-    async def unanswered(*arguments: Any) -> None:
-        await real(*arguments)
+    async def unanswered(*arguments: Any, **more: Any) -> None:
+        await real(*arguments, **more)
         raise UnknownOutcome("the reply was lost")
 
     with monkeypatch.context() as patch:

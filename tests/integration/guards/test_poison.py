@@ -82,8 +82,8 @@ async def test_a_suspect_is_never_leased_together_with_others(
     pattern = r"\(deliveries >= (\$\d+::integer)\) = (\$\d+::boolean)"
     instead = r"(\1 > 0 OR \2)"
     with judged(guard), without(guard, "parcels", "lease_parcels", pattern, instead):
-        leased = await Parcels(database, worker_id()).lease(
-            Source(SHARD, QUEUE, TENANT),
+        leased, _ = await Parcels(database, worker_id()).lease(
+            [Source(SHARD, QUEUE, TENANT)],
             slots=10,
             parcels_max=10,
             suspects=False,

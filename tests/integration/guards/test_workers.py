@@ -48,8 +48,8 @@ def reaper(database: Database, clock: ManualClock) -> Reaper:
 
 
 async def lease(database: Database, clock: ManualClock) -> LeasedParcel:
-    leased = await Parcels(database, worker_id()).lease(
-        SOURCE, slots=10, parcels_max=10, suspects=False, ttl=TTL, now=clock.now()
+    leased, _ = await Parcels(database, worker_id()).lease(
+        [SOURCE], slots=10, parcels_max=10, suspects=False, ttl=TTL, now=clock.now()
     )
     (one,) = leased
     return one
@@ -102,8 +102,8 @@ async def test_nothing_is_leased_before_it_is_visible(
         judged(guard),
         without(guard, "parcels", "lease_parcels", visible, r"(\1 IS NULL OR true)"),
     ):
-        leased = await parcels.lease(
-            SOURCE, slots=10, parcels_max=10, suspects=False, ttl=TTL, now=clock.now()
+        leased, _ = await parcels.lease(
+            [SOURCE], slots=10, parcels_max=10, suspects=False, ttl=TTL, now=clock.now()
         )
         promise(not leased, "a run was leased before it was due")
 

@@ -72,9 +72,9 @@ async def test_a_verb_that_meets_a_planner_sees_what_it_planned(
     desk = make_desk(database, clock)
     job = await create_job(desk, TENANT, NewJob(definition=every(20)))
     line = await Line.make(database, clock)
-    inserting = Pause(publish.insert_parcels)
+    inserting = Pause(publish.place_runs)
     async with asyncio.TaskGroup() as tasks:
-        with patch("betimes.store.plan.insert_parcels", inserting):
+        with patch("betimes.store.plan.place_runs", inserting):
             planning = tasks.create_task(line.coordinate(1))
             await inserting.reached.wait()
             saying = tasks.create_task(pause_job(desk, TENANT, job.id))

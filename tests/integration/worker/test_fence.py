@@ -162,3 +162,23 @@ async def test_heartbeats_during_finishes_lose_nothing(
     left = await rows(database, "SELECT state, count(*) FROM betimes.runs GROUP BY state")
     assert [tuple(row) for row in left] == [(RunState.SUCCEEDED, 30 * 4 * 64)]
     assert await parcels(database) == []
+
+
+async def test_who_was_frozen_among_its_runs_begins_no_other(
+    database: Database, clock: ManualClock
+) -> None:
+    """Several runs of one parcel are carried by one task; the freeze falls between two of them."""
+    started: list[int] = []
+    handlers = Handlers()
+
+    async def freeze(_: Context) -> None:
+        started.append(len(started))
+        if len(started) == 1:
+            clock.advance(MINUTE)
+
+    handlers.add("freeze", freeze)
+    await enqueue(database, clock.now(), ["freeze"] * 3)
+    async with a_worker(database, clock, handlers=handlers) as bench:
+        assert await bench.once() == 3
+        assert started == [0]
+        assert bench.parts.slots.idle

@@ -212,7 +212,7 @@ async def test_a_lease_whose_answer_got_lost_is_given_back(
     await enqueue(database, clock.now(), ["noop"])
     async with a_worker(database, clock) as bench:
         await bench.parts.parcels.lease(
-            Source(SHARD, QUEUE, TENANT),
+            [Source(SHARD, QUEUE, TENANT)],
             slots=1,
             parcels_max=1,
             suspects=False,

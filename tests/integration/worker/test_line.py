@@ -135,14 +135,13 @@ async def test_a_snooze_uses_up_no_attempt(database: Database, clock: ManualCloc
     assert await rows(database, "SELECT * FROM betimes.attempts") == []
 
 
-async def test_an_unknown_handler_is_a_failure_worth_a_retry(
-    database: Database, clock: ManualClock
-) -> None:
+async def test_an_unknown_handler_costs_no_attempt(database: Database, clock: ManualClock) -> None:
     (run,) = await enqueue(database, clock.now(), ["nobody knows"])
     async with a_worker(database, clock) as bench:
         await bench.once()
     row = await read_run(database, run)
-    assert (row["state"], json.loads(row["error"])["type"]) == (3, "HandlerMissing")
+    assert (row["state"], row["attempt"]) == (RunState.QUEUED, 0), "nothing was tried"
+    assert (row["error"], row["reason"]) == (None, "NO_WORKER_FOR_HANDLER")
 
 
 async def test_what_nobody_wants_any_more_is_not_executed(

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from betimes.domain.errors import BadSchedule, TooLarge
+from betimes.domain.errors import BadSchedule, Invalid, TooLarge
 from betimes.schedule import Calendar, Schedule, import_calendar
 from facts_kit import parse, utc
 
@@ -186,3 +186,68 @@ def test_large_icalendars_are_refused() -> None:
     daily = "BEGIN:VEVENT\nDTSTART;VALUE=DATE:19700101\nRRULE:FREQ=DAILY\nEND:VEVENT\n" * 2
     with pytest.raises(TooLarge):
         import_calendar("x", daily, 1970, 2027)
+
+
+def event(*lines: str) -> str:
+    return "\n".join(["BEGIN:VEVENT", *lines, "END:VEVENT"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["DTSTART:20260101"], ["2026-01-01"]),
+        (["DTSTART:20251231", "DTEND:20260103"], ["2025-12-31/2026-01-02"]),
+        (["DTSTART:20271231", "DTEND:20280103"], ["2027-12-31/2028-01-02"]),
+        (["DTSTART:20251230", "DTEND:20260101"], []),
+        (["DTSTART:20280101"], []),
+        (["DTSTART:20260501T220000Z", "DTEND:20260502T000000Z"], ["2026-05-01"]),
+        (["DTSTART:20260501T220000Z", "DTEND:20260502T000001Z"], ["2026-05-01/2026-05-02"]),
+        (["DTSTART:20260501", "DTEND:20260501"], ["2026-05-01"]),
+        (
+            ["DTSTART:20200704", "RRULE:FREQ=YEARLY;UNTIL=20260704"],
+            ["2026-07-04"],
+        ),
+        (["DTSTART:20200704", "RRULE:FREQ=YEARLY;UNTIL=20260703"], []),
+        (
+            ["DTSTART:20200704T100000Z", "RRULE:FREQ=YEARLY;UNTIL=20270704T100000Z"],
+            ["2026-07-04", "2027-07-04"],
+        ),
+        (
+            ["DTSTART:20251231", "DTEND:20260102", "RRULE:FREQ=YEARLY;COUNT=1"],
+            ["2025-12-31/2026-01-01"],
+        ),
+        (
+            ["DTSTART:20251231", "DTEND:20260102", "RRULE:FREQ=YEARLY"],
+            ["2025-12-31/2026-01-01", "2026-12-31/2027-01-01", "2027-12-31/2028-01-01"],
+        ),
+        (["dtstart;value=date:20260101", "SUMMARY:x:y"], ["2026-01-01"]),
+    ],
+)
+def test_dates_of_events(lines: list[str], expected: list[str]) -> None:
+    """Ends are exclusive, UNTIL is not; what reaches into the years asked for is kept whole."""
+    calendar = import_calendar("x", event(*lines), 2026, 2027)
+    assert calendar.to_dict() == {"name": "x", "dates": expected, "weekdays": []}
+
+
+def test_refusals_of_icalendars() -> None:
+    """No event; an event without a start; too much of it."""
+    for text, sentence in (
+        ("BEGIN:VCALENDAR", "expected an iCalendar text with at least one VEVENT, got none"),
+        (event("SUMMARY:x"), "expected DTSTART in every VEVENT, got one without"),
+        ("x" * 1_048_577, "expected an iCalendar text of at most 1048576 characters, got 1048577"),
+    ):
+        with pytest.raises(Invalid) as caught:
+            import_calendar("x", text, 2026, 2027)
+        assert str(caught.value) == sentence
+    padded = event("DTSTART:20260101").ljust(1_048_576)
+    assert import_calendar("x", padded, 2026, 2027).contains(20_454)
+
+
+def test_dates_of_a_calendar() -> None:
+    """Days by their numbers; the next one that is in, and the end of a range."""
+    calendar = Calendar.of("x", ["1970-01-05/1970-01-07", "1970-01-20"], ["sun"])
+
+    assert [day for day in range(21) if calendar.contains(day)] == [3, 4, 5, 6, 10, 17, 19]
+    assert [calendar.next_in(day) for day in (0, 4, 7, 11, 18, 20)] == [3, 4, 10, 17, 19, 24]
+    assert Calendar.of("y", ["1970-01-05"]).next_in(5) is None
+    assert [calendar.last_in(day) for day in (3, 4, 6, 10, 19)] == [3, 6, 6, 10, 19]

@@ -168,3 +168,86 @@ def test_member_refusals(source: object, pointer: str, sentence: str) -> None:
     """The pointer names the member that is wrong."""
     error = refused(source)
     assert (str(error), error.pointer) == (sentence, pointer)
+
+
+LONG = "x" * 60
+DAILY = {"type": "cron", "expr": "0 9 * * *"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"type": LONG},
+        {**DAILY, LONG: 1},
+        {**DAILY, "overlap": LONG},
+        {**DAILY, "catchup": LONG},
+        {**DAILY, "max_fires": LONG},
+        {**DAILY, "dialect": LONG},
+        {**DAILY, "calendars": {"exclude": [LONG]}},
+        {**DAILY, "calendars": {"exclude": [{"name": "a", "dates": [LONG]}]}},
+        {**DAILY, "calendars": {"exclude": [{"name": "a", "weekdays": [LONG]}]}},
+        {"type": "interval", "every": "1h", "mode": LONG},
+        {"type": "rrule", "expr": f"FREQ={LONG.upper()}"},
+        {"type": "rrule", "expr": f"FREQ=DAILY;{LONG}=1"},
+        {"type": "rrule", "expr": f"FREQ=DAILY;COUNT={LONG}"},
+        {"type": "rrule", "expr": f"FREQ=DAILY;UNTIL={LONG}"},
+        {"type": "rrule", "expr": f"FREQ=DAILY;BYMONTH={LONG}"},
+        {"type": "rrule", "expr": f"FREQ=DAILY;BYDAY={LONG}"},
+        {"type": "rrule", "expr": f"FREQ=DAILY;WKST={LONG}"},
+        {"type": "rrule", "expr": f"{LONG}:1\nRRULE:FREQ=DAILY"},
+        {"type": "rrule", "expr": f"DTSTART;{LONG}=1:20260101T000000\nRRULE:FREQ=DAILY"},
+    ],
+)
+def test_long_mistakes_are_cut(source: dict[str, object]) -> None:
+    """Forty characters are enough to find it again, in the sentence and in the pointer."""
+    error = refused(source)
+    assert f"got '{LONG[:40]}'".lower() in str(error).lower()
+    assert LONG[:41] not in error.pointer
+
+
+@pytest.mark.parametrize(
+    "text", [f"FREQ=DAILY;{'X' * 90}", f"DTSTART:{'X' * 90}\nRRULE:FREQ=DAILY"]
+)
+def test_long_parts_are_cut(text: str) -> None:
+    """Eighty characters of a part of a rule."""
+    assert str(refused({"type": "rrule", "expr": text})).endswith(f"got '{'X' * 80}'")
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"max_fires": 1_000_000_000, "start_at": "2026-01-01"},
+        {"max_fires": 1, "start_at": "2026-01-01"},
+        {"pause_after_failures": 1_000_000},
+        {"jitter": "24h"},
+        {"window": "1440m"},
+        {"catchup": {"policy": "all", "max": 10_000, "window": "3660d"}},
+    ],
+)
+def test_the_largest_that_is_accepted(members: dict[str, object]) -> None:
+    """Limits are themselves within the limits, and stored as they were given."""
+    stored = parse({**DAILY, **members}).to_dict()
+    assert set(members) <= set(stored)
+
+
+@pytest.mark.parametrize(
+    ("members", "pointer"),
+    [
+        ({"jitter": "soon"}, "/jitter"),
+        ({"window": "P1Y"}, "/window"),
+        ({"catchup": {"window": "soon"}}, "/catchup/window"),
+        ({"catchup": {"window": "P1M"}}, "/catchup/window"),
+        ({"catchup": {"max": 0}}, "/catchup/max"),
+    ],
+)
+def test_pointers_into_members(members: dict[str, object], pointer: str) -> None:
+    """The whole way to what is wrong."""
+    assert refused({**DAILY, **members}).pointer == pointer
+
+
+@pytest.mark.parametrize("number", [0, 0xD800, 0xDBFF, 0xDFFF])
+def test_texts_that_no_database_takes(number: int) -> None:
+    """NUL and lone surrogates, wherever they stand; other odd characters have better sentences."""
+    error = refused({"type": "text", "expr": f"every day{chr(number)}"})
+    assert str(error) == "expected `expr` without NUL and lone surrogates"
+    assert "plain ASCII" in str(refused({"type": "text", "expr": "every day\ue000"}))

@@ -6,6 +6,7 @@ from typing import Any
 from betimes.api.acting import intent_of, replied
 from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
+from betimes.api.context import targets_of
 from betimes.api.problem import Trouble
 from betimes.api.reading import convert, single
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
@@ -61,7 +62,7 @@ def _run(call: Call[NoQuery, bytes]) -> NewRun:
     if "retries" in asked:
         asked["retry"] = {"max_attempts": asked.pop("retries") + 1}
     shaped: wire.NewRun = convert(asked, wire.NewRun)
-    return replace(new_run(shaped), payload=call.body or None)
+    return replace(new_run(shaped, targets_of(call)), payload=call.body or None)
 
 
 def _number(header: str, value: str) -> int:

@@ -11,6 +11,7 @@ from betimes.api.context import context_of
 from betimes.api.definitions import asked_again, definition_of, new_job, next_fires, shown_job
 from betimes.api.etag import expected_revision, stale, tag_of, wants_none
 from betimes.api.finding import find_job, split_name
+from betimes.api.merging import merge_patch
 from betimes.api.problem import Trouble
 from betimes.api.reading import convert
 from betimes.api.route import Keyed, Load, Policy, Route
@@ -179,19 +180,6 @@ def _require_match(call: Call[Any, Any]) -> None:
     required = call.caller.settings.get("require_if_match") is True
     if required and call.request.header(b"if-match") is None:
         raise Trouble("precondition_required", "expected If-Match: the tenant demands it")
-
-
-def merge_patch(target: Any, patch: Any) -> Any:
-    """RFC 7396: null removes, objects merge, everything else replaces."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = merge_patch(merged.get(name), value)
-    return merged
 
 
 async def _update(call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: str) -> Reply:

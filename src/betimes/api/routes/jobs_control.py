@@ -23,7 +23,7 @@ from betimes.ops.desk import Desk
 from betimes.ops.end import cancel_job
 from betimes.ops.gap import Missed
 from betimes.ops.grip import Running
-from betimes.ops.manual import Wish, run_now, skip_next
+from betimes.ops.manual import Overlap, Wish, run_now, skip_next
 from betimes.ops.meter import Demand
 from betimes.ops.pause import Resumed, pause_job, resume_job
 from betimes.wire import jobs as wire
@@ -107,6 +107,7 @@ async def run(call: Call[NoQuery, wire.RunJob]) -> Reply:
         priority=body.priority,
         at=maybe_instant(body.at, pointer="/at"),
         scheduled_for=maybe_instant(body.scheduled_for, pointer="/scheduled_for"),
+        overlap=Overlap(body.overlap),
     )
 
     if told := await admitted_demand(call, Demand.of(runs=[payload])):

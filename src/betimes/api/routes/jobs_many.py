@@ -1,8 +1,7 @@
-"""Many jobs at once: batches, revisions, search, export and import of our own format."""
+"""Many jobs at once: batches, revisions, search."""
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 import msgspec
 
@@ -10,14 +9,13 @@ from betimes.api.acting import answer, perform
 from betimes.api.admitting import admitted_demand
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import Context, asked_again, definition_shown, new_job, payload_of
+from betimes.api.definitions import Context, definition_shown, new_job, payload_of
 from betimes.api.finding import find_job
 from betimes.api.problem import Trouble, body_of, trouble_of
-from betimes.api.reading import convert
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs import WRITE_PROBLEMS, told_of
 from betimes.api.shaping import coerced, missing
-from betimes.domain.errors import AlreadyExists, NotFound, Refused
+from betimes.domain.errors import NotFound, Refused
 from betimes.domain.ids import JobId, RunId, from_text, shard_of, to_text
 from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
@@ -37,7 +35,6 @@ from betimes.wire import queues as more
 from betimes.wire.base import shown_instant
 from betimes.wire.more import RevisionList
 
-FORMAT = "betimes/1"
 ENOUGH = 20
 
 
@@ -230,64 +227,6 @@ def _found(job: Job) -> more.Found:
     )
 
 
-async def export(call: Call[more.Export, None]) -> Reply:
-    """Definitions of jobs in our own format, as import takes them."""
-    scope = ("export", call.tenant)
-    after = None
-    if call.query.cursor is not None:
-        after = msgspec.convert(call.service.cursors.read(scope, call.query.cursor)[0], type=UUID)
-    limit = coerced(call.query.limit)
-    jobs = await find_jobs(
-        call.service.desk, call.tenant, JobFilter(), after=after, newest_first=False, limit=limit
-    )
-    cursor = None
-    if len(jobs) == limit:
-        cursor = call.service.cursors.write(scope, [str(jobs[-1].id)])
-    return Reply(
-        value=more.Exported(
-            format=FORMAT,
-            exported_at=shown_instant(call.service.now()),
-            jobs=[asked_again(job) for job in jobs],
-            next_cursor=cursor,
-        )
-    )
-
-
-async def import_jobs(call: Call[more.ImportOptions, more.Import]) -> Reply:
-    """Create the jobs of an export; what exists or cannot be read is skipped and told."""
-    if call.body.format != FORMAT:
-        raise Trouble("invalid_parameter", f"expected the format {FORMAT}")
-
-    context = await context_of(call, *(source.get("schedule") for source in call.body.jobs))
-    if told := await _admitted(call, [None] * len(call.body.jobs), only_try=call.query.dry_run):
-        return told
-
-    async def verb(desk: Desk) -> more.Imported:
-        created: list[str] = []
-        skipped: list[dict[str, Any]] = []
-        for place, source in enumerate(call.body.jobs):
-            try:
-                asked: wire.NewJob = convert(source, wire.NewJob)
-                ((job, _),) = await create_made(desk, call.tenant, [new_job(asked, context)])
-                created.append(to_text("job", job.id))
-            except AlreadyExists as refused:
-                skipped.append({"place": place, "reason": refused.sentence})
-            except (Refused, Trouble) as error:
-                skipped.append({"place": place, "reason": trouble_of(error).detail})
-        return more.Imported(created=created, skipped=skipped, dry_run=call.query.dry_run)
-
-    return await perform(
-        call,
-        verb,
-        lambda done: Told(
-            answer=answer(200 if done.dry_run else 201, done),
-            resource=f"jobs:{len(done.created)}",
-            after={"created": len(done.created)},
-        ),
-        only_try=call.query.dry_run,
-    )
-
-
 ROUTES = (
     Route(
         method="POST",
@@ -337,32 +276,5 @@ ROUTES = (
         scope=Scope.JOBS_READ,
         query=more.Search,
         answers={200: more.FoundList},
-    ),
-    Route(
-        method="GET",
-        path="/v1/export",
-        name="export.read",
-        says="Definitions of jobs in our own format.",
-        handler=export,
-        scope=Scope.PAYLOADS_READ,
-        query=more.Export,
-        answers={200: more.Exported},
-        policy=Policy.BULK,
-        problems=("cursor_invalid",),
-    ),
-    Route(
-        method="POST",
-        path="/v1/import/betimes",
-        name="import.betimes",
-        says="Create the jobs of an export.",
-        handler=import_jobs,
-        scope=Scope.JOBS_WRITE,
-        query=more.ImportOptions,
-        body=more.Import,
-        body_max=BATCH_BYTES_MAX,
-        answers={201: more.Imported, 200: more.Imported},
-        keyed=Keyed.OPTIONAL,
-        load=Load.CREATE,
-        policy=Policy.BULK,
     ),
 )

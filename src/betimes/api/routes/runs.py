@@ -7,6 +7,7 @@ import msgspec
 from betimes.api.acting import answer, intent_of, perform, replied
 from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
+from betimes.api.context import targets_of
 from betimes.api.finding import find_run, run_in_path
 from betimes.api.problem import Trouble, body_of, trouble_of
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
@@ -37,7 +38,7 @@ from betimes.wire.jobs import BatchItem
 
 async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     """Enqueue one run."""
-    new = new_run(call.body, trace=call.request.traceparent)
+    new = new_run(call.body, targets_of(call), trace=call.request.traceparent)
 
     async def verb(desk: Desk) -> Enqueued:
         key = call.key.key if call.key else call.request.id
@@ -89,9 +90,10 @@ def _read_all(
 ) -> tuple[list[NewRun], dict[int, BatchItem]]:
     """What can be enqueued, and what not by its place in the batch."""
     new, refused = list[NewRun](), dict[int, BatchItem]()
+    targets = targets_of(call)
     for place, asked in enumerate(call.body.items):
         try:
-            made = new_run(asked, trace=call.request.traceparent)
+            made = new_run(asked, targets, trace=call.request.traceparent)
             if not stop:
                 check_new_run(made)
             new.append(made)

@@ -25,6 +25,7 @@ from betimes.domain.scopes import Scope
 from betimes.ops import backfill as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
+from betimes.ops.manual import Overlap
 from betimes.ops.upcoming import Soon, list_upcoming
 from betimes.schedule import Schedule, preview
 from betimes.wire import more as wire
@@ -141,6 +142,7 @@ async def backfill(call: Call[NoQuery, wire.Backfill]) -> Reply:
             order=ops.Order(body.order),
             only_missing=body.only_missing,
             rate_per_second=body.rate_per_second,
+            overlap=Overlap(body.overlap),
             dry_run=body.dry_run,
             operation=call.key.key if call.key else "",
         )

@@ -115,6 +115,7 @@ async def _store(call: Call[Any, Any], tenant: ops.Tenant) -> Reply:
 
     reply = await perform(call, verb, _told, as_system=True)
     call.service.credentials.forget_all()
+    call.service.sessions.forget_all()
     return reply
 
 

@@ -4,23 +4,24 @@
 -- Insert ad-hoc runs that differ in nothing but id and payload.
 -- Guard: the primary key; a batch is inserted whole or not at all
 INSERT INTO betimes.runs (shard, id, tenant_id, due_at, created_at, state, trigger, priority, queue, handler, payload, options,
-                          fair, when_full, gate)
+                          fair, when_full, gate, start_by)
 SELECT :shard::smallint, fresh.id, :tenant::uuid, :due_at::timestamptz, :created_at::timestamptz, :state::smallint,
        :trigger::smallint, :priority::smallint, :queue::text, :handler::text, fresh.payload, :options::text::jsonb,
-       :fair::smallint, :when_full::smallint, :gate::text
+       :fair::smallint, :when_full::smallint, :gate::text, :start_by::timestamptz
   FROM unnest(:ids::uuid[], :payloads::bytea[]) AS fresh (id, payload);
 
 -- name: insert_mixed_runs :exec
 -- Insert ad-hoc runs that differ in more.
 -- Guard: the primary key; a batch is inserted whole or not at all
 INSERT INTO betimes.runs (shard, id, tenant_id, due_at, created_at, state, trigger, priority, queue, handler, payload, options,
-                          fair, when_full, gate)
+                          fair, when_full, gate, start_by)
 SELECT :shard::smallint, fresh.id, :tenant::uuid, fresh.due_at, :created_at::timestamptz, fresh.state,
        :trigger::smallint, fresh.priority, fresh.queue, fresh.handler, fresh.payload, fresh.options::jsonb,
-       fresh.fair, fresh.when_full, fresh.gate
+       fresh.fair, fresh.when_full, fresh.gate, fresh.start_by
   FROM unnest(:ids::uuid[], :dues::timestamptz[], :states::smallint[], :priorities::smallint[], :queues::text[],
-              :handlers::text[], :payloads::bytea[], :options::text[], :fairs::smallint[], :whens::smallint[], :gates::text[])
-       AS fresh (id, due_at, state, priority, queue, handler, payload, options, fair, when_full, gate);
+              :handlers::text[], :payloads::bytea[], :options::text[], :fairs::smallint[], :whens::smallint[], :gates::text[],
+              :starts::timestamptz[])
+       AS fresh (id, due_at, state, priority, queue, handler, payload, options, fair, when_full, gate, start_by);
 
 -- name: insert_waiting_parcels :exec
 -- Put several parcels into the queue with one statement; their runs stand one after the other in one list.

@@ -124,13 +124,18 @@ WITH contents AS (
       FROM unnest(:numbers::integer[], :runs::uuid[]) WITH ORDINALITY AS run (number, run_id, position)
      GROUP BY number
 )
-INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, run_ids, episode, held, held_at)
+INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, run_ids, episode, held, held_at,
+                             fair, when_full, gate, line)
 SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.lane, parcel.rank,
        parcel.visible_at, contents.run_ids, parcel.episode,
-       CASE WHEN parcel.episode IS NULL THEN 0 ELSE 3 END, CASE WHEN parcel.episode IS NULL THEN NULL ELSE :now::timestamptz END
+       CASE WHEN parcel.episode IS NULL THEN parcel.held ELSE 3 END,
+       CASE WHEN parcel.episode IS NOT NULL OR parcel.held > 0 THEN :now::timestamptz END,
+       parcel.fair, parcel.when_full, parcel.gate, parcel.line
   FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
-              :ranks::timestamptz[], :visible::timestamptz[], :episodes::uuid[])
-       WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, lane, rank, visible_at, episode, number)
+              :ranks::timestamptz[], :visible::timestamptz[], :episodes::uuid[],
+              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :holds::smallint[])
+       WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, lane, rank, visible_at, episode, fair, when_full, gate, line,
+                                  held, number)
   JOIN contents ON contents.number = parcel.number;
 
 -- name: list_catchups :many
@@ -210,11 +215,12 @@ SELECT shard, id, tenant_id, queue, priority, visible_at, run_ids FROM betimes.p
    FOR UPDATE;
 
 -- name: release_parcels :exec
--- Offer parcels that were approved, each at its turn.
+-- Offer parcels that were approved, each at its turn; those that stand in the line of a job wait for their verdict.
 -- Scatter: late work lies in every shard
 -- Guard: only what is still held for approval
 UPDATE betimes.parcels
-   SET held = 0, held_at = NULL, episode = NULL, visible_at = free.visible_at, rank = free.rank
+   SET held = CASE WHEN line IS NULL THEN 0 ELSE 2 END, held_at = CASE WHEN line IS NULL THEN NULL ELSE held_at END,
+       episode = NULL, visible_at = free.visible_at, rank = free.rank
   FROM unnest(:shards::smallint[], :ids::uuid[], :visible::timestamptz[], :ranks::timestamptz[])
        AS free (shard, id, visible_at, rank)
  WHERE parcels.shard = free.shard AND parcels.id = free.id AND parcels.held = 3;

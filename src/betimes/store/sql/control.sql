@@ -34,8 +34,8 @@ SELECT id, fire_at, state FROM betimes.runs
 -- name: hold_parcelled :many
 -- The parcels that hold any of these runs, locked in one order: nobody leases, finishes or reaps them meanwhile.
 -- Guard: the row locks; a lease under way has either won already or skips them
--- Returns: id uuid, worker_id uuid, fence int4, run_ids _uuid, visible_at timestamptz, lease_until timestamptz
-SELECT id, worker_id, fence, run_ids, visible_at, lease_until
+-- Returns: id uuid, worker_id uuid, fence int4, run_ids _uuid, visible_at timestamptz, lease_until timestamptz, deliveries int4
+SELECT id, worker_id, fence, run_ids, visible_at, lease_until, deliveries
   FROM betimes.parcels
  WHERE shard = :shard::smallint AND tenant_id = :tenant::uuid AND run_ids && :runs::uuid[]
  ORDER BY id
@@ -87,10 +87,11 @@ RETURNING id;
 -- Guard: the primary key; a repeated request changes nothing
 -- Returns: id uuid
 INSERT INTO betimes.runs (shard, id, tenant_id, job_id, due_at, fire_at, revision, state, trigger, priority, queue, handler,
-                          created_at, payload, options, fair, when_full, gate)
+                          created_at, payload, options, fair, when_full, gate, overlap, start_by)
 VALUES (:shard::smallint, :id::uuid, :tenant::uuid, :job::uuid, :due_at::timestamptz, :fire_at::timestamptz,
         :revision::integer, :state::smallint, :trigger::smallint, :priority::smallint, :queue::text, :handler::text,
-        :now::timestamptz, :payload::bytea, :options::text::jsonb, :fair::smallint, :when_full::smallint, :gate::text)
+        :now::timestamptz, :payload::bytea, :options::text::jsonb, :fair::smallint, :when_full::smallint, :gate::text,
+        :overlap::smallint, :start_by::timestamptz)
 ON CONFLICT (shard, id) DO NOTHING
 RETURNING id;
 

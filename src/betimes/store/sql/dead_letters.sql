@@ -38,8 +38,8 @@ SELECT shard, run_id, tenant_id, job_id, dead_at, resolved_at, attempts, state, 
 -- name: read_attempts :many
 -- The attempts of a run that did not succeed, in order.
 -- Index: attempts_pkey
--- Returns: number int2, worker_id uuid, fence int4, started_at timestamptz, finished_at timestamptz, next_retry_at timestamptz, outcome int2, error text
-SELECT number, worker_id, fence, started_at, finished_at, next_retry_at, outcome, error::text AS error
+-- Returns: number int2, worker_id uuid, fence int4, started_at timestamptz, finished_at timestamptz, next_retry_at timestamptz, outcome int2, error text, http text
+SELECT number, worker_id, fence, started_at, finished_at, next_retry_at, outcome, error::text AS error, http::text AS http
   FROM betimes.attempts WHERE shard = :shard::smallint AND run_id = :run::uuid
  ORDER BY number, fence LIMIT :most::integer;
 

@@ -86,14 +86,21 @@ UPDATE betimes.parcels
    SET run_ids = ARRAY(SELECT kept FROM unnest(parcels.run_ids) AS kept WHERE kept <> ALL (:gone::uuid[]))
  WHERE shard = :shard::smallint AND id = :id::uuid;
 
+-- name: shrink_parcels :exec
+-- Take runs that are done out of parcels that go on being leased, so that they count no longer. The caller holds them.
+-- Index: parcels_pkey
+UPDATE betimes.parcels
+   SET run_ids = ARRAY(SELECT kept FROM unnest(parcels.run_ids) AS kept WHERE kept <> ALL (:gone::uuid[]))
+ WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]);
+
 -- name: insert_attempts :exec
 -- Remember attempts that did not succeed; a repeated report changes nothing.
-INSERT INTO betimes.attempts (shard, run_id, number, tenant_id, worker_id, fence, started_at, finished_at, next_retry_at, outcome, error)
+INSERT INTO betimes.attempts (shard, run_id, number, tenant_id, worker_id, fence, started_at, finished_at, next_retry_at, outcome, error, http)
 SELECT :shard::smallint, tried.run_id, tried.number, tried.tenant_id, :worker::uuid, tried.fence, tried.started_at,
-       tried.finished_at, tried.next_retry_at, tried.outcome, tried.error::jsonb
+       tried.finished_at, tried.next_retry_at, tried.outcome, tried.error::jsonb, tried.http::jsonb
   FROM unnest(:runs::uuid[], :numbers::smallint[], :tenants::uuid[], :fences::integer[], :started::timestamptz[],
-              :finished::timestamptz[], :retries::timestamptz[], :outcomes::smallint[], :errors::text[])
-       AS tried (run_id, number, tenant_id, fence, started_at, finished_at, next_retry_at, outcome, error)
+              :finished::timestamptz[], :retries::timestamptz[], :outcomes::smallint[], :errors::text[], :https::text[])
+       AS tried (run_id, number, tenant_id, fence, started_at, finished_at, next_retry_at, outcome, error, http)
 ON CONFLICT DO NOTHING;
 
 -- name: insert_dead_letters :exec

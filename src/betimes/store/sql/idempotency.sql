@@ -23,7 +23,7 @@ SELECT false AS fresh, fingerprint, status, headers::text AS headers, body FROM 
 UNION ALL
 SELECT true, NULL, NULL, NULL, NULL FROM made;
 
--- name: read_key :many
+-- name: read_answer :many
 -- What a request with this key was answered.
 -- Index: idempotency_pkey
 -- Returns: fingerprint bytea, status int2, headers text, body bytea

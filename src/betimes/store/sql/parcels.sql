@@ -3,8 +3,8 @@
 -- name: read_near_due :many
 -- Runs of one shard that still need a parcel, in the order of their dueness.
 -- Index: runs_pkey
--- Returns: id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text, fair int2, gate text, when_full int2
-SELECT id, tenant_id, due_at, priority, queue, fair, gate, when_full FROM betimes.runs
+-- Returns: id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text, fair int2, gate text, when_full int2, line uuid, job_id uuid, overlap int2
+SELECT id, tenant_id, due_at, priority, queue, fair, gate, when_full, NULL::uuid AS line, job_id, overlap FROM betimes.runs
  WHERE shard = :shard::smallint AND id >= :low::uuid AND id < :high::uuid AND state = 0
  ORDER BY id LIMIT :most::integer;
 
@@ -187,11 +187,12 @@ SELECT held.run_id, parcels.id AS parcel_id, parcels.worker_id, parcels.fence, p
 -- name: publish_parcels :many
 -- Put the parcels of runs that are nearly due into the queue and move the cursor, all or nothing.
 -- Index: shards_pkey
--- Guard: owner and epoch of the shard, and a cursor that is not yet there: a repeat inserts nothing
+-- Guard: owner, epoch and a lease that has not run out, and a cursor that is not yet there: a repeat inserts nothing
 -- Returns: id uuid
 WITH moved AS (
     UPDATE betimes.shards SET published_through = :through::timestamptz
      WHERE shard = :shard::smallint AND owner = :node::uuid AND epoch = :epoch::bigint
+       AND lease_until >= coalesce(:now::timestamptz, statement_timestamp())
        AND (published_through IS NULL OR published_through < :through::timestamptz)
     RETURNING shard
 ), contents AS (
@@ -218,13 +219,13 @@ WITH contents AS (
      GROUP BY number
 )
 INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids,
-                             fair, when_full, gate, line)
+                             fair, when_full, gate, line, held, held_at)
 SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.lane, parcel.rank,
        parcel.visible_at, parcel.fence, parcel.deliveries, contents.run_ids, parcel.fair, parcel.when_full, parcel.gate,
-       parcel.line
+       parcel.line, parcel.held, CASE WHEN parcel.held > 0 THEN statement_timestamp() END
   FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
               :ranks::timestamptz[], :visible::timestamptz[], :fences::integer[], :deliveries::integer[],
-              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[])
+              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :holds::smallint[])
        WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, fair, when_full,
-                                  gate, line, number)
+                                  gate, line, held, number)
   JOIN contents ON contents.number = parcel.number;

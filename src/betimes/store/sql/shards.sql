@@ -9,17 +9,18 @@ SELECT shard, owner, epoch,
        coalesce(:now::timestamptz, statement_timestamp()) AS now
   FROM betimes.shards ORDER BY shard;
 
--- name: acquire_shard :maybe
--- Take a shard that nobody owns or whose lease has run out; the epoch rises.
+-- name: acquire_shards :many
+-- Take those of some shards that nobody owns or whose lease has run out; their epochs rise.
 -- Index: shards_pkey
--- Guard: only a free or expired row is taken; the row lock waits for the last write of the old owner
--- Returns: epoch int8, planned_through timestamptz, published_through timestamptz, swept_through timestamptz, tzdata text, now timestamptz
+-- Guard: only free or expired rows are taken; the row lock waits for the last write of the old owner
+-- Scatter: the table has one row per shard
+-- Returns: shard int2, epoch int8, planned_through timestamptz, published_through timestamptz, swept_through timestamptz, tzdata text, now timestamptz
 UPDATE betimes.shards
    SET owner = :node::uuid, epoch = epoch + 1,
        lease_until = coalesce(:now::timestamptz, statement_timestamp()) + :ttl::interval
- WHERE shard = :shard::smallint
+ WHERE shard = ANY (:shards::smallint[])
    AND (owner IS NULL OR lease_until < coalesce(:now::timestamptz, statement_timestamp()))
-RETURNING epoch, planned_through, published_through, swept_through, tzdata,
+RETURNING shard, epoch, planned_through, published_through, swept_through, tzdata,
           coalesce(:now::timestamptz, statement_timestamp()) AS now;
 
 -- name: renew_shards :many
@@ -49,11 +50,12 @@ RETURNING shards.shard;
 -- name: hold_shard :maybe
 -- Prove inside a transaction that we still own the shard; a takeover waits until we are done.
 -- Index: shards_pkey
--- Guard: owner and epoch, under a lock that conflicts with acquire_shard
+-- Guard: owner, epoch and a lease that has not run out, under a lock that conflicts with acquire_shards
 -- Returns: published_through timestamptz, now timestamptz
 SELECT published_through, coalesce(:now::timestamptz, statement_timestamp()) AS now
   FROM betimes.shards
  WHERE shard = :shard::smallint AND owner = :node::uuid AND epoch = :epoch::bigint
+   AND lease_until >= coalesce(:now::timestamptz, statement_timestamp())
    FOR SHARE;
 
 -- name: freeze_shard :one
@@ -95,3 +97,25 @@ RETURNING swept_through;
 -- How many shards this cell was made with.
 -- Returns: shards int2
 SELECT shards FROM betimes.cluster;
+
+-- name: take_shard :maybe
+-- Prove inside a transaction that we own the shard, and keep everybody away who makes parcels in it.
+-- Index: shards_pkey
+-- Guard: owner, epoch and a lease that has not run out, under a lock that conflicts with every planner and verb
+-- Returns: published_through timestamptz, now timestamptz
+SELECT published_through, coalesce(:now::timestamptz, statement_timestamp()) AS now
+  FROM betimes.shards
+ WHERE shard = :shard::smallint AND owner = :node::uuid AND epoch = :epoch::bigint
+   AND lease_until >= coalesce(:now::timestamptz, statement_timestamp())
+   FOR NO KEY UPDATE;
+
+-- name: move_cursor :maybe
+-- Move the cursor of a shard before its parcels are made, in the same transaction.
+-- Index: shards_pkey
+-- Guard: owner, epoch and a lease that has not run out, and a cursor that is not yet there: a repeat moves nothing
+-- Returns: now timestamptz
+UPDATE betimes.shards SET published_through = :through::timestamptz
+ WHERE shard = :shard::smallint AND owner = :node::uuid AND epoch = :epoch::bigint
+   AND lease_until >= coalesce(:now::timestamptz, statement_timestamp())
+   AND (published_through IS NULL OR published_through < :through::timestamptz)
+RETURNING coalesce(:now::timestamptz, statement_timestamp()) AS now;

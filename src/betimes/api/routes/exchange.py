@@ -1,0 +1,191 @@
+"""Export and import of our own format: jobs, and the calendars they name."""
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from betimes.api.acting import answer, perform
+from betimes.api.admitting import admitted_demand
+from betimes.api.call import Call, Reply
+from betimes.api.context import context_of
+from betimes.api.definitions import Context, asked_again, new_job
+from betimes.api.problem import Trouble, trouble_of
+from betimes.api.reading import convert
+from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, Policy, Route
+from betimes.api.routes.jobs_list import read_tags
+from betimes.api.shaping import coerced, maybe_instant
+from betimes.domain.errors import Refused
+from betimes.domain.ids import to_text
+from betimes.domain.job import Job
+from betimes.domain.scopes import Scope
+from betimes.ops.acting import Told
+from betimes.ops.calendars import CalendarRow, find_calendars, new_calendar, put_calendar
+from betimes.ops.dedupe import create_made
+from betimes.ops.desk import Desk
+from betimes.ops.listing import JobFilter, find_jobs
+from betimes.ops.meter import Demand
+from betimes.schedule import Calendar
+from betimes.wire import jobs as wire
+from betimes.wire import queues as more
+from betimes.wire.base import shown_instant
+
+FORMAT = "betimes/1"
+
+
+async def export(call: Call[more.Export, None]) -> Reply:
+    """Definitions of jobs in our own format, as import takes them."""
+    query = call.query
+    scope = ("export", call.tenant, query.group, sorted(query.tag))
+    after = None
+    if query.cursor is not None:
+        after = msgspec.convert(call.service.cursors.read(scope, query.cursor)[0], type=UUID)
+    limit = coerced(query.limit)
+    chosen = JobFilter(group=query.group, tags=read_tags(query.tag))
+    jobs = await find_jobs(
+        call.service.desk, call.tenant, chosen, after=after, newest_first=False, limit=limit
+    )
+    cursor = None
+    if len(jobs) == limit:
+        cursor = call.service.cursors.write(scope, [str(jobs[-1].id)])
+    return Reply(
+        value=more.Exported(
+            format=FORMAT,
+            exported_at=shown_instant(call.service.now()),
+            calendars=await _calendars_of(call, jobs),
+            jobs=[asked_again(job) for job in jobs],
+            next_cursor=cursor,
+        )
+    )
+
+
+async def _calendars_of(call: Call[Any, Any], jobs: list[Job]) -> list[more.CalendarText]:
+    names = {name for job in jobs for name in job.definition.options.get("calendars") or ()}
+    rows = await find_calendars(call.service.desk, call.tenant, names)
+    return [_written(rows[name]) for name in sorted(rows)]
+
+
+def _written(row: CalendarRow) -> more.CalendarText:
+    return more.CalendarText(
+        name=row.name,
+        dates=list(row.dates),
+        weekdays=list(row.weekdays),
+        description=row.description,
+    )
+
+
+async def import_jobs(call: Call[more.ImportOptions, more.Import]) -> Reply:
+    """Create the calendars and jobs of an export; what exists or cannot be read is told."""
+    if call.body.format != FORMAT:
+        raise Trouble("invalid_parameter", f"expected the format {FORMAT}")
+    body = call.body
+    maybe_instant(body.exported_at, pointer="/exported_at")
+    if not call.query.dry_run:
+        told = await admitted_demand(call, Demand.of(jobs=[None] * len(body.jobs)))
+        if told is not None:
+            return told
+    fresh = await _new_calendars(call)
+
+    async def verb(inner: Desk) -> more.Imported:
+        for row in fresh:
+            await put_calendar(inner, call.tenant, row, replaces=None, by=call.caller.key)
+        context = await _context(call, fresh)
+        done = more.Imported(
+            created=[],
+            skipped=[],
+            dry_run=call.query.dry_run,
+            calendars=[row.name for row in fresh],
+        )
+        for place, source in enumerate(body.jobs):
+            await _one(call, inner, context, place, source, done)
+        return done
+
+    return await perform(
+        call,
+        verb,
+        lambda done: Told(
+            answer=answer(200 if done.dry_run else 201, done),
+            resource=f"jobs:{len(done.created)}",
+            after={"created": len(done.created), "calendars": len(done.calendars)},
+        ),
+        only_try=call.query.dry_run,
+    )
+
+
+async def _new_calendars(call: Call[Any, more.Import]) -> list[CalendarRow]:
+    """Those of the export that do not exist; one that does stays as it is."""
+    texts = {one.name: one for one in call.body.calendars}
+    known = await find_calendars(call.service.desk, call.tenant, texts)
+    fresh = []
+    for place, one in enumerate(call.body.calendars):
+        if one.name in known or texts[one.name] is not one:
+            continue
+        try:
+            dates = Calendar.of(one.name, one.dates, one.weekdays)
+            fresh.append(
+                new_calendar(
+                    call.service.desk, one.name, calendar=dates, description=one.description
+                )
+            )
+        except Refused as refused:
+            refused.pointer = f"/calendars/{place}"
+            raise
+    return fresh
+
+
+async def _context(call: Call[Any, more.Import], fresh: list[CalendarRow]) -> Context:
+    context = await context_of(call, *(source.get("schedule") for source in call.body.jobs))
+    calendars = {**context.calendars, **{row.name: row for row in fresh}}
+    return Context(timezone=context.timezone, now=context.now, by=context.by, calendars=calendars)
+
+
+async def _one(
+    call: Call[Any, Any],
+    desk: Desk,
+    context: Context,
+    place: int,
+    source: dict[str, Any],
+    done: more.Imported,
+) -> None:
+    try:
+        asked: wire.NewJob = convert(source, wire.NewJob)
+        ((job, _),) = await create_made(desk, call.tenant, [new_job(asked, context)])
+        done.created.append(to_text("job", job.id))
+    except (Refused, Trouble) as error:
+        done.skipped.append({"place": place, "reason": trouble_of(error).detail})
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path="/v1/export",
+        name="export.read",
+        says="Definitions of jobs, and the calendars they name, in our own format.",
+        handler=export,
+        scope=Scope.PAYLOADS_READ,
+        query=more.Export,
+        answers={200: more.Exported},
+        policy=Policy.BULK,
+        problems=("cursor_invalid",),
+    ),
+    Route(
+        method="POST",
+        path="/v1/import/betimes",
+        name="import.betimes",
+        says="Create the calendars and jobs of an export.",
+        handler=import_jobs,
+        scope=Scope.JOBS_WRITE,
+        query=more.ImportOptions,
+        body=more.Import,
+        body_max=BATCH_BYTES_MAX,
+        answers={201: more.Imported, 200: more.Imported},
+        keyed=Keyed.OPTIONAL,
+        load=Load.CREATE,
+        policy=Policy.BULK,
+        problems=("invalid_schedule", "already_exists"),
+        example={
+            "format": "betimes/1",
+            "jobs": [{"name": "report", "schedule": "0 9 * * *", "handler": "report"}],
+        },
+    ),
+)

@@ -1,0 +1,133 @@
+"""Runs whose start deadline passed while they waited: marked, under the shard's epoch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from json import loads
+from typing import Any
+
+from betimes.domain.ids import NodeId, RunId, ShardId, TenantId
+from betimes.domain.states import RunState, Trigger
+from betimes.store.ask import many, one
+from betimes.store.control import HeldParcel, end_runs, hold, take_out
+from betimes.store.database import Database
+from betimes.store.pool import Connection, Lane
+from betimes.store.queries import load
+from betimes.store.shards import Claim, hold_shard
+from betimes.store.specs import fixed_delay
+
+SQL = load("deadlines")
+RUNS = load("runs")
+FINISH = load("finish")
+START_DEADLINE_PASSED = "START_DEADLINE_PASSED"
+AFTER = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """The store's side of looking for expired runs."""
+
+    database: Database
+    node: NodeId
+
+    async def shards_to_look_at(
+        self, shards: Sequence[ShardId], *, now: datetime | None
+    ) -> list[ShardId]:
+        """Those in which some run had to start since the last look."""
+        rows = await self.database.many(
+            SQL["find_shards_to_expire"], lane=Lane.ENGINE, shards=list(shards), now=now
+        )
+        return [ShardId(row["shard"]) for row in rows]
+
+    async def expire(self, claim: Claim, *, most: int, now: datetime | None) -> list[RunId]:
+        """Mark what nobody has started in time, a bounded number; safe to repeat.
+
+        What a worker holds, or has held, was handed out in time: its attempts go on.
+
+        Raises:
+            FencedOut: the shard has another owner.
+
+        """
+
+        async def work(connection: Connection) -> list[RunId]:
+            held = await hold_shard(connection, claim, node=self.node, now=now)
+            shard = claim.shard
+            after = await one(connection, SQL["read_expired_through"], shard=shard)
+            rows = await many(
+                connection,
+                SQL["find_overdue"],
+                shard=shard,
+                after=after["through"],
+                now=held.now,
+                most=most,
+            )
+            expired = await _expire(connection, shard, rows, held.now)
+            through = held.now
+            if len(rows) == most:
+                # More may share the last deadline; if none of these could be marked, go on.
+                through = rows[-1]["start_by"] + (timedelta(0) if expired else AFTER)
+            await many(
+                connection,
+                SQL["move_expired"],
+                shard=shard,
+                node=self.node,
+                epoch=claim.epoch,
+                through=through,
+            )
+            return expired
+
+        return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
+
+
+async def _expire(
+    connection: Connection, shard: ShardId, rows: Sequence[Any], now: datetime
+) -> list[RunId]:
+    by_tenant: dict[TenantId, list[RunId]] = {}
+    for row in rows:
+        by_tenant.setdefault(row["tenant_id"], []).append(row["id"])
+    expired: set[RunId] = set()
+    for tenant, runs in by_tenant.items():
+        parcels = await hold(connection, shard, tenant, runs)
+        ended = await end_runs(
+            connection,
+            shard,
+            [run for run in runs if not _was_handed_out(parcels.get(run))],
+            state=RunState.EXPIRED,
+            reason=START_DEADLINE_PASSED,
+            now=now,
+        )
+        await take_out(connection, shard, {run: parcels[run] for run in ended if run in parcels})
+        expired |= ended
+    await _follow(connection, shard, [row for row in rows if row["id"] in expired], now)
+    return [row["id"] for row in rows if row["id"] in expired]
+
+
+def _was_handed_out(parcel: HeldParcel | None) -> bool:
+    return parcel is not None and (parcel.worker is not None or parcel.deliveries > 0)
+
+
+async def _follow(
+    connection: Connection, shard: ShardId, rows: Sequence[Any], now: datetime
+) -> None:
+    """A fixed delay counts from this end as from any other."""
+    fired = [row for row in rows if row["job_id"] and row["trigger"] == Trigger.SCHEDULE]
+    if not fired:
+        return
+    specs = await many(
+        connection,
+        RUNS["read_specs"],
+        shard=shard,
+        ids=[row["job_id"] for row in fired],
+        revisions=[row["revision"] for row in fired],
+    )
+    delays = [(row, fixed_delay(loads(row["schedule"]))) for row in specs]
+    following = [(row, delay) for row, delay in delays if delay is not None]
+    if following:
+        await many(
+            connection,
+            FINISH["follow_jobs"],
+            shard=shard,
+            jobs=[row["id"] for row, _ in following],
+            revisions=[row["revision"] for row, _ in following],
+            next_fires=[now + delay for _, delay in following],
+        )

@@ -1,0 +1,159 @@
+"""Leasing: the one seam between whoever wants work and the queue, for our workers and for HTTP."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import asyncpg
+
+from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId
+from betimes.domain.parcel import SUSPECT_AFTER, Lane
+from betimes.domain.terms import BARE, Terms
+from betimes.store.admit import Applicant
+from betimes.store.ceilings import Ledger, Place
+from betimes.store.pool import Connection
+from betimes.store.queries import load
+
+SQL = load("parcels")
+
+
+class Source(NamedTuple):
+    """Where parcels wait: one queue of one tenant in one shard, and one bucket of fairness keys."""
+
+    shard: ShardId
+    queue: str
+    tenant: TenantId
+    fair: int = 0
+
+
+BEFORE_ALL = Source(ShardId(-1), "", TenantId(UUID(int=0)), -1)
+"""A place before every place."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LeasedParcel:
+    """A parcel that is ours until somebody else's fence is higher."""
+
+    shard: ShardId
+    id: ParcelId
+    tenant: TenantId
+    queue: str
+    priority: int
+    lane: Lane
+    visible_at: datetime
+    fence: Fence
+    deliveries: int
+    lease_until: datetime
+    runs: list[RunId] = field(repr=False)
+    terms: Terms = BARE
+    counted: bool = False
+    """Whether its runs stand under a ceiling or a rate of their tenant or queue."""
+
+    @property
+    def source(self) -> Source:
+        """Where it came from."""
+        return Source(self.shard, self.queue, self.tenant, self.terms.fair)
+
+    def applicant(self, most: int | None) -> Applicant:
+        """It in front of its doors; `most` is how many its run allows through its gate."""
+        return Applicant(self.shard, self.id, self.fence, self.tenant, self.queue, self.terms, most)
+
+
+class Lot(NamedTuple):
+    """What was leased, and when it is worth asking again where a limit stands in the way."""
+
+    leased: list[LeasedParcel]
+    later: dict[Source, datetime]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseOrder:
+    """How somebody wants to lease; `now` is None in production: the database clock rules."""
+
+    worker: WorkerId
+    parcels_max: int
+    suspects: bool
+    ttl: timedelta
+    now: datetime | None
+
+    async def lease(
+        self,
+        connection: Connection,
+        sources: Sequence[Source],
+        slots: int,
+        ledger: Ledger,
+        limited: Collection[Source],
+    ) -> Lot:
+        """Lease from one place after the other; from limited ones what their ledger allows."""
+        lot = Lot([], {})
+        free = slots
+        for source in sources:
+            if free <= 0:
+                break
+            granted, place = free, place_of(source)
+            if source in limited:
+                granted, later = ledger.room(place, free)
+                if later is not None:
+                    lot.later[source] = later
+                if granted <= 0:
+                    continue
+            given = self.arguments(source, granted)
+            rows = await SQL["lease_parcels"].fetch(connection, **given)
+            here = [leased_of(source.shard, row, counted=source in limited) for row in rows]
+            lot.leased.extend(here)
+            runs = sum(len(parcel.runs) for parcel in here)
+            free -= runs
+            if runs < granted:
+                lot.later.pop(source, None)  # not the limit: there is no more
+            if source in limited:
+                ledger.take(place, runs)
+        return lot
+
+    def arguments(self, source: Source, slots: int) -> dict[str, Any]:
+        """What the leasing statement is given."""
+        return {
+            "shard": source.shard,
+            "queue": source.queue,
+            "tenant": source.tenant,
+            "fair": source.fair,
+            "worker": self.worker,
+            "slots": slots,
+            "parcels_max": self.parcels_max,
+            "suspects": self.suspects,
+            "suspect_after": SUSPECT_AFTER,
+            "ttl": self.ttl,
+            "now": self.now,
+        }
+
+
+def place_of(source: Source) -> Place:
+    """What ceilings and rates are about."""
+    return source.tenant, source.queue
+
+
+def leased_of(shard: ShardId, row: asyncpg.Record, *, counted: bool = False) -> LeasedParcel:
+    """A row of the leasing statement as a parcel."""
+    return LeasedParcel(
+        shard=shard,
+        id=row["id"],
+        tenant=row["tenant_id"],
+        queue=row["queue"],
+        priority=row["priority"],
+        lane=Lane(row["lane"]),
+        visible_at=row["visible_at"],
+        fence=row["fence"],
+        deliveries=row["deliveries"],
+        lease_until=row["lease_until"],
+        runs=row["run_ids"],
+        terms=terms_in(row),
+        counted=counted,
+    )
+
+
+def terms_in(row: asyncpg.Record) -> Terms:
+    """The terms in a row of a parcel; nearly all share one value."""
+    if row["gate"] is None and row["line"] is None and not row["fair"]:
+        return BARE
+    return Terms(row["fair"], row["gate"], row["when_full"], row["line"])

@@ -1,0 +1,333 @@
+"""Overlap of runs of one job: looked up and decided where their parcels are made.
+
+    place     runs that need parcels now: what is free shares them, what is not due yet is held
+    decide    what is due: it goes, it stands in line, or it is skipped, with the run it gave way to
+
+Everything is read from run rows and parcels, under a lock on the shard's row or on the job's, so
+nobody else makes parcels for the same job meanwhile. Runs that end meanwhile only make room.
+
+The run just before answers for all earlier ones if it started under the rule and is over. So the
+usual look-up is one probe of an index for each run; everything else is rare and may take longer.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from betimes.domain.ids import (
+    JobId,
+    ParcelId,
+    RunId,
+    ShardId,
+    TenantId,
+    floor_of,
+    time_ms_of,
+    to_ms,
+)
+from betimes.domain.parcel import Hold, Waiting
+from betimes.domain.run import bounds
+from betimes.domain.states import RunState, Trigger
+from betimes.fairness.overlap import (
+    OVERLAP_SKIPPED,
+    POLICIES,
+    Earlier,
+    OverlapPolicy,
+    Unended,
+    Verdict,
+    answer,
+    obstacle,
+)
+from betimes.store.ask import execute, many
+from betimes.store.control import ask_to_end, end_runs, hold
+from betimes.store.occurrences import Dropped, insert_decisions
+from betimes.store.pool import Connection
+from betimes.store.queries import load
+
+SQL = load("overlap")
+PARCELS = load("parcels")
+OVERLAP_CANCELLED = "OVERLAP_CANCELLED"
+LOOK_BACK = (timedelta(hours=1), timedelta(hours=26), timedelta(days=8))
+"""How far back the run before is looked for, step by step, before the whole history is."""
+EARLIER_MAX = 64
+LINE_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A run under a policy; everything of its job with an id below `below` is earlier."""
+
+    id: RunId
+    tenant: TenantId
+    job: JobId
+    policy: OverlapPolicy
+    below: UUID
+    parcel: ParcelId | None = None
+    """Where it is held already."""
+
+
+@dataclass(slots=True)
+class Decided:
+    """What became of runs that were due."""
+
+    go: list[RunId] = field(default_factory=list)
+    """Into a shared parcel, or into the line of their job."""
+    stay: list[RunId] = field(default_factory=list)
+    """Held until something outside of their line has ended."""
+    skipped: dict[RunId, UUID] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Standing:
+    """One place in a line."""
+
+    run: RunId
+    parcel: ParcelId | None
+    begun: bool
+    undecided: bool
+
+
+async def place(
+    connection: Connection,
+    shard: ShardId,
+    waiting: Sequence[Waiting],
+    *,
+    now: datetime,
+    reach: datetime | None = None,
+) -> tuple[list[Waiting], dict[RunId, UUID]]:
+    """The runs as they go into parcels, and those that were skipped with what they gave way to.
+
+    `reach` is how far the shard is published: a run with an earlier id than that (caught up with,
+    or made by hand) has to look at everything up to there.
+    """
+    bound = [_bound(run, reach) for run in waiting if run.overlap and run.job is not None]
+    if not bound:
+        return list(waiting), {}
+    unsure = await _unvouched(connection, shard, bound)
+    dues = {run.id: run.due_at for run in waiting}
+    due = [one for one in bound if one.id in unsure and dues[one.id] <= now]
+    decided = await decide(connection, shard, due, now=now)
+    held = (unsure - {one.id for one in due}) | set(decided.stay)
+    placed = [_placed(run, held=run.id in held) for run in waiting if run.id not in decided.skipped]
+    return placed, decided.skipped
+
+
+def _bound(run: Waiting, reach: datetime | None) -> Bound:
+    if run.job is None:
+        raise ValueError("only runs of jobs have a policy")
+    below: UUID = run.id
+    if reach is not None:
+        below = max(below, floor_of(to_ms(reach) + 1))
+    return Bound(run.id, run.tenant, run.job, POLICIES[run.overlap], below)
+
+
+def _placed(run: Waiting, *, held: bool) -> Waiting:
+    if not run.overlap or run.job is None:
+        return run
+    line = run.job if POLICIES[run.overlap].waits else None
+    return run._replace(line=line, held=Hold.VERDICT if held else Hold.NONE)
+
+
+async def _unvouched(connection: Connection, shard: ShardId, bound: Sequence[Bound]) -> set[RunId]:
+    """Those that cannot simply go."""
+    unsure = {one.id for one in bound if one.below != one.id}
+    wanted = [one for one in bound if one.below == one.id]
+    high = max((one.id for one in wanted), default=None)
+    for back in (*LOOK_BACK, None):
+        if not wanted or high is None:
+            break
+        least = min(time_ms_of(one.id) for one in wanted)
+        low = floor_of(0 if back is None else least - back // timedelta(milliseconds=1))
+        rows = await many(
+            connection,
+            SQL["find_unvouched"],
+            shard=shard,
+            ids=[one.id for one in wanted],
+            jobs=[one.job for one in wanted],
+            low=low,
+            high=high,
+        )
+        found = {row["id"]: row["earlier"] for row in rows}
+        unsure |= {run for run, earlier in found.items() if earlier is not None}
+        wanted = [one for one in wanted if one.id in found and found[one.id] is None]
+    # Nothing was ever before these; only something in the line of their job can be in the way.
+    lines = await _lines(connection, shard, {one.job for one in wanted})
+    return unsure | {one.id for one in wanted if lines.get(one.job)}
+
+
+async def _lines(
+    connection: Connection, shard: ShardId, jobs: Iterable[JobId]
+) -> dict[JobId, list[_Standing]]:
+    listed = list(jobs)
+    if not listed:
+        return {}
+    lines: dict[JobId, list[_Standing]] = {}
+    for row in await many(connection, SQL["read_lines"], shard=shard, jobs=listed, most=LINE_MAX):
+        begun = row["leased"] or row["state"] == RunState.RETRY_WAIT
+        undecided = row["held"] == Hold.VERDICT
+        standing = _Standing(row["run_id"], row["parcel_id"], begun, undecided)
+        lines.setdefault(row["line"], []).append(standing)
+    return lines
+
+
+async def decide(
+    connection: Connection, shard: ShardId, due: Sequence[Bound], *, now: datetime
+) -> Decided:
+    """Verdicts about runs that are due, and their consequences for earlier ones."""
+    decided = Decided()
+    if not due:
+        return decided
+    bench = await _Bench.gather(connection, shard, due)
+    for one in sorted(due, key=lambda one: one.id):
+        await bench.judge(connection, one, decided, now=now)
+    await skip(connection, shard, decided.skipped, now=now)
+    return decided
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """Everything that verdicts are made from; moves on with each of them."""
+
+    shard: ShardId
+    earlier: Mapping[RunId, Sequence[Earlier]]
+    blockers: Mapping[UUID, Earlier]
+    lines: dict[JobId, list[_Standing]]
+
+    @classmethod
+    async def gather(cls, connection: Connection, shard: ShardId, due: Sequence[Bound]) -> "_Bench":
+        earlier: dict[RunId, list[Earlier]] = {}
+        for row in await many(
+            connection,
+            SQL["find_earlier"],
+            shard=shard,
+            ids=[one.id for one in due],
+            jobs=[one.job for one in due],
+            uppers=[one.below for one in due],
+            most=EARLIER_MAX,
+        ):
+            earlier.setdefault(row["id"], []).append(_earlier(row["earlier"], row))
+        wanted = {one.blocked_by for rows in earlier.values() for one in rows if one.blocked_by}
+        lines = await _lines(connection, shard, {one.job for one in due})
+        return cls(shard, earlier, await _blockers(connection, shard, wanted), lines)
+
+    async def judge(
+        self, connection: Connection, one: Bound, decided: Decided, *, now: datetime
+    ) -> None:
+        """One verdict."""
+        found = obstacle(one.id, one.policy, self.earlier.get(one.id, ()), self.blockers)
+        while found in decided.skipped:
+            found = decided.skipped[RunId(found)]
+        line = self.lines.setdefault(one.job, [])
+        ahead = [
+            place
+            for place in line
+            # Whoever is later and not decided upon gives way to us, not we to it.
+            if place.run != one.id and not (place.undecided and place.run > one.id)
+        ]
+        begun = [place.run for place in ahead if place.begun]
+        queued = [place.run for place in ahead if not place.begun]
+        outside = [] if found is None else [RunId(found)]
+        verdict = answer(one.policy, Unended(len(begun) + len(outside), len(queued)))
+        line[:] = [place for place in line if place.run != one.id]
+        if verdict.verdict is Verdict.SKIP:
+            decided.skipped[one.id] = (*outside, *begun, *queued)[0]
+            return
+        if verdict.drop_waiting:
+            begun += await self._drop(connection, one, queued, now=now)
+            line[:] = [place for place in line if place.run not in queued or place.run in begun]
+        if verdict.cancel_running:
+            await self._cancel(connection, one, [*outside, *begun], now=now)
+        (decided.stay if outside else decided.go).append(one.id)
+        if one.policy.waits:
+            line.append(_Standing(one.id, one.parcel, begun=False, undecided=False))
+
+    async def _drop(
+        self, connection: Connection, one: Bound, queued: Sequence[RunId], *, now: datetime
+    ) -> list[RunId]:
+        """End what waits in favour of a newer run; returns what had begun meanwhile."""
+        parcels = await hold(connection, self.shard, one.tenant, queued)
+        begun = [run for run in queued if run in parcels and parcels[run].worker is not None]
+        gone = {run: UUID(int=one.id.int) for run in queued if run not in begun}
+        await skip(connection, self.shard, gone, now=now)
+        await _delete(connection, self.shard, [parcels[run].id for run in gone if run in parcels])
+        return begun
+
+    async def _cancel(
+        self, connection: Connection, one: Bound, running: Sequence[RunId], *, now: datetime
+    ) -> None:
+        """Ask attempts to end; what only waits for its retry ends at once."""
+        parcels = await hold(connection, self.shard, one.tenant, running)
+        leased = [run for run in running if run in parcels and parcels[run].worker is not None]
+        rest = [run for run in running if run not in leased]
+        await ask_to_end(connection, self.shard, leased, at=now, reason=OVERLAP_CANCELLED)
+        await end_runs(
+            connection,
+            self.shard,
+            rest,
+            state=RunState.CANCELLED,
+            reason=OVERLAP_CANCELLED,
+            now=now,
+        )
+        alone = [parcels[run].id for run in rest if run in parcels and len(parcels[run].runs) == 1]
+        await _delete(connection, self.shard, alone)
+
+
+async def skip(
+    connection: Connection, shard: ShardId, skipped: Mapping[RunId, UUID], *, now: datetime
+) -> None:
+    """End runs as skipped, each with its blocker, and record why their fires did not run."""
+    if not skipped:
+        return
+    low, high = bounds(list(skipped))
+    rows = await many(
+        connection,
+        SQL["skip_runs"],
+        shard=shard,
+        runs=list(skipped),
+        blockers=list(skipped.values()),
+        now=now,
+        low=low,
+        high=high,
+    )
+    dropped = [_dropped(row) for row in rows if row["trigger"] == Trigger.SCHEDULE]
+    await insert_decisions(connection, shard, dropped, now=now)
+
+
+def _dropped(row: Any) -> Dropped:
+    return Dropped(
+        job=row["job_id"],
+        tenant=row["tenant_id"],
+        fire_at=row["fire_at"],
+        until_at=None,
+        fires=1,
+        revision=row["revision"],
+        code=OVERLAP_SKIPPED,
+    )
+
+
+async def _blockers(
+    connection: Connection, shard: ShardId, wanted: Iterable[UUID]
+) -> dict[UUID, Earlier]:
+    ids = [RunId(one) for one in wanted]
+    if not ids:
+        return {}
+    low, high = bounds(ids)
+    rows = await many(connection, SQL["read_blockers"], shard=shard, ids=ids, low=low, high=high)
+    return {row["id"]: _earlier(row["id"], row) for row in rows}
+
+
+def _earlier(run: UUID, row: Any) -> Earlier:
+    return Earlier(
+        id=run,
+        policy=POLICIES[row["overlap"]],
+        ended=row["state"] >= RunState.SUCCEEDED,
+        started=row["started"],
+        undecided=row.get("undecided", False),
+        blocked_by=row.get("blocked_by"),
+    )
+
+
+async def _delete(connection: Connection, shard: ShardId, parcels: Sequence[ParcelId]) -> None:
+    if parcels:
+        await execute(connection, PARCELS["delete_parcels"], shard=shard, ids=list(parcels))

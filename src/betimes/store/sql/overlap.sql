@@ -1,0 +1,105 @@
+-- Earlier runs of the same job, and what is decided about a run because of them.
+
+-- name: find_unvouched :many
+-- Which of these runs cannot simply go: where the run before it is not over, or says nothing about those before
+-- that, or something waits in the job's line. Most of the time nothing comes back.
+-- A bound from both sides lets all partitions but one or two drop out; what was not found within them is asked for
+-- again with a lower one.
+-- Index: runs_job_idx, parcels_line_idx
+-- Returns: id uuid, earlier uuid
+SELECT wanted.id, earlier.id AS earlier
+  FROM unnest(:ids::uuid[], :jobs::uuid[]) AS wanted (id, job_id)
+  LEFT JOIN LATERAL (
+    SELECT runs.id, runs.state, runs.overlap, runs.first_started_at FROM betimes.runs
+     WHERE runs.shard = :shard::smallint AND runs.job_id = wanted.job_id AND runs.id < wanted.id
+       AND runs.id >= :low::uuid AND runs.id < :high::uuid
+     ORDER BY runs.id DESC LIMIT 1) AS earlier ON true
+ WHERE (earlier.state >= 4 AND earlier.overlap > 0 AND earlier.first_started_at IS NOT NULL) IS NOT TRUE
+    -- The limit keeps it a probe for each; without it, all parcels of the shard would be read once.
+    OR (SELECT true FROM betimes.parcels
+         WHERE parcels.shard = :shard::smallint AND parcels.line = wanted.job_id AND parcels.line IS NOT NULL LIMIT 1);
+
+-- name: find_earlier :many
+-- The newest runs of some jobs below a bound each, newest first, a bounded number.
+-- Index: runs_job_idx
+-- Returns: id uuid, earlier uuid, state int2, overlap int2, started bool, undecided bool, blocked_by uuid
+SELECT wanted.id, earlier.id AS earlier, earlier.state, earlier.overlap, earlier.started,
+       -- A parcel that waits for its verdict is named after its run.
+       earlier.state < 4 AND EXISTS (
+        SELECT FROM betimes.parcels
+         WHERE parcels.shard = :shard::smallint AND parcels.id = earlier.id AND parcels.held = 2) AS undecided,
+       earlier.blocked_by
+  FROM unnest(:ids::uuid[], :jobs::uuid[], :uppers::uuid[]) AS wanted (id, job_id, below)
+ CROSS JOIN LATERAL (
+    SELECT runs.id, runs.state, runs.overlap, runs.first_started_at IS NOT NULL AS started, runs.blocked_by
+      FROM betimes.runs
+     WHERE runs.shard = :shard::smallint AND runs.job_id = wanted.job_id AND runs.id < wanted.below AND runs.id <> wanted.id
+     ORDER BY runs.id DESC LIMIT :most::integer) AS earlier;
+
+-- name: read_blockers :many
+-- The runs for whose sake others were skipped.
+-- Index: runs_pkey
+-- Returns: id uuid, state int2, overlap int2, started bool
+SELECT id, state, overlap, first_started_at IS NOT NULL AS started FROM betimes.runs
+ WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) AND id >= :low::uuid AND id <= :high::uuid;
+
+-- name: read_lines :many
+-- What stands in the lines of some jobs and is not over, best rank first, a bounded number of each.
+-- Index: parcels_line_idx
+-- Returns: line uuid, parcel_id uuid, run_id uuid, held int2, leased bool, state int2
+SELECT wanted.job_id AS line, standing.parcel_id, standing.run_id, standing.held, standing.leased, standing.state
+  FROM unnest(:jobs::uuid[]) AS wanted (job_id)
+ CROSS JOIN LATERAL (
+    SELECT parcels.id AS parcel_id, runs.id AS run_id, parcels.held, parcels.worker_id IS NOT NULL AS leased, runs.state
+      FROM betimes.parcels
+      JOIN betimes.runs ON runs.shard = :shard::smallint AND runs.id = parcels.run_ids[1]
+     WHERE parcels.shard = :shard::smallint AND parcels.line = wanted.job_id AND parcels.line IS NOT NULL AND runs.state < 4
+     ORDER BY parcels.rank LIMIT :most::integer) AS standing;
+
+-- name: skip_runs :many
+-- End runs because of an earlier one, and say which.
+-- Index: runs_pkey
+-- Guard: only rows that are not over; the caller holds their parcels, or has not made them yet
+-- Returns: id uuid, tenant_id uuid, job_id uuid, fire_at timestamptz, revision int4, trigger int2
+UPDATE betimes.runs
+   SET state = 7, finished_at = :now::timestamptz, reason = 'OVERLAP_SKIPPED', blocked_by = skipped.blocker
+  FROM unnest(:runs::uuid[], :blockers::uuid[]) AS skipped (id, blocker)
+ WHERE runs.shard = :shard::smallint AND runs.id = skipped.id AND runs.id = ANY (:runs::uuid[])
+   AND runs.id >= :low::uuid AND runs.id <= :high::uuid AND runs.state < 4
+RETURNING runs.id, runs.tenant_id, runs.job_id, runs.fire_at, runs.revision, runs.trigger;
+
+-- name: find_verdicts_due :many
+-- When the next verdict is due in each of some shards.
+-- Scatter: one probe of an index per shard
+-- Index: parcels_held_idx
+-- Returns: shard int2, visible_at timestamptz
+SELECT wanted.shard, next.visible_at
+  FROM unnest(:shards::smallint[]) AS wanted (shard)
+ CROSS JOIN LATERAL (
+    SELECT parcels.visible_at FROM betimes.parcels
+     WHERE parcels.shard = wanted.shard AND parcels.held = 2 AND parcels.held > 0
+     ORDER BY parcels.visible_at LIMIT 1) AS next;
+
+-- name: hold_for_verdict :many
+-- Parcels of one shard whose verdict is due, oldest first, locked.
+-- Index: parcels_held_idx
+-- Guard: the row locks; whoever cancels or expires a run of theirs at the same time has won or waits
+-- Returns: id uuid, tenant_id uuid, queue text, visible_at timestamptz, fair int2, run_id uuid
+SELECT id, tenant_id, queue, visible_at, fair, run_ids[1] AS run_id FROM betimes.parcels
+ WHERE shard = :shard::smallint AND held = 2 AND held > 0 AND visible_at <= :now::timestamptz
+ ORDER BY visible_at LIMIT :most::integer
+   FOR UPDATE;
+
+-- name: read_bound_runs :many
+-- Runs that wait for a verdict and are not over.
+-- Index: runs_pkey
+-- Returns: id uuid, job_id uuid, overlap int2
+SELECT id, job_id, overlap FROM betimes.runs
+ WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4;
+
+-- name: let_through :exec
+-- Offer parcels to workers whose verdict was to go or to stand in line.
+-- Index: parcels_pkey
+-- Guard: the caller has locked them, held as they were
+UPDATE betimes.parcels SET held = 0, held_at = NULL
+ WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]);

@@ -1,0 +1,256 @@
+"""The delivery of a run to its HTTP target, from the stored description to an outcome.
+
+prepare    the description is read and checked once for each definition
+admit      the origin's gate lets it through, or says when to come back
+send       under the guard; redirects are requests of their own, checked like the first
+judge      the table of `classify`; every result leaves evidence
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+from urllib.parse import urljoin
+from uuid import UUID
+
+from betimes.domain import webhook
+from betimes.domain.clock import Clock
+from betimes.domain.errors import Refused
+from betimes.domain.outcome import Cancelled, ErrorFacts, Failed, Outcome, Succeeded, TimedOut
+from betimes.target.answer import Answer, NoAnswer, Patience, Request, Trouble
+from betimes.target.classify import Verdict, classify, retry_after
+from betimes.target.definition import HttpTarget, read_target
+from betimes.target.evidence import evidence_of
+from betimes.target.headers import Facts, our_headers
+from betimes.target.url import UrlPolicy, read_url
+
+PREPARED_MAX = 10_000
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+KEEP_METHOD = frozenset({307, 308})
+NOT_TO_STRANGERS = ("authorization:", "cookie:")
+ASYNC = "betimes-async"
+WAIT_MAX = timedelta(hours=1)
+"""How long a target that answered `202` may take to report when the job has no timeout."""
+PERMANENT = frozenset({Trouble.REFUSED, Trouble.REDIRECT})
+UNTAMED = "Expect:"
+"""libcurl would ask before it sends a large body, and wait for an answer few servers give."""
+
+
+class Errand(Protocol):
+    """An attempt of a run, as a worker tells it."""
+
+    started_at: datetime
+    cancelled: bool
+
+    @property
+    def run_id(self) -> str: ...  # noqa: D102
+    @property
+    def job_id(self) -> str | None: ...  # noqa: D102
+    @property
+    def tenant_id(self) -> str: ...  # noqa: D102
+    @property
+    def attempt(self) -> int: ...  # noqa: D102
+    @property
+    def fence(self) -> int: ...  # noqa: D102
+    @property
+    def fire_at(self) -> datetime | None: ...  # noqa: D102
+    @property
+    def due_at(self) -> datetime: ...  # noqa: D102
+    @property
+    def deadline(self) -> datetime | None: ...  # noqa: D102
+    @property
+    def payload(self) -> bytes | None: ...  # noqa: D102
+    @property
+    def target(self) -> Mapping[str, Any]: ...  # noqa: D102
+    async def wait_cancelled(self) -> None: ...  # noqa: D102
+
+
+class Sends(Protocol):
+    """The client, or whoever stands in for it."""
+
+    async def send(self, request: Request) -> Answer | NoAnswer:
+        """Send one request."""
+        ...
+
+
+Policies = Callable[[UUID], Awaitable[UrlPolicy]]
+"""The rules for a tenant."""
+Secrets = Callable[[UUID], Sequence[bytes]]
+"""The signing secrets of a tenant, newest first; none means unsigned."""
+LeaseToken = Callable[[Any], str]
+"""What a target needs to report the end of an attempt itself."""
+Pause = Callable[[str, str, str], Awaitable[None]]
+"""Pause a job of a tenant, with a reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    stored: Mapping[str, Any]
+    policy: UrlPolicy
+    target: HttpTarget
+
+
+class Delivery:
+    """Delivers runs whose target is HTTP. `deliver` is the handler of that name."""
+
+    def __init__(
+        self,
+        *,
+        client: Sends,
+        clock: Clock,
+        policies: Policies,
+        patience: Patience,
+        secrets: Secrets = lambda _: (),
+        lease_token: LeaseToken | None = None,
+        pause: Pause | None = None,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._policies = policies
+        self._patience = patience
+        self._secrets = secrets
+        self._lease_token = lease_token
+        self._pause = pause
+        self._prepared: dict[tuple[UUID, int], _Prepared] = {}
+
+    async def deliver(self, errand: Errand) -> Outcome:
+        """One attempt."""
+        tenant = UUID(errand.tenant_id)
+        try:
+            prepared = await self._prepare(tenant, errand.target)
+        except Refused as refused:
+            return Failed(ErrorFacts(Trouble.REFUSED.value, refused.sentence), retryable=False)
+        request = self._request(tenant, prepared, errand)
+        result = await self._follow(request, prepared)
+        return await self._judge(result, request, prepared.target, errand)
+
+    async def _prepare(self, tenant: UUID, stored: Mapping[str, Any]) -> _Prepared:
+        policy = await self._policies(tenant)
+        # A definition is one object for all its runs, and never changes.
+        key = tenant, id(stored)
+        found = self._prepared.get(key)
+        if found is None or found.stored is not stored or found.policy is not policy:
+            if len(self._prepared) >= PREPARED_MAX:
+                self._prepared.clear()
+            found = _Prepared(stored, policy, read_target(stored, policy))
+            self._prepared[key] = found
+        return found
+
+    def _request(self, tenant: UUID, prepared: _Prepared, errand: Errand) -> Request:
+        target = prepared.target
+        body = target.body
+        if target.sends_payload:
+            body = errand.payload or b""
+        facts = Facts(
+            run_id=errand.run_id,
+            attempt=errand.attempt,
+            fence=errand.fence,
+            scheduled_for=errand.fire_at or errand.due_at,
+            traceparent=traceparent(errand.run_id, errand.fence),
+        )
+        headers = [
+            *target.headers,
+            *our_headers(facts, self._signature(tenant, facts, body)),
+            UNTAMED,
+        ]
+        if self._lease_token is not None:
+            headers.append(f"betimes-lease: {self._lease_token(errand)}")
+        return Request(
+            tenant=tenant,
+            url=target.url,
+            method=target.method,
+            headers=headers,
+            body=body,
+            patience=self._patience_of(target, errand),
+            addresses=prepared.policy.addresses,
+            tls=target.tls,
+        )
+
+    def _signature(self, tenant: UUID, facts: Facts, body: bytes | None) -> tuple[int, str] | None:
+        secrets = self._secrets(tenant)
+        if not secrets:
+            return None
+        timestamp = int(self._clock.now().timestamp())
+        return timestamp, webhook.sign(secrets, facts.run_id, timestamp, body or b"")
+
+    def _patience_of(self, target: HttpTarget, errand: Errand) -> Patience:
+        total = target.timeout.total_seconds()
+        if errand.deadline is not None:
+            # The attempt ends with the job's own limit; what came until then is worth keeping.
+            total = min(total, (errand.deadline - errand.started_at).total_seconds())
+        return replace(self._patience, total=total)
+
+    async def _follow(self, request: Request, prepared: _Prepared) -> Answer | NoAnswer:
+        result = await self._client.send(request)
+        for _ in range(prepared.target.redirects):
+            if not isinstance(result, Answer) or result.status not in REDIRECTS:
+                break
+            if (location := result.header("location")) is None:
+                break
+            try:
+                request = _redirected(request, result.status, location, prepared.policy)
+            except (Refused, ValueError) as refused:
+                detail = f"it was redirected where we may not go: {refused}"
+                return NoAnswer(
+                    trouble=Trouble.REDIRECT,
+                    detail=detail,
+                    address=result.address,
+                    timings=result.timings,
+                )
+            result = await self._client.send(request)
+        return result
+
+    async def _judge(
+        self, result: Answer | NoAnswer, request: Request, target: HttpTarget, errand: Errand
+    ) -> Outcome:
+        evidence = evidence_of(result, url=str(target.url))
+        if isinstance(result, NoAnswer):
+            facts = ErrorFacts(result.trouble.value, f"{request.url.origin}: {result.detail}")
+            return Failed(facts, retryable=result.trouble not in PERMANENT, http=evidence.decode())
+        is_async = (result.header(ASYNC) or "").lower() == "true"
+        verdict = classify(result.status, is_async=is_async, success_codes=target.success_codes)
+        if verdict is Verdict.SUCCESS:
+            return Succeeded(evidence)
+        if verdict is Verdict.WAIT:
+            return await self._wait(errand)
+        if verdict is Verdict.GONE:
+            await self._auto_pause(errand)
+        return Failed(
+            ErrorFacts(f"Http{result.status}", f"{request.url.origin} answered {result.status}"),
+            retryable=verdict is Verdict.RETRY,
+            after=retry_after(result.header("retry-after"), self._clock.now()),
+            http=evidence.decode(),
+        )
+
+    async def _wait(self, errand: Errand) -> Outcome:
+        """Until the target has reported, which ends the run, or somebody cancels, or time is up."""
+        try:
+            async with asyncio.timeout(WAIT_MAX.total_seconds()):
+                await errand.wait_cancelled()
+        except TimeoutError:
+            return TimedOut(WAIT_MAX)
+        return Cancelled()
+
+    async def _auto_pause(self, errand: Errand) -> None:
+        if self._pause is not None and errand.job_id is not None:
+            await self._pause(errand.tenant_id, errand.job_id, "the target answered 410 Gone")
+
+
+def traceparent(run_id: str, fence: int) -> str:
+    """A trace for each run, a span for each attempt; the same again if asked again."""
+    trace = hashlib.blake2b(run_id.encode(), digest_size=16).hexdigest()
+    span = hashlib.blake2b(f"{run_id}:{fence}".encode(), digest_size=8).hexdigest()
+    return f"00-{trace}-{span}-01"
+
+
+def _redirected(request: Request, status: int, location: str, policy: UrlPolicy) -> Request:
+    """The request a redirect asks for, checked like one that a user wrote."""
+    url = read_url(urljoin(str(request.url), location), policy, pointer="")
+    headers, method, body = request.headers, request.method, request.body
+    if url.origin != request.url.origin:
+        headers = [line for line in headers if not line.lower().startswith(NOT_TO_STRANGERS)]
+    if status not in KEEP_METHOD and method not in ("GET", "HEAD"):
+        method, body = "GET", None
+    return replace(request, url=url, headers=headers, method=method, body=body)

@@ -1,0 +1,69 @@
+"""What is kept about an attempt: for people, and for the next step of a workflow."""
+
+from base64 import b64encode
+from typing import Any
+
+import msgspec
+
+from betimes.target.answer import Answer, NoAnswer, Timings
+
+EVIDENCE_BYTES_MAX = 60_000
+BODY_BYTES_LEAST = 4_096
+HEADERS_MAX, HEADER_BYTES_MAX = 64, 8_192
+SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "set-cookie", "cookie"})
+HIDDEN = "[hidden]"
+
+
+def evidence_of(result: Answer | NoAnswer, *, url: str) -> bytes:
+    """A result as JSON, small enough for its column whatever the target has sent."""
+    told: dict[str, Any] = {"url": url}
+    if isinstance(result, NoAnswer):
+        told |= {"error": result.trouble.value, "detail": result.detail.replace("\0", "")}
+    else:
+        told |= {"status": result.status, "headers": _headers(result), "reused": result.reused}
+    if result.address:
+        told["address"] = result.address
+    told["timings_ms"] = _timings(result.timings)
+    if isinstance(result, Answer):
+        encoded = msgspec.json.encode(told | _body(result.body, truncated=result.truncated))
+        if len(encoded) > EVIDENCE_BYTES_MAX:
+            # Escaped control characters can make six bytes of one.
+            short = result.body[:BODY_BYTES_LEAST]
+            encoded = msgspec.json.encode(told | _body(short, truncated=True))
+        return encoded
+    return msgspec.json.encode(told)
+
+
+def _body(body: bytes, *, truncated: bool) -> dict[str, Any]:
+    if b"\0" in body:  # which no JSON column takes
+        return {"body_base64": b64encode(body).decode("ascii"), "truncated": truncated}
+    try:
+        return {"body": body.decode(), "truncated": truncated}
+    except UnicodeDecodeError as error:
+        # A character may have been cut in two at the end; anything earlier is not text.
+        if truncated and len(body) - error.start < 4 and error.reason == "unexpected end of data":  # noqa: PLR2004
+            return {"body": body[: error.start].decode(), "truncated": True}
+    return {"body_base64": b64encode(body).decode("ascii"), "truncated": truncated}
+
+
+def _headers(answer: Answer) -> dict[str, str]:
+    found: dict[str, str] = {}
+    room = HEADER_BYTES_MAX
+    for name, value in answer.headers[:HEADERS_MAX]:
+        shown = HIDDEN if name in SECRET_HEADERS else value.replace("\0", "")
+        room -= len(name) + len(shown)
+        if room < 0:
+            break
+        found[name] = f"{found[name]}, {shown}" if name in found else shown
+    return found
+
+
+def _timings(timings: Timings) -> dict[str, float]:
+    steps = {
+        "dns": timings.dns,
+        "connect": timings.connect,
+        "tls": timings.tls,
+        "first_byte": timings.first_byte,
+        "total": timings.total,
+    }
+    return {name: value for name, value in steps.items() if value is not None}

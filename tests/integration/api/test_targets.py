@@ -1,0 +1,95 @@
+"""HTTP targets over the API."""
+
+from typing import Any
+
+import pytest
+
+from api_kit import Client, Served
+
+URL = "https://example.com/hook"
+
+
+def job(**target: Any) -> dict[str, Any]:
+    return {
+        "schedule": "every 1h",
+        "name": "hook",
+        "target": {"type": "http", "url": URL, **target},
+    }
+
+
+async def test_a_job_can_be_a_request(admin: Client) -> None:
+    """It is shown without what may be secret, and in full to who may read payloads."""
+    target = {"headers": {"X-Key": "k"}, "body": {"a": 1}, "timeout": "45s", "success_codes": [200]}
+    made = await admin("POST", "/v1/jobs", job(**target))
+    assert made.status == 201, made.body
+    shown = {
+        "type": "http",
+        "url": URL,
+        "method": "POST",
+        "timeout": "PT45S",
+        "success_codes": [200],
+    }
+    assert made.json["target"] == shown
+    assert "handler" not in made.json
+    full = (await admin("GET", "/v1/jobs/hook?view=full")).json["target"]
+    assert full == shown | {"headers": {"X-Key": "k"}, "body": {"a": 1}}
+
+
+async def test_a_patch_keeps_the_rest_of_the_target(admin: Client) -> None:
+    """And a handler can take its place."""
+    await admin("POST", "/v1/jobs", job(headers={"X-Key": "k"}))
+    patched = await admin("PATCH", "/v1/jobs/hook", {"target": {"method": "PUT"}})
+    assert patched.status == 200, patched.body
+    full = (await admin("GET", "/v1/jobs/hook?view=full")).json["target"]
+    assert full == {"type": "http", "url": URL, "method": "PUT", "headers": {"X-Key": "k"}}
+    patched = await admin("PATCH", "/v1/jobs/hook", {"target": None, "handler": "noop"})
+    assert patched.json["handler"] == "noop"
+    assert "target" not in patched.json
+
+
+@pytest.mark.parametrize(
+    ("target", "pointer"),
+    [
+        ({"url": "http://example.com/"}, "/target/url"),
+        ({"url": "https://127.0.0.1/"}, "/target/url"),
+        ({"url": "https://metadata.google.internal/"}, "/target/url"),
+        ({"headers": {"Host": "x"}}, "/target/headers/Host"),
+        ({"timeout": "1h"}, "/target/timeout"),
+        ({"success_codes": ["2xx"]}, "/target/success_codes/0"),
+    ],
+)
+async def test_what_may_not_be_called_is_refused_at_once(
+    admin: Client, target: dict[str, Any], pointer: str
+) -> None:
+    """On every way in: job, replacement, run, batch of runs."""
+    body = job(**target)
+    for method, path, sent, where in (
+        ("POST", "/v1/jobs", body, pointer),
+        ("PUT", "/v1/jobs/hook?force=true", {**body, "name": "hook"}, pointer),
+        ("POST", "/v1/runs", {"target": body["target"]}, pointer),
+        ("POST", "/v1/runs/batch", {"items": [{"target": body["target"]}]}, f"/items/0{pointer}"),
+    ):
+        answer = await admin(method, path, sent)
+        assert answer.status == 422 or answer.code == "invalid_parameter", (path, answer.body)
+        assert [error["pointer"] for error in answer.json["errors"]] == [where]
+
+
+async def test_a_handler_and_a_target_are_one_too_many(admin: Client) -> None:
+    """One thing is to be done."""
+    answer = await admin("POST", "/v1/jobs", {**job(), "handler": "noop"})
+    assert answer.code == "invalid_parameter"
+
+
+async def test_a_tenant_s_settings_open_its_own_network(served: Served, admin: Client) -> None:
+    """And only its own."""
+    tenant = await served.tenant("inner")
+    key = await served.key(tenant, kind="sk")
+    inner = job(url="https://10.1.2.3/x")
+    assert (await served.client(key)("POST", "/v1/jobs", inner)).code == "url_not_allowed"
+    opened = await admin(
+        "PATCH", "/v1/tenants/inner", {"settings": {"targets": {"allow": ["10.1.0.0/16"]}}}
+    )
+    assert opened.status == 200, opened.body
+    served.service.credentials.forget_all()
+    assert (await served.client(key)("POST", "/v1/jobs", inner)).status == 201
+    assert (await admin("POST", "/v1/jobs", inner)).code == "url_not_allowed"
