@@ -6,6 +6,8 @@ their parcels and the decisions, under the shard's epoch, so every missed fire i
 An episode is one time a tenant had to catch up. Its row is locked by whoever adds to it: that is
 what makes the turns of late runs one sequence for the whole cluster, and what makes the number that
 goes without approval exact.
+
+Long because a gap is settled in one transaction, and its steps are read in their order.
 """
 
 from collections.abc import Mapping, Sequence

@@ -2,6 +2,8 @@
 
 Every check returns what it met (evidence) and what it found wrong. A check that met nothing has
 proven nothing: it says UNKNOWN, not PASS. Numbers of promises are those of `docs/decisions`.
+
+Long because every promise has its check here, one function each, to be read side by side.
 """
 
 from bisect import bisect_left, bisect_right

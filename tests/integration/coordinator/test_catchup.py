@@ -367,18 +367,6 @@ async def test_a_foreign_catchup_cannot_be_seen(world: World) -> None:
             await get_catchup(desk, OTHER, one)
 
 
-async def test_late_runs_that_mind_each_other_stand_in_line(world: World) -> None:
-    """Those that may go wait for their verdict; the others for approval."""
-    job = await world.insert_job(every_minute() | {"overlap": "skip"})
-    world.clock.advance(timedelta(minutes=5))
-    await catch_up(world, catchup_unapproved=2)
-    rows = await world.fetch(
-        "SELECT line, held, cardinality(run_ids) FROM betimes.parcels WHERE lane = 2 ORDER BY held"
-    )
-    assert [(held, runs) for _, held, runs in rows[:3]] == [(2, 1), (2, 1), (3, 1)]
-    assert {line for line, _, _ in rows} == {job}
-
-
 async def test_late_runs_keep_the_terms_of_their_job(world: World) -> None:
     """A concurrency key and a fairness bucket hold for what is late as well."""
     desk = make_desk(world.database, world.clock)
