@@ -12,7 +12,7 @@ from betimes.api.route import Route
 from betimes.api.routes import ROUTES
 from betimes.domain.ids import TenantId, to_text
 from betimes.domain.scopes import EVERYTHING
-from betimes.store.catchup import Episode, Pace, join, shard_of_tenant
+from betimes.store.joining import Episode, Pace, join, shard_of_tenant
 from betimes.store.pool import Connection
 
 MISSING = {
