@@ -28,8 +28,8 @@ from betimes.fairness.pace import share_of
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
 from betimes.schedule import ScheduleCache
 from betimes.store.catchup import Catching, Settled
+from betimes.store.joining import Pace
 from betimes.store.plan import DueJob, Planning, Step
-from betimes.store.turns import Pace
 from betimes.telemetry import Outage, Telemetry
 
 JOBS_PER_PAGE = 250

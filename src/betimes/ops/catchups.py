@@ -17,8 +17,8 @@ from betimes.ops.checks import check_reason
 from betimes.ops.desk import Desk
 from betimes.store import episodes
 from betimes.store.episodes import Catchup, JobShare, QueueShare
+from betimes.store.joining import EpisodeState
 from betimes.store.pool import Connection
-from betimes.store.turns import EpisodeState
 
 __all__ = [
     "Catchup",

@@ -2,6 +2,10 @@
 
 What is authoritative: the row of a gap. It goes in the transaction that inserts the late runs,
 their parcels and the decisions, under the shard's epoch, so every missed fire is settled once.
+
+An episode is one time a tenant had to catch up. Its row is locked by whoever adds to it: that is
+what makes the turns of late runs one sequence for the whole cluster, and what makes the number that
+goes without approval exact.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,6 +23,7 @@ from betimes.domain.states import Trigger
 from betimes.fairness.overlap import OverlapPolicy, policy_of
 from betimes.store.ask import many
 from betimes.store.database import Database
+from betimes.store.joining import Episode, Pace, join, shard_of_tenant
 from betimes.store.occurrences import Occurrence, insert_planned
 from betimes.store.plan import DroppedFires, DueJob, Step, record_dropped, split_near
 from betimes.store.pool import Connection, Lane
@@ -26,7 +31,6 @@ from betimes.store.publish import parcel_columns
 from betimes.store.queries import load
 from betimes.store.shards import SQL as SHARDS
 from betimes.store.shards import Claim, hold
-from betimes.store.turns import Episode, Pace, join, shard_of_tenant
 
 SQL = load("catchup")
 CATCH_UP = ParcelLane.CATCH_UP

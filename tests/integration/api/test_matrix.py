@@ -12,8 +12,8 @@ from betimes.api.route import Route
 from betimes.api.routes import ROUTES
 from betimes.domain.ids import TenantId, to_text
 from betimes.domain.scopes import EVERYTHING
+from betimes.store.joining import Episode, Pace, join, shard_of_tenant
 from betimes.store.pool import Connection
-from betimes.store.turns import Episode, Pace, join, shard_of_tenant
 
 MISSING = {
     "job": "job_01JD00000000000000000000ZZ",

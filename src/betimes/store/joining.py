@@ -1,6 +1,6 @@
-"""Episodes: one time that a tenant had to catch up, and whose turn each late run has.
+"""Joining an episode: which one is open, what may go unasked, and whose turn comes when.
 
-The row is locked by whoever adds to it: that is what makes the turns of late runs one sequence for
+Its row is locked by whoever adds to it: that is what makes the turns of late runs one sequence for
 the whole cluster, and what makes the number that goes without approval exact.
 """
 
