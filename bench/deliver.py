@@ -69,6 +69,7 @@ class Errand:
     started_at = due_at = AT
     fire_at = deadline = job_id = None
     attempt = fence = 1
+    traceparent = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
     cancelled = False
     payload = PAYLOAD
     tenant_id = str(TENANT)

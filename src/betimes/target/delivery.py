@@ -7,7 +7,6 @@ judge      the table of `classify`; every result leaves evidence
 """
 
 import asyncio
-import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -63,6 +62,8 @@ class Errand(Protocol):
     def tenant_id(self) -> str: ...  # noqa: D102
     @property
     def attempt(self) -> int: ...  # noqa: D102
+    @property
+    def traceparent(self) -> str: ...  # noqa: D102
     @property
     def fence(self) -> int: ...  # noqa: D102
     @property
@@ -191,7 +192,7 @@ class Delivery:
             attempt=errand.attempt,
             fence=errand.fence,
             scheduled_for=errand.fire_at or errand.due_at,
-            traceparent=traceparent(errand.run_id, errand.fence),
+            traceparent=errand.traceparent,
         )
         headers = [
             *target.headers,
@@ -272,13 +273,6 @@ class Delivery:
     async def _auto_pause(self, errand: Errand) -> None:
         if self._pause is not None and errand.job_id is not None:
             await self._pause(errand.tenant_id, errand.job_id, "the target answered 410 Gone")
-
-
-def traceparent(run_id: str, fence: int) -> str:
-    """A trace for each run, a span for each attempt; the same again if asked again."""
-    trace = hashlib.blake2b(run_id.encode(), digest_size=16).hexdigest()
-    span = hashlib.blake2b(f"{run_id}:{fence}".encode(), digest_size=8).hexdigest()
-    return f"00-{trace}-{span}-01"
 
 
 def health_of(result: Answer | NoAnswer) -> Health | None:
