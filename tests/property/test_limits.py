@@ -432,15 +432,17 @@ def test_limits_hold_and_leak_nothing(world: World) -> None:
     ("noun", "statement", "pattern", "instead"),
     [
         ("limits", "count_slots", r"count\(\*\)", "0 * count(*)"),
-        ("ceilings", "count_in_flight", r"coalesce\(sum", "0 * coalesce(sum"),
-        ("ceilings", "write_tokens", r"tokens = left_over.tokens", "tokens = 1000"),
         ("limits", "offer_parcels", r"SET held = 0, held_at = NULL", "SET held = held"),
     ],
 )
 def test_a_broken_rule_is_noticed(
     world: World, noun: LiteralString, statement: str, pattern: str, instead: str
 ) -> None:
-    """The same machine, with one rule taken out of the store: it must find that."""
+    """The same machine, with one rule taken out of the store: it must find that.
+
+    Those of ceilings and rates are taken out where it takes no luck to notice: in the guards'
+    tests, and in those that count tokens.
+    """
     queries = load(noun)
     real = queries[statement]
     text, places = re.subn(pattern, instead, real.text)

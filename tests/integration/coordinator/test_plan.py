@@ -204,6 +204,7 @@ async def test_what_dst_takes_away_between_two_fires_is_recorded_with_the_second
         }
     )
     coordinator = await world.coordinator()
+    rows: list[tuple[object, ...]] = []
     for day, hour in ((28, 1), (29, 1), (30, 0)):
         world.clock.advance(datetime(2026, 3, day, hour, 29, tzinfo=UTC) - world.clock.now())
         await coordinator.elector.tick()
