@@ -12,9 +12,12 @@ from uuid import UUID
 from betimes.target.address import AddressPolicy
 from betimes.target.answer import Patience, Request, Tls
 from betimes.target.client import Client
+from betimes.target.gate import Rules
+from betimes.target.gates import Gates
 from betimes.target.resolve import Lookup, Resolver
 from betimes.target.transfer import Proxy
 from betimes.target.url import UrlPolicy, read_url
+from betimes.telemetry import Telemetry
 from betimes.testing.real_clock import RealClock
 
 DATA = Path(__file__).parent / "data"
@@ -118,6 +121,12 @@ def server_tls(*, demand_certificate: bool = False) -> ssl.SSLContext:
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(CERTIFICATE)
     return context
+
+
+def some_gates(**rules: Any) -> Gates:
+    """Gates of one process that agrees with nobody."""
+    clock = RealClock()
+    return Gates(rules=Rules(**rules), clock=clock, telemetry=Telemetry(clock=clock))
 
 
 async def no_names(host: str) -> list[str]:

@@ -33,7 +33,9 @@ SNAPSHOT = """
            (SELECT count(*) FROM betimes.runs
              WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id) AS runs,
            (SELECT coalesce(sum(fires), 0) FROM betimes.decisions
-             WHERE decisions.shard = jobs.shard AND decisions.job_id = jobs.id) AS skipped,
+             WHERE decisions.shard = jobs.shard AND decisions.job_id = jobs.id
+               -- What gave way to an earlier run has a run as well.
+               AND code <> 'OVERLAP_SKIPPED') AS skipped,
            ARRAY(SELECT ARRAY[extract(epoch FROM from_at), extract(epoch FROM until_at)]
                    FROM betimes.gaps
                   WHERE gaps.shard = jobs.shard AND gaps.job_id = jobs.id) AS gaps
@@ -126,6 +128,7 @@ async def _final(stage: Stage, client: Client, history: History, until: float) -
                 row["state"],
                 row["attempt"],
                 attempts,
+                row["reason"],
             )
         )
     for row in await stage.fetch("SELECT * FROM betimes.decisions"):

@@ -12,7 +12,7 @@ from betimes.api.route import Route
 from betimes.api.waiters import Waiters
 from betimes.config.api import ApiSettings
 from betimes.domain.clock import Clock
-from betimes.domain.ids import JobId
+from betimes.domain.ids import JobId, TenantId
 from betimes.domain.job import Job
 from betimes.domain.run import NewRun
 from betimes.ops.create import NewJob
@@ -65,6 +65,8 @@ class Service:
     meter: Meter = field(default_factory=Meter)
     targets: UrlPolicy = field(default_factory=UrlPolicy)
     """What any tenant may call; the settings of a tenant can open more."""
+    signing: Callable[[TenantId], Sequence[bytes]] = lambda _: ()
+    """What requests of a tenant are signed with."""
     draining: Draining = field(default_factory=Draining)
 
     async def run(self) -> None:

@@ -13,7 +13,7 @@ from betimes.api.routes import ROUTES
 from betimes.api.server import BACKLOG, Server
 from betimes.api.service import Service
 from betimes.api.waiters import Waiters
-from betimes.app.delivery import url_policy
+from betimes.app.delivery import signing_secrets, url_policy
 from betimes.app.demo import TENANT
 from betimes.app.listening import listener
 from betimes.app.node import Node
@@ -146,6 +146,7 @@ async def make_service(node: Node, hints: Hints) -> Service:
         routes=ROUTES,
         roll=node.dice.roll,
         targets=url_policy(node.settings.target),
+        signing=signing_secrets(pepper),
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from hashlib import blake2b
 from ipaddress import ip_address
 from pathlib import Path
@@ -20,12 +21,16 @@ from betimes.ops.desk import Desk
 from betimes.ops.pause import pause_job
 from betimes.ops.tenants import get_tenant
 from betimes.ops.workers import HeldLease
+from betimes.store.breakers import BreakerRow, Breakers
+from betimes.store.database import Database
 from betimes.store.hints import NoHints
 from betimes.store.keys import adopt_pepper
 from betimes.target.address import Address, read_address
 from betimes.target.answer import Patience
 from betimes.target.client import Client
 from betimes.target.delivery import Delivery, Pause
+from betimes.target.gate import BreakerState, Rules
+from betimes.target.gates import Breaker, Gates
 from betimes.target.policy import base_policy, policy_for
 from betimes.target.resolve import Resolver, SystemLookup
 from betimes.target.transfer import Proxy
@@ -37,8 +42,8 @@ SIGNING_BYTES = 32
 
 
 @asynccontextmanager
-async def delivering(node: Node, worker: WorkerId) -> AsyncIterator[Delivery]:
-    """What delivers for one worker; its connections end with it."""
+async def delivering(node: Node, worker: WorkerId) -> AsyncIterator[tuple[Gates, Delivery]]:
+    """What delivers for one worker, and its gates; its connections end with it."""
     settings = node.settings.target
     lookup = SystemLookup()
     desk = await desk_of(node, NoHints())
@@ -49,18 +54,32 @@ async def delivering(node: Node, worker: WorkerId) -> AsyncIterator[Delivery]:
         user_agent=f"betimes/{node.card.version}",
         proxy=await _proxy(settings),
     )
+    gates = Gates(
+        rules=Rules(
+            ceiling=min(settings.origin_concurrency, max(1, node.settings.worker.slots // 4)),
+            rate=settings.origin_per_second,
+        ),
+        clock=node.clock,
+        telemetry=node.telemetry,
+        breakers=StoredBreakers(node.database, worker, clock=node.clock),
+        roll=node.dice.roll,
+    )
     try:
-        yield Delivery(
-            client=client,
-            clock=node.clock,
-            policies=TenantPolicies(desk, url_policy(settings), clock=node.clock),
-            patience=Patience(
-                connect=settings.connect_timeout.total_seconds(),
-                idle=settings.idle_timeout.total_seconds(),
+        yield (
+            gates,
+            Delivery(
+                gates=gates,
+                client=client,
+                clock=node.clock,
+                policies=TenantPolicies(desk, url_policy(settings), clock=node.clock),
+                patience=Patience(
+                    connect=settings.connect_timeout.total_seconds(),
+                    idle=settings.idle_timeout.total_seconds(),
+                ),
+                secrets=signing_secrets(pepper),
+                lease_token=None if pepper is None else _tokens(derived(pepper, b"lease"), worker),
+                pause=_pauses(desk),
             ),
-            secrets=signing_secrets(pepper),
-            lease_token=None if pepper is None else _tokens(derived(pepper, b"lease"), worker),
-            pause=_pauses(desk),
         )
     finally:
         client.close()
@@ -77,6 +96,49 @@ def url_policy(settings: TargetSettings) -> UrlPolicy:
         loopback=settings.loopback,
         plain_http=settings.plain_http,
     )
+
+
+class StoredBreakers:
+    """Breakers shared through the database."""
+
+    def __init__(self, database: Database, worker: WorkerId, *, clock: Clock) -> None:
+        self._rows = Breakers(database, worker, clock)
+
+    async def tell(self, breakers: Sequence[Breaker]) -> None:
+        """Write what is known here."""
+        await self._rows.write(
+            [
+                BreakerRow(
+                    tenant=TenantId(one.tenant),
+                    origin=one.origin,
+                    state=int(one.state),
+                    failures=one.failures,
+                    opened_at=one.opened_at,
+                    probe_at=one.probe_at,
+                    facts=one.facts,
+                )
+                for one in breakers
+            ]
+        )
+
+    async def broken(self) -> tuple[datetime, list[Breaker]]:
+        """The database's time, and every breaker that is not closed."""
+        now, rows = await self._rows.broken()
+        return now, [
+            Breaker(
+                tenant=row.tenant,
+                origin=row.origin,
+                state=BreakerState(row.state),
+                failures=row.failures,
+                opened_at=row.opened_at,
+                probe_at=row.probe_at,
+            )
+            for row in rows
+        ]
+
+    async def claim(self, tenant: UUID, origin: str, *, seconds: float) -> bool:
+        """Ask to be the one who probes."""
+        return await self._rows.claim(TenantId(tenant), origin, seconds=seconds)
 
 
 class TenantPolicies:

@@ -1,5 +1,6 @@
 """The worker as a role of a node."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -28,9 +29,16 @@ class WorkerRole:
     async def run(self, stopping: Stopping) -> None:
         """Work until asked to stop."""
         identity = worker_identity(self._node)
-        async with delivering(self._node, identity) as delivery:
+        async with (
+            delivering(self._node, identity) as (gates, delivery),
+            asyncio.TaskGroup() as group,
+        ):
+            agreeing = group.create_task(gates.run(), name="worker.gates")
             handlers = self._handlers.also(HTTP, delivery.deliver)
-            await make_worker(self._node, identity, handlers).run(stopping)
+            try:
+                await make_worker(self._node, identity, handlers).run(stopping)
+            finally:
+                agreeing.cancel()
 
 
 def worker_identity(node: Node) -> WorkerId:

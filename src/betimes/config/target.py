@@ -53,3 +53,21 @@ class TargetSettings:
         timedelta,
         Rule("Longest silence within an answer that has begun.", least=SECOND, most=5 * MINUTE),
     ] = 10 * SECOND
+    origin_concurrency: Annotated[
+        int,
+        Rule(
+            "Requests under way from one worker to one origin for one tenant; at most a quarter "
+            "of `worker.slots`, so that one slow target leaves room for others.",
+            least=1,
+            most=100_000,
+        ),
+    ] = 128
+    origin_per_second: Annotated[
+        int | None,
+        Rule(
+            "Requests per second from one worker to one origin for one tenant. Without one, as "
+            "many as the origin takes.",
+            least=1,
+            most=1_000_000,
+        ),
+    ] = None

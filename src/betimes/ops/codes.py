@@ -166,6 +166,14 @@ CODES: Mapping[str, Told] = MappingProxyType(
             "The workers of the queue {queue} are shutting down.", "Start others."
         ),
         # attempt
+        "BREAKER_OPEN": Told(
+            "Its target fails; it is tried again when a probe gets through.",
+            "Look at the target.",
+            "GET /v1/targets",
+        ),
+        "ORIGIN_BUSY": Told("Its target has as many requests under way as it can bear."),
+        "ORIGIN_RATE": Told("Its target is asked for no more than it can bear at present."),
+        "RETRY_BUDGET": Told("Too many others are tried again at its target."),
         "RETRY_BACKOFF": Told("Attempt {attempt} failed; the next one comes at {due_at}."),
         "LEASED": Told("A worker has it until {lease_until} or its next heartbeat."),
         "LEASE_EXPIRED_WAIT": Told(

@@ -28,6 +28,10 @@ OF_JOB = {
 }
 
 
+OF_TARGETS = frozenset({"BREAKER_OPEN", "ORIGIN_BUSY", "ORIGIN_RATE", "RETRY_BUDGET"})
+"""Why a delivery was put off without counting as an attempt."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
     """One thing that stands in the way, or explains what happened."""
@@ -181,7 +185,8 @@ def _of_time(facts: Facts) -> Iterator[Reason]:
     told: dict[str, Any] = {"due_at": visible_at.isoformat(), "until": f" before {visible_at}"}
     if run.state is RunState.RETRY_WAIT:
         told["attempt"] = run.attempt
-        yield Reason(code="RETRY_BACKOFF", blocking=False, evidence=told)
+        code = run.reason if run.reason in OF_TARGETS else "RETRY_BACKOFF"
+        yield Reason(code=code or "RETRY_BACKOFF", blocking=False, evidence=told)
     elif place is not None and place.lane is Lane.CATCH_UP:
         yield Reason(code="CATCHUP_PACED", blocking=False, evidence=told)
     elif run.fire_at is not None and run.fire_at <= now < run.due_at:

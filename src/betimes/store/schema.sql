@@ -1086,6 +1086,8 @@ CREATE INDEX audit_tenant_idx ON betimes.audit USING btree (tenant_id, at, shard
 
 CREATE INDEX blobs_expires_idx ON betimes.blobs USING btree (shard, expires_at) WHERE (expires_at IS NOT NULL);
 
+CREATE INDEX breakers_broken_idx ON betimes.breakers USING btree (tenant_id, origin) WHERE (state <> 0);
+
 CREATE UNIQUE INDEX catchups_current_idx ON betimes.catchups USING btree (shard, tenant_id) WHERE (state < 2);
 
 CREATE INDEX catchups_decided_idx ON betimes.catchups USING btree (shard, id) WHERE (state = ANY (ARRAY[2, 3]));

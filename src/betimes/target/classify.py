@@ -12,8 +12,8 @@ RETRIED = frozenset({408, 425, 429})
 ACCEPTED, GONE = 202, 410
 SERVER_ERRORS = range(500, 600)
 SUCCESSES = range(200, 300)
-PUSHED_BACK = frozenset({429, 503})
-"""Answers by which a target says that it is asked for too much."""
+PUSHED_BACK = frozenset({429})
+"""Answers by which a target that is well says that it is asked for too much."""
 
 
 class Verdict(Enum):

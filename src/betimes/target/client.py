@@ -23,7 +23,7 @@ from betimes.target.transfer import Proxy, Shape, Transfer, shape_of
 EVENTS_AT_ONCE = 1_024
 SWEEP_SECONDS = 1.0
 IDLE_TENANT_SECONDS = 60.0
-CONNECTIONS_KEPT = 256
+CONNECTIONS_KEPT = 2_048
 """Idle connections of one tenant in one process."""
 HANDLES_KEPT = 512
 NOTHING_HEARD = -1

@@ -7,10 +7,10 @@ judge      the table of `classify`; every result leaves evidence
 """
 
 import asyncio
-import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, Protocol
 from urllib.parse import urljoin
 from uuid import UUID
@@ -18,11 +18,21 @@ from uuid import UUID
 from betimes.domain import webhook
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Refused
-from betimes.domain.outcome import Cancelled, ErrorFacts, Failed, Outcome, Succeeded, TimedOut
+from betimes.domain.outcome import (
+    Cancelled,
+    ErrorFacts,
+    Failed,
+    Outcome,
+    Snoozed,
+    Succeeded,
+    TimedOut,
+)
 from betimes.target.answer import Answer, NoAnswer, Patience, Request, Trouble
-from betimes.target.classify import Verdict, classify, retry_after
+from betimes.target.classify import PUSHED_BACK, SERVER_ERRORS, Verdict, classify, retry_after
 from betimes.target.definition import HttpTarget, read_target
 from betimes.target.evidence import evidence_of
+from betimes.target.gate import Health
+from betimes.target.gates import Gates
 from betimes.target.headers import Facts, our_headers
 from betimes.target.url import UrlPolicy, read_url
 
@@ -53,6 +63,8 @@ class Errand(Protocol):
     @property
     def attempt(self) -> int: ...  # noqa: D102
     @property
+    def traceparent(self) -> str: ...  # noqa: D102
+    @property
     def fence(self) -> int: ...  # noqa: D102
     @property
     def fire_at(self) -> datetime | None: ...  # noqa: D102
@@ -65,6 +77,7 @@ class Errand(Protocol):
     @property
     def target(self) -> Mapping[str, Any]: ...  # noqa: D102
     async def wait_cancelled(self) -> None: ...  # noqa: D102
+    def snooze(self, pause: timedelta) -> Snoozed: ...  # noqa: D102
 
 
 class Sends(Protocol):
@@ -90,6 +103,8 @@ class _Prepared:
     stored: Mapping[str, Any]
     policy: UrlPolicy
     target: HttpTarget
+    origin: str
+    patience: Patience
 
 
 class Delivery:
@@ -102,6 +117,7 @@ class Delivery:
         clock: Clock,
         policies: Policies,
         patience: Patience,
+        gates: Gates,
         secrets: Secrets = lambda _: (),
         lease_token: LeaseToken | None = None,
         pause: Pause | None = None,
@@ -110,6 +126,7 @@ class Delivery:
         self._clock = clock
         self._policies = policies
         self._patience = patience
+        self._gates = gates
         self._secrets = secrets
         self._lease_token = lease_token
         self._pause = pause
@@ -117,14 +134,39 @@ class Delivery:
 
     async def deliver(self, errand: Errand) -> Outcome:
         """One attempt."""
-        tenant = UUID(errand.tenant_id)
+        tenant = _uuid(errand.tenant_id)
         try:
             prepared = await self._prepare(tenant, errand.target)
         except Refused as refused:
             return Failed(ErrorFacts(Trouble.REFUSED.value, refused.sentence), retryable=False)
+        origin = prepared.origin
+        held = await self._gates.ask(tenant, origin, retry=errand.attempt > 1)
+        if held is not None:
+            snoozed = errand.snooze(timedelta(seconds=held.seconds))
+            return replace(snoozed, reason=held.why.value)
         request = self._request(tenant, prepared, errand)
-        result = await self._follow(request, prepared)
+        try:
+            result = await self._follow(request, prepared)
+        except BaseException:
+            self._gates.dropped(tenant, origin)
+            raise
+        self._tell(tenant, origin, result)
         return await self._judge(result, request, prepared.target, errand)
+
+    def _tell(self, tenant: UUID, origin: str, result: Answer | NoAnswer) -> None:
+        if (health := health_of(result)) is None:
+            self._gates.dropped(tenant, origin)
+            return
+        pause = None
+        if isinstance(result, Answer):
+            pause = retry_after(result.header("retry-after"), self._clock.now())
+        self._gates.done(
+            tenant,
+            origin,
+            health,
+            seconds=result.timings.total / 1000,
+            pause=None if pause is None else pause.total_seconds(),
+        )
 
     async def _prepare(self, tenant: UUID, stored: Mapping[str, Any]) -> _Prepared:
         policy = await self._policies(tenant)
@@ -134,7 +176,9 @@ class Delivery:
         if found is None or found.stored is not stored or found.policy is not policy:
             if len(self._prepared) >= PREPARED_MAX:
                 self._prepared.clear()
-            found = _Prepared(stored, policy, read_target(stored, policy))
+            target = read_target(stored, policy)
+            patience = replace(self._patience, total=target.timeout.total_seconds())
+            found = _Prepared(stored, policy, target, target.url.origin, patience)
             self._prepared[key] = found
         return found
 
@@ -148,7 +192,7 @@ class Delivery:
             attempt=errand.attempt,
             fence=errand.fence,
             scheduled_for=errand.fire_at or errand.due_at,
-            traceparent=traceparent(errand.run_id, errand.fence),
+            traceparent=errand.traceparent,
         )
         headers = [
             *target.headers,
@@ -163,7 +207,7 @@ class Delivery:
             method=target.method,
             headers=headers,
             body=body,
-            patience=self._patience_of(target, errand),
+            patience=_patience_of(prepared.patience, errand),
             addresses=prepared.policy.addresses,
             tls=target.tls,
         )
@@ -174,13 +218,6 @@ class Delivery:
             return None
         timestamp = int(self._clock.now().timestamp())
         return timestamp, webhook.sign(secrets, facts.run_id, timestamp, body or b"")
-
-    def _patience_of(self, target: HttpTarget, errand: Errand) -> Patience:
-        total = target.timeout.total_seconds()
-        if errand.deadline is not None:
-            # The attempt ends with the job's own limit; what came until then is worth keeping.
-            total = min(total, (errand.deadline - errand.started_at).total_seconds())
-        return replace(self._patience, total=total)
 
     async def _follow(self, request: Request, prepared: _Prepared) -> Answer | NoAnswer:
         result = await self._client.send(request)
@@ -238,11 +275,26 @@ class Delivery:
             await self._pause(errand.tenant_id, errand.job_id, "the target answered 410 Gone")
 
 
-def traceparent(run_id: str, fence: int) -> str:
-    """A trace for each run, a span for each attempt; the same again if asked again."""
-    trace = hashlib.blake2b(run_id.encode(), digest_size=16).hexdigest()
-    span = hashlib.blake2b(f"{run_id}:{fence}".encode(), digest_size=8).hexdigest()
-    return f"00-{trace}-{span}-01"
+def health_of(result: Answer | NoAnswer) -> Health | None:
+    """What a result says about its origin; None when it says nothing, because nobody was asked."""
+    if isinstance(result, NoAnswer):
+        return None if result.trouble in PERMANENT else Health.BAD
+    if result.status in SERVER_ERRORS:
+        return Health.BAD
+    return Health.PUSHED_BACK if result.status in PUSHED_BACK else Health.GOOD
+
+
+def _patience_of(patience: Patience, errand: Errand) -> Patience:
+    """The attempt ends with the job's own limit; what came until then is worth keeping."""
+    if errand.deadline is None:
+        return patience
+    left = (errand.deadline - errand.started_at).total_seconds()
+    return replace(patience, total=min(patience.total, left))
+
+
+@lru_cache(maxsize=PREPARED_MAX)
+def _uuid(text: str) -> UUID:
+    return UUID(text)
 
 
 def _redirected(request: Request, status: int, location: str, policy: UrlPolicy) -> Request:

@@ -7,7 +7,7 @@ next one of that shape; what differs between requests is set every time, the res
 import socket
 from collections.abc import Callable
 from ipaddress import IPv6Address
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import certifi
 import pycurl
@@ -84,6 +84,7 @@ class Transfer:
         "_body",
         "_head",
         "_head_bytes",
+        "_last",
         "_monotonic",
         "_opened",
         "_proxy",
@@ -110,6 +111,7 @@ class Transfer:
         self._request: Request | None = None
         self.dns_seconds: float | None = None
         self._opened: socket.socket | None = None
+        self._last: dict[int, Any] = {}
         self._clear()
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
@@ -132,20 +134,24 @@ class Transfer:
         self.address = address
         self.dns_seconds = dns_seconds
         self.started_at = self._monotonic()
-        curl.setopt(pycurl.URL, str(url))
+        self._set(pycurl.URL, str(url))
         if self._proxy is None:
             literal = f"[{address}]" if ":" in address else address
-            curl.setopt(
-                pycurl.CONNECT_TO, [f"{_bracketed(request)}:{url.port}:{literal}:{url.port}"]
-            )
+            self._set(pycurl.CONNECT_TO, [f"{_bracketed(request)}:{url.port}:{literal}:{url.port}"])
         curl.setopt(pycurl.HTTPHEADER, request.headers)
         if request.body is not None:
             curl.setopt(pycurl.POSTFIELDS, request.body)
         patience = request.patience
         spent = dns_seconds or 0.0
         left = max(0.001, patience.total - spent)
-        curl.setopt(pycurl.TIMEOUT_MS, int(left * MILLISECONDS) or 1)
-        curl.setopt(pycurl.CONNECTTIMEOUT_MS, int(min(patience.connect, left) * MILLISECONDS) or 1)
+        self._set(pycurl.TIMEOUT_MS, int(left * MILLISECONDS) or 1)
+        self._set(pycurl.CONNECTTIMEOUT_MS, int(min(patience.connect, left) * MILLISECONDS) or 1)
+
+    def _set(self, option: int, value: Any) -> None:
+        """Set an option unless it has that value already: many requests differ in little."""
+        if self._last.get(option) != value:
+            self.curl.setopt(option, value)
+            self._last[option] = value
 
     def is_silent(self, now: float) -> bool:
         """Whether an answer has begun and does not go on."""
@@ -180,12 +186,9 @@ class Transfer:
         return NoAnswer(trouble=trouble, detail=detail, address=address, timings=self._timings())
 
     def end(self) -> None:
-        """Forget the request, so that an idle handle holds nothing of it."""
+        """The request is over; the handle waits for the next one."""
         self._clear()
         self._request = None
-        if self.shape.has_body:
-            self.curl.setopt(pycurl.POSTFIELDS, b"")
-        self.curl.setopt(pycurl.HTTPHEADER, [])
 
     def close(self) -> None:
         """Done with the handle itself."""

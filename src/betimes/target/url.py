@@ -23,6 +23,7 @@ PARTS = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<path>/[^?#]*)?(?P<query>\?[^#]*)?(?P<fragment>#.*)?",
     re.DOTALL,
 )
+FORBIDDEN = re.compile(r"[\x00-\x20\x7f\\\ud800-\udfff]")
 LABEL = re.compile(r"(?!-)[a-z0-9_-]+(?<!-)")
 NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 KEPT = "%/:@!$&'()*+,;=~-._?[]"
@@ -111,7 +112,7 @@ def read_url(text: str, policy: UrlPolicy, *, pointer: str = "/target/url") -> T
 def _read(text: str) -> TargetUrl:
     if len(text) > URL_CHARACTERS_MAX:
         raise BadTarget(f"expected a URL of at most {URL_CHARACTERS_MAX} characters")
-    if any(character <= " " or character in "\\\x7f" for character in text):
+    if FORBIDDEN.search(text):
         raise BadTarget("expected a URL without blanks, control characters and backslashes")
     parts = PARTS.fullmatch(text)
     if parts is None:

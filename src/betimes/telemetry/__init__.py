@@ -24,6 +24,9 @@ A test compares this table with the names used in the code; a star stands for th
 | `worker.lease_lost`| event | warning  |                     | parcel, found                     |
 | `worker.stray`     | event | warning  |                     | parcel                            |
 | `target.unsigned`  | event | warning  |                     |                                   |
+| `gates.tick`       | span  | debug    | told, broken        |                                   |
+| `breaker.opened`   | event | warning  |                     | origin                            |
+| `breaker.closed`   | event | info     |                     | origin                            |
 | `worker.undrained` | event | warning  |                     | parcels                           |
 | `elector.tick`     | span  | debug    | held                |                                   |
 | `publisher.tick`   | span  | debug    | runs, waiting       |                                   |

@@ -43,6 +43,8 @@ _ALL = (
     Metric("betimes_shard_leader", "gauge", "1 while this node owns the shard.", ("shard",)),
     Metric("betimes_shard_fence", "gauge", "Epoch under which this node owns it.", ("shard",)),
     Metric("betimes_clock_skew_seconds", "gauge", "This node's clock minus the database's."),
+    Metric("betimes_target_held_total", "counter", "Deliveries that had to wait.", ("why",)),
+    Metric("betimes_breaker_opened_total", "counter", "Breakers that have opened."),
     Metric("betimes_webhook_deliveries_total", "counter", "Webhooks sent.", ("outcome",)),
     Metric("betimes_quota_used_ratio", "gauge", "Share of a quota in use.", ("quota",)),
     Metric("betimes_tx_retries_total", "counter", "Transactions repeated, by cause.", ("cause",)),

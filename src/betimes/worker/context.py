@@ -9,6 +9,7 @@ from typing import Any
 from betimes.domain.ids import to_text
 from betimes.domain.outcome import Snoozed
 from betimes.domain.spec import RunSpec
+from betimes.domain.trace import traceparent_of
 from betimes.store.parcels import LeasedParcel, WantedRun
 
 Now = Callable[[], datetime]
@@ -45,6 +46,11 @@ class Context:
     def idempotency_key(self) -> str:
         """The same for every attempt of the run: what a receiver needs to tell repeats."""
         return self.run_id
+
+    @property
+    def traceparent(self) -> str:
+        """The span of this attempt, for whoever it calls."""
+        return traceparent_of(self._run.id, self.attempt)
 
     @property
     def job_id(self) -> str | None:

@@ -1,10 +1,14 @@
 """HTTP targets over the API."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from api_kit import Client, Served
+from api_kit import DEFAULT, Client, Served
+from betimes.domain.ids import WorkerId
+from betimes.store.breakers import BreakerRow, Breakers
+from worker_kit import rows as rows_of
 
 URL = "https://example.com/hook"
 
@@ -93,3 +97,46 @@ async def test_a_tenant_s_settings_open_its_own_network(served: Served, admin: C
     served.service.credentials.forget_all()
     assert (await served.client(key)("POST", "/v1/jobs", inner)).status == 201
     assert (await admin("POST", "/v1/jobs", inner)).code == "url_not_allowed"
+
+
+async def test_what_is_known_about_origins_is_shown(served: Served, admin: Client) -> None:
+    """Page by page, and only to their tenant."""
+    other = await served.tenant("other")
+    at = served.service.clock.now()
+    rows = [
+        BreakerRow(
+            tenant=tenant,
+            origin=f"https://{number}.example",
+            state=number % 2,
+            failures=number,
+            opened_at=at if number % 2 else None,
+            probe_at=at if number % 2 else None,
+            facts={"in_flight": number},
+        )
+        for tenant in (DEFAULT, other)
+        for number in range(3)
+    ]
+    store = Breakers(served.desk.database, WorkerId(UUID(int=1)), served.service.clock)
+    await store.write(rows)
+    first = (await admin("GET", "/v1/targets?limit=2")).json
+    assert [one["state"] for one in first["items"]] == ["closed", "open"]
+    assert first["items"][1]["seen"] == {"in_flight": 1}
+    rest = (await admin("GET", f"/v1/targets?cursor={first['next_cursor']}")).json
+    assert [one["origin"] for one in rest["items"]] == ["https://2.example"]
+    assert len(await every_breaker(served)) == 6
+
+
+async def every_breaker(served: Served) -> list[Any]:
+    return await rows_of(served.desk.database, "SELECT * FROM betimes.breakers")
+
+
+async def test_the_signing_secret_is_told_to_who_manages_keys(
+    served: Served, admin: Client
+) -> None:
+    """Where requests are signed at all."""
+    assert (await admin("GET", "/v1/targets/signing-secret")).status == 404
+    object.__setattr__(served.service, "signing", lambda _: (bytes(32),))
+    told = (await admin("GET", "/v1/targets/signing-secret")).json
+    assert told == {"secrets": ["whsec_" + "A" * 43 + "="]}
+    reader = served.client(await served.key(kind="rk"))
+    assert (await reader("GET", "/v1/targets/signing-secret")).code == "scope_missing"

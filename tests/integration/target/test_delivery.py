@@ -12,15 +12,15 @@ from uuid import UUID
 import pytest
 from standardwebhooks.webhooks import Webhook
 
-from betimes.domain.outcome import Cancelled, Failed, Succeeded
+from betimes.domain.outcome import Cancelled, Failed, Snoozed, Succeeded
 from betimes.domain.webhook import shown_secret
 from betimes.target.address import AddressPolicy
 from betimes.target.answer import Patience
-from betimes.target.delivery import Delivery, traceparent
+from betimes.target.delivery import Delivery
 from betimes.target.url import UrlPolicy
 from betimes.testing.real_clock import RealClock
 from betimes.webhooks import verify
-from target_kit import DEV, FakeTarget, Received, a_client, a_target, answer
+from target_kit import DEV, FakeTarget, Received, a_client, a_target, answer, some_gates
 
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SECRETS = (bytes(range(32)), bytes(range(1, 33)))
@@ -40,12 +40,16 @@ class Attempt:
     started_at: datetime = AT
     deadline: datetime | None = None
     run_id: str = "run_01"
+    traceparent: str = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
     tenant_id: str = str(UUID(int=7))
     cancelled: bool = False
     told: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait_cancelled(self) -> None:
         await self.told.wait()
+
+    def snooze(self, pause: timedelta) -> Snoozed:
+        return Snoozed(until=AT + pause)
 
 
 @asynccontextmanager
@@ -55,7 +59,12 @@ async def a_delivery(policy: UrlPolicy = DEV, **given: Any) -> AsyncIterator[Del
 
     async with a_client() as client:
         yield Delivery(
-            client=client, clock=RealClock(), policies=policies, patience=Patience(), **given
+            client=client,
+            clock=RealClock(),
+            policies=policies,
+            patience=Patience(),
+            gates=some_gates(),
+            **given,
         )
 
 
@@ -77,7 +86,7 @@ async def test_every_request_is_identified_and_signed() -> None:
     assert seen.headers["betimes-attempt"] == "1"
     assert seen.headers["betimes-fence"] == "4"
     assert seen.headers["betimes-scheduled-for"] == "2026-03-01T12:00:00.000000Z"
-    assert seen.headers["traceparent"] == traceparent("run_01", 4)
+    assert seen.headers["traceparent"] == "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
     for secret in SECRETS:
         assert Webhook(shown_secret(secret)).verify(seen.body, seen.headers) == {"n": 1}
         assert verify(seen.body, seen.headers, shown_secret(secret)).fence == 4

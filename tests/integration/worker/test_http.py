@@ -16,7 +16,7 @@ from betimes.target.url import UrlPolicy
 from betimes.testing import ManualClock
 from betimes.testing.real_clock import RealClock
 from betimes.worker.builtin import builtin_handlers
-from target_kit import DEV, FakeTarget, a_client, a_target
+from target_kit import DEV, FakeTarget, a_client, a_target, some_gates
 from worker_kit import Bench, a_worker, enqueue, read_run, rows, state_of
 
 
@@ -29,7 +29,11 @@ async def a_delivering_worker(database: Database, clock: ManualClock) -> AsyncIt
     """A worker that delivers."""
     async with a_client() as client:
         delivery = Delivery(
-            client=client, clock=RealClock(), policies=open_to_all, patience=Patience()
+            client=client,
+            clock=RealClock(),
+            policies=open_to_all,
+            patience=Patience(),
+            gates=some_gates(),
         )
         handlers = builtin_handlers(clock).also("http", delivery.deliver)
         async with a_worker(database, clock, handlers=handlers) as bench:

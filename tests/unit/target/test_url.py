@@ -50,6 +50,7 @@ def test_good_addresses_have_one_form(text: str, read: str, origin: str | None) 
         ("https://exa mple.com/", "blanks"),
         ("https://example.com/\r\nHost: evil", "blanks"),
         ("https://exa\tmple.com/", "blanks"),
+        ("https://example.com/\ud800", "blanks"),
         ("https://%65xample.com/", "percent"),
         ("https://[::1", "brackets"),
         ("https://[fe80::1%25eth0]/", "percent"),

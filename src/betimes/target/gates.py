@@ -1,0 +1,267 @@
+"""The gates of all origins in one process, and how they agree with those of other processes.
+
+A gate is local: it knows what this process has sent. That a breaker is open is shared through the
+store, and whoever wants to probe asks there first: many workers make one probe, and not many.
+Without the store every process decides for itself, which is safe and a little less polite.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+from uuid import UUID
+
+from betimes.domain.clock import Clock
+from betimes.domain.errors import Unavailable
+from betimes.rhythm import beat
+from betimes.target.gate import BreakerState, Gate, Go, Health, Hold, Rules, Wait
+from betimes.telemetry import Outage, Telemetry
+
+GATES_MAX = 20_000
+SYNC_EVERY = timedelta(seconds=1)
+TELL_SECONDS, TELL_PLAIN_SECONDS = 5.0, 60.0
+PROBE_SECONDS = 35.0
+"""How long a probe of another process is waited for."""
+WAITERS_SHARE = 4
+"""In memory at most a quarter of the ceiling waits; the others wait in the queue."""
+
+Key = tuple[UUID, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breaker:
+    """A breaker as processes share it. `facts` is what the last one to write knew of the origin."""
+
+    tenant: UUID
+    origin: str
+    state: BreakerState
+    failures: int
+    opened_at: datetime | None
+    probe_at: datetime | None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class Breakers(Protocol):
+    """Where breakers are shared."""
+
+    async def tell(self, breakers: Sequence[Breaker]) -> None:
+        """Write what is known here."""
+        ...
+
+    async def broken(self) -> tuple[datetime, list[Breaker]]:
+        """The time there, and every breaker that is not closed."""
+        ...
+
+    async def claim(self, tenant: UUID, origin: str, *, seconds: float) -> bool:
+        """Ask to be the one who probes, for so long."""
+        ...
+
+
+@dataclass(slots=True)
+class _Entry:
+    gate: Gate
+    used_at: float = 0.0
+    told_at: float = -1e9
+    changed: bool = True
+    waiting: deque["asyncio.Future[None]"] = field(default_factory=deque)
+    sent: int = 0
+    bad: int = 0
+
+
+class Gates:
+    """Asked before each request, told after it."""
+
+    def __init__(
+        self,
+        *,
+        rules: Rules,
+        clock: Clock,
+        telemetry: Telemetry,
+        breakers: Breakers | None = None,
+        roll: Callable[[], float] = lambda: 0.5,
+    ) -> None:
+        self._rules = rules
+        self._clock = clock
+        self._telemetry = telemetry
+        self._breakers = breakers
+        self._roll = roll
+        self._entries: dict[Key, _Entry] = {}
+        self._outage = Outage(duty="target.breakers", telemetry=telemetry)
+        self._held = telemetry.counter("betimes_target_held_total")
+        self._opened = telemetry.counter("betimes_breaker_opened_total")
+
+    async def ask(self, tenant: UUID, origin: str, *, retry: bool) -> Wait | None:
+        """None when a request may be sent, which `done` or `dropped` must follow."""
+        entry = self._entry((tenant, origin))
+        gate = entry.gate
+        answer = gate.ask(self._clock.monotonic(), retry=retry)
+        if isinstance(answer, Wait) and answer.why is Hold.ORIGIN_BUSY:
+            answer = await self._queue(entry, answer, retry=retry)
+        if isinstance(answer, Go):
+            if not answer.probe or await self._claim(tenant, origin):
+                return None
+            gate.dropped()
+            now = self._clock.monotonic()
+            gate.open(now, until=now + self._rules.open_seconds)
+            gate.openings -= 1
+            answer = Wait(self._rules.open_seconds, Hold.BREAKER_OPEN)
+        self._held.add(why=answer.why.value)
+        # No two appointments on the same spot, whatever the arithmetic says.
+        return Wait(answer.seconds * (1.0 + 0.1 * self._roll()), answer.why)
+
+    def done(
+        self, tenant: UUID, origin: str, health: Health, *, seconds: float, pause: float | None
+    ) -> None:
+        """What came of a request."""
+        entry = self._entry((tenant, origin))
+        entry.sent += 1
+        entry.bad += health is Health.BAD
+        if entry.gate.done(self._clock.monotonic(), health, seconds=seconds, pause=pause):
+            entry.changed = True
+            if entry.gate.state is BreakerState.OPEN and entry.gate.openings == 1:
+                self._opened.add()
+                self._telemetry.event("breaker.opened", level="warning", origin=origin)
+            elif entry.gate.state is BreakerState.CLOSED:
+                self._telemetry.event("breaker.closed", origin=origin)
+        self._wake(entry)
+
+    def dropped(self, tenant: UUID, origin: str) -> None:
+        """A request was given up before anything came of it."""
+        entry = self._entry((tenant, origin))
+        entry.gate.dropped()
+        self._wake(entry)
+
+    async def run(self) -> None:
+        """Agree with other processes, until cancelled."""
+        async for _ in beat(self._clock, every=SYNC_EVERY):
+            await self.tick()
+
+    async def tick(self) -> None:
+        """Tell what has changed here, learn what has changed elsewhere. Tests call this."""
+        if self._breakers is None:
+            return
+        try:
+            with self._telemetry.span("gates.tick") as span:
+                span.expect_errors()  # the outage tells them, once
+                told = await self._tell()
+                there, broken = await self._breakers.broken()
+                self._learn(there, broken)
+                span.add(told=told, broken=len(broken))
+        except Unavailable as error:
+            self._outage.failed(error)
+        else:
+            self._outage.ended()
+
+    async def _tell(self) -> int:
+        if self._breakers is None:
+            return 0
+        now, wall = self._clock.monotonic(), self._clock.now()
+        due = [
+            (key, entry)
+            for key, entry in self._entries.items()
+            if entry.changed or now - entry.told_at > self._patience(entry, now)
+        ]
+        await self._breakers.tell([_shared(key, entry, now, wall) for key, entry in due])
+        for _, entry in due:
+            entry.changed, entry.told_at = False, now
+        return len(due)
+
+    def _patience(self, entry: _Entry, now: float) -> float:
+        if entry.used_at < entry.told_at:
+            return float("inf")  # nothing has happened since
+        return TELL_PLAIN_SECONDS if entry.gate.is_plain(now) else TELL_SECONDS
+
+    def _learn(self, there: datetime, broken: Sequence[Breaker]) -> None:
+        now = self._clock.monotonic()
+        known = {(one.tenant, one.origin): one for one in broken}
+        for key, one in known.items():
+            entry = self._entries.get(key)
+            if entry is None or entry.changed or one.probe_at is None:
+                continue
+            if entry.gate.state is BreakerState.CLOSED:
+                entry.gate.open(now, until=now + (one.probe_at - there).total_seconds())
+        for key, entry in self._entries.items():
+            gate = entry.gate
+            if gate.state is BreakerState.OPEN and not entry.changed and key not in known:
+                gate.close(now)  # somebody else has found it well
+                self._wake(entry)
+
+    async def _claim(self, tenant: UUID, origin: str) -> bool:
+        if self._breakers is None:
+            return True
+        try:
+            return await self._breakers.claim(tenant, origin, seconds=PROBE_SECONDS)
+        except Unavailable:
+            return True
+
+    async def _queue(self, entry: _Entry, refused: Wait, *, retry: bool) -> Go | Wait:
+        """Stand in line here if the line is short: it moves within milliseconds."""
+        gate = entry.gate
+        if len(entry.waiting) * WAITERS_SHARE >= gate.rules.ceiling:
+            return refused
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry.waiting.append(place)
+        try:
+            async with asyncio.timeout(max(1.0, 2 * gate.latency)):
+                await place
+        except TimeoutError:
+            pass
+        except asyncio.CancelledError:
+            self._wake(entry)
+            raise
+        finally:
+            if place in entry.waiting:
+                entry.waiting.remove(place)
+        return gate.ask(self._clock.monotonic(), retry=retry)
+
+    def _wake(self, entry: _Entry) -> None:
+        free = int(entry.gate.limit) - entry.gate.in_flight
+        while entry.waiting and free > 0:
+            place = entry.waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                free -= 1
+
+    def _entry(self, key: Key) -> _Entry:
+        entry = self._entries.get(key)
+        if entry is None:
+            if len(self._entries) >= GATES_MAX:
+                self._forget()
+            entry = self._entries[key] = _Entry(Gate(self._rules))
+        entry.used_at = self._clock.monotonic()
+        return entry
+
+    def _forget(self) -> None:
+        now = self._clock.monotonic()
+        idle = [
+            key
+            for key, entry in self._entries.items()
+            if not entry.gate.in_flight and not entry.waiting and entry.gate.is_plain(now)
+        ]
+        for key in idle:
+            del self._entries[key]
+
+
+def _shared(key: Key, entry: _Entry, now: float, wall: datetime) -> Breaker:
+    gate = entry.gate
+    broken = gate.state is not BreakerState.CLOSED
+    return Breaker(
+        tenant=key[0],
+        origin=key[1],
+        state=gate.state,
+        failures=gate.failures,
+        opened_at=wall - timedelta(seconds=now - gate.opened_at) if broken else None,
+        probe_at=wall + timedelta(seconds=gate.open_until - now) if broken else None,
+        facts={
+            "ceiling": int(gate.limit),
+            "in_flight": gate.in_flight,
+            "waiting": len(entry.waiting),
+            "per_second_at_most": round(gate.pace(now), 1),
+            "latency_ms": round(gate.latency * 1000, 1),
+            "sent": entry.sent,
+            "failed": entry.bad,
+            "ramping": gate.ramp_since is not None,
+        },
+    )
