@@ -50,6 +50,7 @@ class Load:
     workers: int = 1
     slots: int = 1_024
     shards: int = 64
+    overlap: str = "skip"
 
     @property
     def rate(self) -> float:
@@ -72,6 +73,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--slots", type=int, default=1_024)
     parser.add_argument("--shards", type=int, default=64)
+    parser.add_argument("--overlap", default="skip", help="policy of the jobs")
     parser.add_argument("--peak", action="store_true", help="look for the highest rate as well")
     parser.add_argument("--peak-from", type=int, default=8_000, help="first rate tried, fires/s")
     parser.add_argument("--quick", action="store_true", help="short windows, small sizes")
@@ -90,6 +92,7 @@ async def measure(options: argparse.Namespace) -> int:
         workers=options.workers,
         slots=options.slots,
         shards=options.shards,
+        overlap=options.overlap,
     )
     async with a_server(options.shards) as server:
         raw = await copy_rate(
@@ -172,6 +175,7 @@ async def fill(server: EmbeddedPostgres, load: Load) -> float:
         phases=load.phases,
         shards=load.shards,
         tzdata=TZDATA,
+        overlap=load.overlap,
     )
     await copy_jobs(server, jobs, count=load.schedules)
     return start.timestamp() + load.period

@@ -34,6 +34,7 @@ from betimes.telemetry import Telemetry
 
 DAY_MINUTES = 24 * 60
 TICKS = 20
+PATIENCE_SECONDS = 120.0
 
 
 def main(arguments: list[str]) -> int:
@@ -112,7 +113,17 @@ async def take_over(
 
 
 async def time_ticks(report: Report, settings: dict[str, object], coordinator: Coordinator) -> None:
-    """Passes of the planner with what a second brings."""
+    """Passes of the planner with what a second brings, after what fell due while we stored."""
+    began, late = perf_counter(), 0
+    while (runs := await coordinator.planner.tick()) and perf_counter() - began < PATIENCE_SECONDS:
+        late += runs
+        await coordinator.publisher.tick()
+    report.tell(
+        f"caught up at {settings['schedules']:,}",
+        settings,
+        seconds=round(perf_counter() - began, 2),
+        runs=late,
+    )
     seconds = []
     for _ in range(TICKS):
         await asyncio.sleep(0.2)

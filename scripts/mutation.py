@@ -1,12 +1,15 @@
 """Mutation testing of the time mathematics: which mistakes in a module would its tests notice?
 
-    python scripts/mutation.py [module ...]
+    python scripts/mutation.py [--each NUMBER] [module ...]
 
 mutmut writes the mutants; this runs them. Every test first tells, in a process of its own, which
 functions it calls; then every mutant takes the place of its function in a fork of one process that
 has collected all tests, and meets those that call it. No cache is warm in either, so a zone that
 was read before hides no mutant; forking spares the collection, which is most of the time mutmut
 itself takes. `mutmut show NAME` prints a survivor, `mutmut results` names them.
+
+A module has hundreds of mutants. `--each` tries so many of every module, in an order by digest, so
+that a part is a fair sample of the whole.
 
 What was learned is kept under `mutants/`: a mutant meets a test again when the module or the file
 of the test has changed. Remove the directory to begin afresh.
@@ -19,6 +22,7 @@ import os
 import resource
 import signal
 import sys
+from argparse import ArgumentParser
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from cProfile import Profile
@@ -45,14 +49,18 @@ BYTES_MAX = 2 << 30
 Tell = Callable[[dict[str, Any]], None]
 
 
-def main(modules: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Write the mutants, run those of the modules, print a row for each module."""
+    parser = ArgumentParser()
+    parser.add_argument("--each", type=int, default=1 << 30)
+    parser.add_argument("modules", nargs="*")
+    wanted = parser.parse_args(arguments)
     report = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # pytest and mutmut have nothing to tell
     Path("mutants").mkdir(exist_ok=True)
     copy_src_dir()
     mutmut.create_mutants(1)
-    sieve = Sieve(modules, report)
+    sieve = Sieve(wanted.modules, wanted.each, report)
     chosen = [*config().pytest_add_cli_args, *config().pytest_add_cli_args_test_selection]
     pytest.main(["--rootdir=.", "-q", *chosen], plugins=[sieve])
     return sieve.code
@@ -61,8 +69,9 @@ def main(modules: list[str]) -> int:
 class Sieve:
     """A pytest plugin whose loop runs mutants instead of tests."""
 
-    def __init__(self, modules: list[str], report: TextIO) -> None:
+    def __init__(self, modules: list[str], each: int, report: TextIO) -> None:
         self.code = 1
+        self._each = each
         self._modules = modules
         self._report = report
         self._items: dict[str, Any] = {}
@@ -81,12 +90,15 @@ class Sieve:
         self._items = {item.nodeid: item for item in session.items}
         self._prints = {name: print_of(Path(name.split("::")[0])) for name in self._items}
         if self._learn_calls():
+            self._save()
             self.code = 0
             for path in sorted(ROOM.glob("*.py")):
                 if not self._modules or path.stem in self._modules:
                     self._module(path)
-        KNOWN.write_text(json.dumps(self._known))
         return True
+
+    def _save(self) -> None:
+        KNOWN.write_text(json.dumps(self._known))
 
     def _learn_calls(self) -> bool:
         room = print_of(*sorted(ROOM.glob("*.py")))
@@ -109,14 +121,16 @@ class Sieve:
         data.load()
         module_print = print_of(path)
         functions(f"betimes.schedule.{path.stem}")  # read here once, not in every fork
-        for name in data.exit_code_by_key:
+        names = sorted(data.exit_code_by_key, key=lambda name: sha256(name.encode()).digest())
+        for name in names[: self._each]:
             data.exit_code_by_key[name] = self._mutant(name, module_print)
         data.save()
-        counts = Counter(data.exit_code_by_key.values())
+        self._save()
+        counts = Counter(data.exit_code_by_key[name] for name in names[: self._each])
         if total := sum(counts.values()):
             caught = counts[KILLED] + counts[TIMED_OUT]
             print(
-                f"{path.stem:14} mutants {total:4}  killed {counts[KILLED]:4}"
+                f"{path.stem:14} mutants {total:4} of {len(names):4}  killed {counts[KILLED]:4}"
                 f"  timed out {counts[TIMED_OUT]:2}  survived {counts[SURVIVED]:3}"
                 f"  untested {counts[UNTESTED]:2}  {caught / total:6.1%}",
                 file=self._report,

@@ -74,7 +74,14 @@ async def copy_jobs(server: EmbeddedPostgres, rows: Iterator[Row], *, count: int
 
 
 def interval_jobs(
-    count: int, *, period: timedelta, start: datetime, phases: int, shards: int, tzdata: str
+    count: int,
+    *,
+    period: timedelta,
+    start: datetime,
+    phases: int,
+    shards: int,
+    tzdata: str,
+    overlap: str | None = None,
 ) -> Iterator[Row]:
     """Jobs with a fixed period, their anchors spread evenly over `phases` parts of the period."""
     dice, made = Dice(), datetime.now(UTC)
@@ -84,6 +91,8 @@ def interval_jobs(
         anchor = start + period * phase / phases
         text = anchor.isoformat().replace("+00:00", "Z")
         schedule = {"type": "interval", "every": every, "anchor": text, "timezone": "UTC"}
+        if overlap is not None:
+            schedule["overlap"] = overlap
         schedules.append((anchor, json.dumps(schedule)))
     for number in range(count):
         anchor, schedule = schedules[number % phases]

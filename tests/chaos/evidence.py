@@ -33,7 +33,12 @@ SNAPSHOT = """
            (SELECT count(*) FROM betimes.runs
              WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id) AS runs,
            (SELECT coalesce(sum(fires), 0) FROM betimes.decisions
-             WHERE decisions.shard = jobs.shard AND decisions.job_id = jobs.id) AS skipped
+             WHERE decisions.shard = jobs.shard AND decisions.job_id = jobs.id
+               -- What gave way to an earlier run has a run as well.
+               AND code <> 'OVERLAP_SKIPPED') AS skipped,
+           ARRAY(SELECT ARRAY[extract(epoch FROM from_at), extract(epoch FROM until_at)]
+                   FROM betimes.gaps
+                  WHERE gaps.shard = jobs.shard AND gaps.job_id = jobs.id) AS gaps
       FROM betimes.jobs
 """
 
@@ -64,6 +69,9 @@ class Snapshots:
         every = self._client.every.get(row["id"], 1)
         expected = expected_fires(every, row["created_at"].timestamp(), following - 0.5)
         missing = len(expected) - row["runs"] - int(row["skipped"])
+        # A gap is recorded with the advance and settled later, fire by fire.
+        for first, last in row["gaps"]:
+            missing -= len(expected_fires(every, float(first) - 0.5, float(last)))
         return PlanFact(row["id"], following, row["latest"].timestamp(), missing)
 
 
@@ -120,6 +128,7 @@ async def _final(stage: Stage, client: Client, history: History, until: float) -
                 row["state"],
                 row["attempt"],
                 attempts,
+                row["reason"],
             )
         )
     for row in await stage.fetch("SELECT * FROM betimes.decisions"):

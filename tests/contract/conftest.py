@@ -52,7 +52,7 @@ SELECT n % 4, pg_temp.a_uuid(n), pg_temp.few(n, 50),
        now() + n * interval '1 s', now() + n * interval '1 s', 'default', ARRAY[pg_temp.a_uuid(n)],
        'key' || n % 500, pg_temp.a_uuid(n % 400), CASE WHEN n % 10 < 2 THEN 0 ELSE 1 END,
        CASE WHEN n % 10 < 2 THEN NULL ELSE now() END, n % 10 = 0
-  FROM generate_series(20001, 28000) AS n;
+  FROM generate_series(60001, 68000) AS n;
 
 INSERT INTO betimes.dead_letters (
     shard, run_id, tenant_id, dead_at, attempts, queue, fingerprint, reason)

@@ -19,6 +19,7 @@ PARTS = {
     "deliver": FEW,
     "drain": FEW,
     "enqueue": [*FEW, "--runs", "10"],
+    "limits": ["--quick"],
     "pinned": FEW,
     "recurring": [*FEW, "--schedules", "20", "--period", "1", "--seconds", "2"],
     "stored": FEW,

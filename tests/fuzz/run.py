@@ -49,7 +49,12 @@ async def fuzz(dsn: str, arguments: list[str]) -> int:
         failed = [event for event in api.recorder.events if event.name == "request.failed"]
         for event in failed[:20]:
             sys.stderr.write(f"{event.metadata} {event.error!r}\n")
-        sys.stderr.write(f"{len(failed)} requests failed on our side\n")
+        answered = sum(
+            reading.value
+            for reading in api.service.telemetry.snapshot()
+            if reading.metric.name == "betimes_requests_total"
+        )
+        sys.stderr.write(f"{answered:.0f} requests answered, {len(failed)} failed on our side\n")
         return code or bool(failed)
 
 

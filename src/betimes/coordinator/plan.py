@@ -23,6 +23,9 @@ from betimes.store.plan import DroppedFires, DueJob, Span, Step
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 FIRES_PER_JOB_MAX = 1_000
+REAL_TIME = frozenset({"interval", "once", "delay", "manual"})
+HOUR_US = 3_600_000_000
+LOOK_BACK_US = (HOUR_US, 25 * HOUR_US, 8 * 24 * HOUR_US, 63 * 24 * HOUR_US, 400 * 24 * HOUR_US)
 UNREADABLE = "SCHEDULE_UNREADABLE"
 LATE_AFTER = timedelta(seconds=10)
 """A fire that is planned this late is missed, and catch-up decides about it."""
@@ -48,6 +51,7 @@ class Pass:
         self._schedules = schedules
         self._until_us = to_us(until)
         self._windows: dict[tuple[str, datetime | None], Window] = {}
+        self._earlier: dict[tuple[str, datetime], list[DroppedFires]] = {}
         self.edge = now - LATE_AFTER
         """What should have fired up to here was missed."""
         self._edge_us = to_us(self.edge)
@@ -67,7 +71,7 @@ class Pass:
             fires=window.fires,
             dues=dues,
             overlap=policy_of(schedule.overlap, fixed_delay=schedule.is_fixed_delay),
-            dropped=window.dropped,
+            dropped=[*self._denied_before(job, schedule), *window.dropped],
             completed=ends and not behind,
             gap=Span(job.next_fire_at, self.edge, completes=ends) if behind else None,
         )
@@ -84,6 +88,22 @@ class Pass:
         if window is None:
             window = self._windows[key] = self._compute(schedule, before_us)
         return window
+
+    def _denied_before(self, job: DueJob, schedule: Schedule) -> list[DroppedFires]:
+        """What was taken away between the last fire and this one, since the job is as it is.
+
+        A pass ends at its horizon and the next one begins with the next fire: what lay between
+        them is written down now, by when it has really passed.
+        """
+        if job.since is None or not may_drop(schedule):
+            return []
+        key = (schedule.key, job.next_fire_at)
+        found = self._earlier.get(key)
+        if found is None:
+            until_us = to_us(job.next_fire_at) - 1
+            found = denied(schedule, last_before(schedule, until_us), until_us)
+            self._earlier[key] = found
+        return [one for one in found if one.fire_at > job.since]
 
     def _compute(self, schedule: Schedule, before_us: int) -> Window:
         until_us = self._until_us
@@ -175,6 +195,20 @@ def planned(
     due_us = [schedule.effective(us, seed) for us in fires_us]
     pairs = zip(fires_us, (us // 1_000 for us in due_us), strict=True)
     return occurrences(job.id, pairs), [instant(us) for us in due_us]
+
+
+def may_drop(schedule: Schedule) -> bool:
+    """Whether DST or a calendar can take occurrences away; rates in real time lose none."""
+    return bool(schedule.common.calendars) or schedule.kind not in REAL_TIME
+
+
+def last_before(schedule: Schedule, until_us: int) -> int:
+    """An instant that no fire lies after, up to `until_us`; not looked for beyond a year."""
+    for span_us in LOOK_BACK_US:
+        found = schedule.instants(until_us - span_us, until_us, FIRES_PER_JOB_MAX)
+        if found:
+            return found[-1]
+    return until_us - LOOK_BACK_US[-1]
 
 
 def denied(schedule: Schedule, after_us: int, until_us: int) -> list[DroppedFires]:

@@ -27,7 +27,8 @@ from betimes.fairness.overlap import OVERLAP_SKIPPED
 from betimes.fairness.pace import share_of
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
 from betimes.schedule import ScheduleCache
-from betimes.store.catchup import Catching, Pace, Settled
+from betimes.store.catchup import Catching, Settled
+from betimes.store.joining import Pace
 from betimes.store.plan import DueJob, Planning, Step
 from betimes.telemetry import Outage, Telemetry
 

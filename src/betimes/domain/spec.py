@@ -5,7 +5,7 @@ that know the names.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import lru_cache
 from json import loads
@@ -90,6 +90,13 @@ def spec_from_json(
         fixed_delay=fixed_delay,
         options=options,
     )
+
+
+def with_retry(spec: RunSpec, otherwise: RetryPolicy | None) -> RunSpec:
+    """The same, with another way to retry if it has none of its own."""
+    if otherwise is None or spec.options.get("retry"):
+        return spec
+    return replace(spec, retry=otherwise)
 
 
 def to_ms(duration: timedelta) -> int:

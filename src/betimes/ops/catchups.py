@@ -16,8 +16,8 @@ from betimes.fairness.pace import drained_at, paced
 from betimes.ops.checks import check_reason
 from betimes.ops.desk import Desk
 from betimes.store import episodes
-from betimes.store.catchup import EpisodeState
 from betimes.store.episodes import Catchup, JobShare, QueueShare
+from betimes.store.joining import EpisodeState
 from betimes.store.pool import Connection
 
 __all__ = [

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from betimes.domain.errors import IllegalTransition, Invalid
 from betimes.domain.ids import ParcelId, RunId, TenantId, compose, shard_of, to_ms
-from betimes.domain.parcel import Lane, Parcel
+from betimes.domain.parcel import Hold, Lane, Parcel
 from betimes.domain.run import Run, shown_state
 from betimes.domain.states import FINAL, RunState
 from betimes.ops.checks import check_instant, check_priority, check_queue
@@ -103,6 +103,8 @@ async def _repack(connection: Connection, run: Run, before: HeldParcel | None, t
         lane=Lane.RETRY if run.state is RunState.RETRY_WAIT else Lane.ON_TIME,
         fence=run.fence if before is None else max(run.fence, before.fence),
         terms=run.terms,
+        # What never started is decided upon when it is due, as if it had been published.
+        held=Hold.VERDICT if run.overlap and run.state is not RunState.RETRY_WAIT else Hold.NONE,
     )
     await insert_parcels(connection, run.shard, [parcel])
     return parcel

@@ -72,7 +72,7 @@ async def enqueue_made(
     wishes = RunWishes(desk, tenant, new, shard=desk.next_shard() if shard is None else shard)
     parcels = await desk.transact(wishes.place, tenant=tenant)
     for parcel in parcels:
-        desk.hints.hint(parcel.shard, parcel.queue, parcel.tenant, parcel.visible_at)
+        desk.hints.hint(*parcel.hint)
     return wishes.made
 
 

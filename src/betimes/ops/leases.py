@@ -10,7 +10,7 @@ from betimes.domain.failure import fingerprint, to_json
 from betimes.domain.ids import ParcelId, RunId, ShardId, TenantId, compose, shard_of, to_ms
 from betimes.domain.outcome import Outcome, Succeeded, facts_of, kind_of
 from betimes.domain.retry import Decision, Effort, Finish, Retry, decide
-from betimes.domain.spec import RunSpec
+from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.states import RunState, Trigger
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.store import remote as rows
@@ -20,6 +20,7 @@ from betimes.store.finish import Held, write_endings
 from betimes.store.parcels import WantedRun
 from betimes.store.pool import Connection, Lane
 from betimes.store.remote import HeldLease
+from betimes.store.rules import read_rules
 from betimes.store.run_notes import LogLine, Note, append_logs, note_run, read_logs
 from betimes.store.runs import read_run
 
@@ -165,6 +166,8 @@ async def _ending(
     if run is None or stored is None:
         return None
     spec = (await rows.specs(connection, shard_of(lease.run), [run]))[run.id]
+    rules = await read_rules(connection, tenant)
+    spec = with_retry(spec, rules.queue(tenant, stored.queue).retry)
     effort = Effort(lease.attempt, run.first_started_at or started_at)
     decision = decide(one.outcome, effort, spec.retry, now, roll)
     whose = _Whose(tenant=tenant, queue=stored.queue, priority=stored.priority, run=run, spec=spec)

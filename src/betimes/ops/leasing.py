@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from betimes.domain.errors import Conflict, NotFound
 from betimes.domain.ids import TenantId, WorkerId, to_us
-from betimes.domain.spec import RunSpec
+from betimes.domain.parcel import out_of_sight
+from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.states import RunState
 from betimes.domain.terms import most_of
 from betimes.ops.desk import Desk
@@ -23,7 +24,7 @@ from betimes.store.admit import (
 )
 from betimes.store.ceilings import Ledger, close_ledger, open_ledger
 from betimes.store.deadlines import START_DEADLINE_PASSED
-from betimes.store.ending import Ending
+from betimes.store.ending import Again, Ending
 from betimes.store.finish import Held, write_endings
 from betimes.store.lease import LeaseOrder
 from betimes.store.parcels import LeasedParcel, WantedRun
@@ -45,6 +46,7 @@ class _Why(NamedTuple):
 
 
 CANCELLED = _Why(RunState.CANCELLED, "RUN_CANCELLED")
+UNABLE = _Why(RunState.QUEUED, "NO_WORKER_FOR_HANDLER")
 FULL = _Why(RunState.SKIPPED, CONCURRENCY_KEY_FULL)
 EXPIRED = _Why(RunState.EXPIRED, START_DEADLINE_PASSED)
 
@@ -76,12 +78,14 @@ async def lease_runs(
     worker: WorkerId,
     *,
     queues: Sequence[str] | None,
+    handlers: Sequence[str] = (),
     most: int,
     ttl: timedelta,
 ) -> list[Leased]:
     """Lease up to `most` runs from the worker's queues; nothing when nothing waits.
 
-    Parcels whose workers died repeatedly are leased alone, and only when nothing else waits.
+    Parcels whose workers died repeatedly are leased alone, and only when nothing else waits. A
+    worker that says which handlers it has, now or when it registered, gets no other runs.
     """
     lease = Leasing(desk=desk, tenant=tenant, worker=worker, ttl=ttl)
 
@@ -90,6 +94,7 @@ async def lease_runs(
         if found.draining:
             raise Conflict("the worker was told to finish", code="worker_draining")
         wanted = [queue for queue in (queues or found.queues) if queue in found.queues]
+        lease.handlers = frozenset(handlers or found.handlers)
         return await lease.take(connection, wanted, most)
 
     leased = await desk.database.transact(work, lane=Lane.API, repeatable=True, tenant=tenant)
@@ -105,6 +110,7 @@ class Leasing:
     tenant: TenantId
     worker: WorkerId
     ttl: timedelta
+    handlers: frozenset[str] = frozenset()
     offered: list[Offered] = field(default_factory=list)
     rules: Rules = NO_RULES
     ledger: Ledger = field(default_factory=lambda: Ledger(None))
@@ -178,23 +184,50 @@ class Leasing:
             for parcel in here:
                 mine = [runs[run] for run in parcel.runs if run in runs]
                 over = [run for run in mine if run.cancel_at is not None]
-                await self._end(
-                    connection, parcel, over, unwanted, empty=not mine, now=now, why=CANCELLED
-                )
+                endings = [_over(parcel, run, CANCELLED, now) for run in over]
                 left = [run for run in mine if run.cancel_at is None]
                 late = [run for run in left if _is_late(run, parcel, specs[run.id], now)]
-                await self._end(connection, parcel, late, unwanted, now=now, why=EXPIRED)
+                endings += [_over(parcel, run, EXPIRED, now) for run in late]
                 left = [run for run in left if run not in late]
+                unable = [run for run in left if not self._can(run, specs[run.id])]
+                endings += self._put_back(parcel, unable, now)
+                await self._end(connection, parcel, endings, unwanted, empty=not mine)
+                left = [run for run in left if run not in unable]
                 if left and parcel.terms.is_gated:
                     applicants.append(parcel.applicant(most_of(specs[left[0].id].options)))
                 found += [
-                    _leased(self.worker, parcel, run, specs[run.id], notes.get(run.id), now)
+                    _leased(
+                        self.worker,
+                        parcel,
+                        run,
+                        self._spec(parcel, specs[run.id]),
+                        notes.get(run.id),
+                        now,
+                    )
                     for run in left
                 ]
         if applicants:
             found = await self._let_in(connection, parcels, applicants, found, unwanted, now=now)
         self.offered += await release(connection, unwanted)
         return found
+
+    def _spec(self, parcel: LeasedParcel, spec: RunSpec) -> RunSpec:
+        """With the queue's way to retry, if it has none of its own."""
+        return with_retry(spec, self.rules.queue(parcel.tenant, parcel.queue).retry)
+
+    def _can(self, run: WantedRun, spec: RunSpec) -> bool:
+        return not self.handlers or (run.handler or spec.handler) in self.handlers
+
+    def _put_back(
+        self, parcel: LeasedParcel, unable: Sequence[WantedRun], now: datetime
+    ) -> list[Ending]:
+        """What this worker cannot do hides for a while, uncounted; another one may be able to."""
+        at = now + out_of_sight(parcel.fence)
+        names = self.desk.parcel_ids([at] * len(unable), parcel.shard)
+        return [
+            replace(_over(parcel, run, UNABLE, now), again=Again(name, at))
+            for run, name in zip(unable, names, strict=True)
+        ]
 
     async def _let_in(
         self,
@@ -212,7 +245,8 @@ class Leasing:
         by_id = {parcel.id: parcel for parcel in parcels}
         for one in [one for one in found if one.lease.parcel in answer.refused]:
             parcel = by_id[one.lease.parcel]
-            await self._end(connection, parcel, [one.run], unwanted, now=now, why=FULL)
+            ending = _over(parcel, one.run, FULL, now)
+            await self._end(connection, parcel, [ending], unwanted)
         gone = {one.id for one in applicants} - answer.admitted
         return [one for one in found if one.lease.parcel not in gone]
 
@@ -220,20 +254,17 @@ class Leasing:
         self,
         connection: Connection,
         parcel: LeasedParcel,
-        over: Sequence[WantedRun],
+        endings: Sequence[Ending],
         unwanted: Freed,
         *,
-        now: datetime,
-        why: _Why,
         empty: bool = False,
     ) -> None:
         """End runs instead of handing them out; an empty parcel goes."""
         if empty:
             await rows.drop_parcel(connection, parcel.shard, parcel.id)
             unwanted.note(parcel.tenant, parcel.queue, parcel.terms)
-        if over:
+        if endings:
             held = Held({parcel.id: parcel.fence})
-            endings = [_over(parcel, run, why, now) for run in over]
             await write_endings(
                 connection, self.worker, parcel.shard, held, endings, margin=self.desk.margin
             )

@@ -10,12 +10,13 @@ from betimes.ops.checks import check_instant, check_queue, check_reason
 from betimes.ops.desk import Desk
 from betimes.store import queues as rows
 from betimes.store.pool import Connection
-from betimes.store.queues import Depth, Queue
+from betimes.store.queues import SERVICE_DEFAULT, Depth, Queue, Service
 
 __all__ = [
     "Depth",
     "Gates",
     "Queue",
+    "Service",
     "delete_queue",
     "drain_queue",
     "get_queue",
@@ -64,13 +65,19 @@ async def measure(desk: Desk, tenant: TenantId, name: str) -> Depth:
     return await desk.transact(work, tenant=tenant)
 
 
-async def put_queue(desk: Desk, tenant: TenantId, name: str, settings: Mapping[str, Any]) -> Queue:
-    """Store the settings of a queue."""
+async def put_queue(
+    desk: Desk,
+    tenant: TenantId,
+    name: str,
+    settings: Mapping[str, Any],
+    service: Service = SERVICE_DEFAULT,
+) -> Queue:
+    """Store the settings of a queue; workers notice within seconds."""
     check_queue(name)
 
     async def work(connection: Connection) -> Queue:
         now = desk.clock.now()
-        await rows.put_queue(connection, tenant, name, settings, now=now)
+        await rows.put_queue(connection, tenant, name, settings, service, now=now)
         return await _required(connection, tenant, name)
 
     return await desk.transact(work, tenant=tenant)

@@ -167,6 +167,8 @@ def _again(run: Run, now: datetime, tail: int, payload: bytes | None) -> Run:
         due_at=now,
         fire_at=None,
         payload=run.payload if payload is None else payload,
+        # Asked for by hand: beside others if need be; in a line it waits with them.
+        overlap=0 if run.terms.line is None else run.overlap,
     )
 
 

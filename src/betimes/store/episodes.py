@@ -12,7 +12,7 @@ from betimes.domain.parcel import Lane, rank_of
 from betimes.domain.run import bounds
 from betimes.store import ask
 from betimes.store.ask import execute, many, maybe
-from betimes.store.catchup import EpisodeState
+from betimes.store.joining import EpisodeState
 from betimes.store.occurrences import Dropped, insert_decisions
 from betimes.store.pool import Connection
 from betimes.store.queries import load

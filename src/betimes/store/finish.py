@@ -315,7 +315,11 @@ class _Slow:
 
     async def _tell(self, endings: Sequence[Ending]) -> None:
         """Events, in the transaction of what they tell; a snooze is nobody's news."""
-        news = [one for one in endings if one.again is None or one.attempted is not None]
+        news = [
+            one
+            for one in endings
+            if one.state in EVENTS and (one.again is None or one.attempted is not None)
+        ]
         if news:
             await self._many(
                 SQL["tell_endings"],

@@ -37,6 +37,8 @@ class DueJob:
     handler: str | None
     schedule: str
     options: str | None
+    since: datetime | None = None
+    """When it became what it is; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)

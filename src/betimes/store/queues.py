@@ -32,6 +32,20 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """How a queue is served."""
+
+    weight: float = 1.0
+    fairness: str = "tenant"
+    max_concurrency: int | None = None
+    rate_limit: int | None = None
+    rate_per_ms: int | None = None
+
+
+SERVICE_DEFAULT = Service()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Depth:
     """What is in a queue."""
 
@@ -67,6 +81,7 @@ async def put_queue(
     tenant: TenantId,
     name: str,
     settings: Mapping[str, Any],
+    service: Service = SERVICE_DEFAULT,
     *,
     now: datetime,
 ) -> None:
@@ -77,6 +92,11 @@ async def put_queue(
         tenant=tenant,
         name=name,
         settings=to_json(settings),
+        weight=service.weight,
+        fairness=service.fairness,
+        max_concurrency=service.max_concurrency,
+        rate_limit=service.rate_limit,
+        rate_per_ms=service.rate_per_ms,
         now=now,
     )
 

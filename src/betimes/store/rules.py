@@ -56,6 +56,11 @@ class Rules:
         """What holds for a queue."""
         return self.queues.get((tenant, queue), QUEUE_DEFAULT)
 
+    @property
+    def has_retries(self) -> bool:
+        """Whether any queue has a way to retry of its own."""
+        return any(rule.retry is not None for rule in self.queues.values())
+
     def limited(self, tenant: TenantId, queue: str) -> bool:
         """Whether what is leased there has to be counted."""
         if not self.tenants and not self.queues:

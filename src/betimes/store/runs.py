@@ -10,6 +10,7 @@ from betimes.domain.ids import Fence, JobId, RunId, ShardId, TenantId, shard_of
 from betimes.domain.run import Holding, Run, bounds
 from betimes.domain.states import RunState, Trigger
 from betimes.domain.terms import BARE, Terms
+from betimes.fairness.overlap import OverlapPolicy
 from betimes.store.ask import many, maybe
 from betimes.store.jobs import from_json
 from betimes.store.pool import Connection
@@ -18,6 +19,7 @@ from betimes.store.queries import load
 RUNS = load("runs")
 CONTROL = load("control")
 PARCELS = load("parcels")
+LAST_WITHOUT_LINE = OverlapPolicy.SKIP.number
 
 
 class Revived(NamedTuple):
@@ -235,8 +237,10 @@ def run_of(row: asyncpg.Record) -> Run:
         result=row["result"],
         error=from_json(row["error"]) or None,
         terms=_terms(row),
+        overlap=row.get("overlap", 0),
     )
 
 
 def _terms(row: asyncpg.Record) -> Terms:
-    return Terms(row["fair"], row["gate"], row["when_full"])
+    line = row["job_id"] if row.get("overlap", 0) > LAST_WITHOUT_LINE else None
+    return Terms(row["fair"], row["gate"], row["when_full"], line)

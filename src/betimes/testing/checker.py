@@ -2,6 +2,8 @@
 
 Every check returns what it met (evidence) and what it found wrong. A check that met nothing has
 proven nothing: it says UNKNOWN, not PASS. Numbers of promises are those of `docs/decisions`.
+
+Long because every promise is judged here, one function each, with the small tools they share.
 """
 
 from bisect import bisect_left, bisect_right
@@ -12,7 +14,16 @@ from enum import StrEnum
 from typing import TypeVar
 from uuid import UUID
 
-from betimes.testing.history import DEAD, FINAL_STATES, SUCCEEDED, FaultFact, History, StartFact
+from betimes.testing.history import (
+    DEAD,
+    FINAL_STATES,
+    OVERLAP_SKIPPED,
+    SKIPPED,
+    SUCCEEDED,
+    FaultFact,
+    History,
+    StartFact,
+)
 
 EXAMPLES_MAX = 16
 OWNER_FAULTS = frozenset({"kill coordinator", "freeze coordinator", "cut coordinator"})
@@ -96,10 +107,18 @@ def single(history: History) -> Judged:
 
 
 def accounted(history: History) -> Judged:
-    """I4: every expected fire is one run or one recorded skip, and there is no other run."""
+    """I4: every expected fire is one run or one recorded skip, and there is no other run.
+
+    A run that gave way to an earlier one keeps its row, and a skip says so: together they account
+    for the fire once, and neither may be without the other.
+    """
     fires = _group((run.job, run.fire_at) for run in history.runs if run.job is not None)
-    skips = _group((skip.job, (skip.fire_at, skip.until_at)) for skip in history.skips)
-    evidence, wrong = 0, []
+    skips = _group(
+        (skip.job, (skip.fire_at, skip.until_at))
+        for skip in history.skips
+        if skip.reason != OVERLAP_SKIPPED
+    )
+    evidence, wrong = 0, list(_unpaired(history))
     for job in history.jobs:
         expected = expected_fires(job.every, job.created_at, history.bounds.until)
         have = {round(fire) for fire in fires.get(job.id, ()) if fire is not None}
@@ -117,6 +136,44 @@ def accounted(history: History) -> Judged:
             for fire in have
             if fire % job.every or fire <= job.created_at
         ]
+    return evidence, wrong
+
+
+def _unpaired(history: History) -> Iterator[str]:
+    """Runs that were skipped for overlap without a record, and records without such a run."""
+    gave_way = {
+        (run.job, run.fire_at)
+        for run in history.runs
+        if run.state == SKIPPED and run.reason == OVERLAP_SKIPPED and run.job is not None
+    }
+    said = {(skip.job, skip.fire_at) for skip in history.skips if skip.reason == OVERLAP_SKIPPED}
+    yield from (f"{job} at {fire}: gave way, unrecorded" for job, fire in gave_way - said)
+    yield from (f"{job} at {fire}: recorded, did not give way" for job, fire in said - gave_way)
+
+
+def apart(history: History) -> Judged:
+    """I18: runs of a job whose policy keeps them apart are never leased side by side.
+
+    An attempt lasts from its lease to its end, or to the next lease of the same run.
+    """
+    jobs = {job.id for job in history.jobs if job.one_at_a_time}
+    whose = {run.id: run.job for run in history.runs if run.job in jobs}
+    moments = [(one.order, 1, one.run) for one in history.leases if one.run in whose]
+    moments += [(one.order, 0, one.run) for one in history.completions if one.run in whose]
+    held: dict[UUID, UUID] = {}
+    evidence, wrong = 0, []
+    # Of an end and a lease at the same moment the end comes first: it made the lease possible.
+    for order, leased, run in sorted(moments):
+        job = whose[run]
+        if job is None:
+            continue
+        if not leased:
+            if held.get(job) == run:
+                del held[job]
+            continue
+        evidence += 1
+        if held.setdefault(job, run) != run:
+            wrong.append(f"{job}: {run} was leased beside {held[job]} at {order}")
     return evidence, wrong
 
 
@@ -312,6 +369,7 @@ CHECKS: tuple[tuple[str, str, Check], ...] = (
     ("I14", "everything ends", terminated),
     ("I15", "intent before effect", intended),
     ("I17", "poison contained", contained),
+    ("I18", "one run of a job at a time", apart),
     ("I19", "pause and cancel bite", bites),
 )
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 FINAL_STATES = frozenset({4, 5, 6, 7, 8, 9})
-SUCCEEDED, DEAD = 4, 5
+SUCCEEDED, DEAD, SKIPPED = 4, 5, 7
+OVERLAP_SKIPPED = "OVERLAP_SKIPPED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class JobFact:
     id: UUID
     every: int
     created_at: float
+    one_at_a_time: bool = True
+    """Its overlap policy keeps its runs apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,7 @@ class RunFact:
     state: int
     attempt: int = 1
     max_attempts: int = 5
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

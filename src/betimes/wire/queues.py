@@ -1,16 +1,29 @@
 """Queues and blobs as they are asked for and shown."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from betimes.wire.base import Asked, Duration, Instant, Members, Shown
-from betimes.wire.jobs import Reason
+from betimes.wire.jobs import Reason, Retry
+
+
+class RateLimit(Asked):
+    """So many starts in so long a time, evenly; one second's worth at once."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=2147483647)]
+    per: Duration = "PT1S"
 
 
 class QueueSettings(Asked):
-    """What a queue is for, in words and labels of its owner."""
+    """How a queue is served, and what it is for; all of it may change while it is served."""
 
+    max_concurrency: Annotated[int, msgspec.Meta(ge=0, le=2147483647)] | None = None
+    per_key_concurrency: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
+    rate: RateLimit | None = None
+    weight: Annotated[float, msgspec.Meta(ge=0.001, le=1000)] = 1.0
+    fairness: Literal["tenant", "key", "none"] = "tenant"
+    default_retry: Retry | None = None
     description: Annotated[str, msgspec.Meta(max_length=2000)] = ""
     labels: Annotated[dict[str, str], msgspec.Meta(max_length=32)] = {}
 

@@ -113,6 +113,7 @@ class LeaseRuns(Asked):
     max: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
     wait: Annotated[float, msgspec.Meta(ge=0, le=30)] = 20.0
     queues: Queues | None = None
+    handlers: Annotated[list[Handler], msgspec.Meta(max_length=1000)] = []
 
 
 class LeasedRun(Shown, omit_defaults=True):

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.ids import ParcelId, RunId
+from betimes.domain.spec import with_retry
 from betimes.domain.states import RunState
 from betimes.domain.terms import most_of
 from betimes.rhythm import DatabaseTime
@@ -123,6 +125,8 @@ class Claims:
         since, everything = self._clock.monotonic(), leased
         wanted = await self._parcels.wanted(leased)
         plans = await self._plans.of(wanted)
+        if self._turns.rules.has_retries:
+            plans = self._with_retries(leased, wanted, plans)
         refused: frozenset[ParcelId] = frozenset()
         if any(parcel.terms.is_gated for parcel in leased):
             leased, refused, kept = await self._let_in(leased, wanted, plans)
@@ -180,6 +184,22 @@ class Claims:
         away = {parcel.runs[0] for parcel in leased if parcel.id in gone}
         kept = [(run, plan) for run, plan in zip(wanted, plans, strict=True) if run.id not in away]
         return ours, frozenset(answer.refused), kept
+
+    def _with_retries(
+        self, leased: list[LeasedParcel], wanted: list[WantedRun], plans: list[Plan]
+    ) -> list[Plan]:
+        """Plans of runs without a way to retry, with that of their queue."""
+        policies = {
+            run: self._turns.rules.queue(parcel.tenant, parcel.queue).retry
+            for parcel in leased
+            for run in parcel.runs
+        }
+        return [
+            replace(plan, spec=with_retry(plan.spec, policies[run.id]))
+            if policies[run.id] is not None
+            else plan
+            for run, plan in zip(wanted, plans, strict=True)
+        ]
 
     async def _return_tokens(self, leased: list[LeasedParcel], wanted: list[WantedRun]) -> None:
         """What nobody wants any more, or is held at a gate, has used no token of a rate."""

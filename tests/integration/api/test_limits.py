@@ -69,6 +69,60 @@ async def test_a_draining_node_says_so(served: Served) -> None:
     assert (await admin("GET", "/healthz")).status == 200
 
 
+async def test_behind_schedule_unimportant_work_is_refused_first(served: Served) -> None:
+    """Due lag and waiting for connections shed creations by priority, and nothing else ever."""
+    admin = await served.admin()
+    job = (await admin("POST", "/v1/jobs", JOB)).json["id"]
+    worker = (await admin("POST", "/v1/workers", {"name": "w"})).json["worker_id"]
+    await admin("POST", "/v1/runs", {"handler": "h"})
+    leased = await admin("POST", f"/v1/workers/{worker}/lease", {"wait": 0})
+    lease = leased.json["runs"][0]["lease_id"]
+    for lag, low, usual, urgent in ((31, 503, 202, 202), (300, 503, 503, 503), (0, 202, 202, 202)):
+        async with served.desk.database.connection(Lane.ENGINE) as connection:
+            await connection.execute(
+                "UPDATE betimes.shards SET epoch = 1, published_through = now() - $1::interval"
+                " WHERE shard = 0",
+                timedelta(seconds=lag),
+            )
+        await served.service.pressure.look()
+        assert lag <= served.service.pressure.due_lag < lag + 60
+        for priority, expected in ((1, low), (5, usual), (9, urgent)):
+            answer = await admin("POST", "/v1/runs", {"handler": "h", "priority": priority})
+            assert answer.status == expected, (lag, priority, answer.body)
+            if expected == 503:
+                assert (answer.code, answer.json["retryable"]) == ("overloaded", True)
+                assert answer.headers["retry-after"] == "5"
+        batch = {"items": [{"handler": "h", "priority": 9}, {"handler": "h", "priority": 1}]}
+        assert (await admin("POST", "/v1/runs/batch", batch)).status == low
+        assert (await admin("GET", "/v1/jobs")).status == 200
+        assert (await admin("POST", f"/v1/jobs/{job}/pause")).status == 200
+        assert (await admin("POST", f"/v1/jobs/{job}/resume")).status == 200
+        beat = {"running": [{"lease_id": lease}], "free_slots": 1}
+        assert (await admin("POST", f"/v1/workers/{worker}/heartbeat", beat)).status == 200
+    assert (await admin("POST", f"/v1/leases/{lease}/complete", {})).status == 200
+    assert (await admin("POST", f"/v1/jobs/{job}/cancel")).status == 200
+
+
+async def test_waiting_for_a_connection_is_a_signal_that_fades(dsn: str) -> None:
+    few, soon = DatabaseSettings(api_connections=2), timedelta(milliseconds=400)
+    async with served(dsn, store=few, shed_pool_wait=soon) as api:
+        admin = await api.admin()
+        database = api.desk.database
+        async with AsyncExitStack() as stack:
+            for _ in range(2):  # all there are
+                await stack.enter_async_context(database.connection(Lane.API))
+            late = asyncio.gather(admin("POST", "/v1/runs", {"handler": "h"}))
+            await api.service.clock.sleep(0.6)
+        assert (await late)[0].status == 202
+        assert database.waited(Lane.API) > 0.4
+        refused = await admin("POST", "/v1/runs", {"handler": "h", "priority": 0})
+        assert (refused.status, refused.code) == (503, "overloaded")
+        assert "wait for the database" in refused.json["detail"]
+        while database.waited(Lane.API) > 0.4:
+            await api.service.clock.sleep(0.1)
+        assert (await admin("POST", "/v1/runs", {"handler": "h", "priority": 0})).status == 202
+
+
 async def test_every_creation_meets_the_quotas(served: Served) -> None:
     """By whatever door: 429, the quota by name, and nothing written."""
     admin = await served.admin()
@@ -123,63 +177,3 @@ async def test_a_repeated_request_is_answered_even_when_there_is_no_room_left(
     assert again.headers["idempotent-replayed"] == "true"
     other = {**JOB, "handler": "x"}
     assert (await admin("POST", "/v1/jobs", other, headers=there, idem="one")).status == 429
-
-
-async def test_behind_schedule_unimportant_work_is_refused_first(served: Served) -> None:
-    """Due lag and waiting for connections shed creations by priority, and nothing else ever."""
-    admin = await served.admin()
-    job = (await admin("POST", "/v1/jobs", JOB)).json["id"]
-    worker = (await admin("POST", "/v1/workers", {"name": "w"})).json["worker_id"]
-    await admin("POST", "/v1/runs", {"handler": "h"})
-    leased = await admin("POST", f"/v1/workers/{worker}/lease", {"wait": 0})
-    lease = leased.json["runs"][0]["lease_id"]
-    pressure = served.service.pressure
-    async with served.desk.database.connection(Lane.ENGINE) as connection:
-        await connection.execute(
-            "UPDATE betimes.shards SET epoch = 1, published_through = now() - interval '31 s'"
-            " WHERE shard = 0"
-        )
-    await pressure.look()
-    assert 31 <= pressure.due_lag < 60
-    for lag, low, usual, urgent in (
-        (31.0, 503, 202, 202),
-        (121.0, 503, 503, 503),
-        (0.0, 202, 202, 202),
-    ):
-        pressure.due_lag = lag
-        for priority, expected in ((1, low), (5, usual), (9, urgent)):
-            answer = await admin("POST", "/v1/runs", {"handler": "h", "priority": priority})
-            assert answer.status == expected, (lag, priority, answer.body)
-            if expected == 503:
-                assert (answer.code, answer.json["retryable"]) == ("overloaded", True)
-                assert answer.headers["retry-after"] == "5"
-        batch = {"items": [{"handler": "h", "priority": 9}, {"handler": "h", "priority": 1}]}
-        assert (await admin("POST", "/v1/runs/batch", batch)).status == low
-        assert (await admin("GET", "/v1/jobs")).status == 200
-        assert (await admin("POST", f"/v1/jobs/{job}/pause")).status == 200
-        assert (await admin("POST", f"/v1/jobs/{job}/resume")).status == 200
-        beat = {"running": [{"lease_id": lease}], "free_slots": 1}
-        assert (await admin("POST", f"/v1/workers/{worker}/heartbeat", beat)).status == 200
-    assert (await admin("POST", f"/v1/leases/{lease}/complete", {})).status == 200
-    assert (await admin("POST", f"/v1/jobs/{job}/cancel")).status == 200
-
-
-async def test_waiting_for_a_connection_is_a_signal_that_fades(dsn: str) -> None:
-    few, soon = DatabaseSettings(api_connections=2), timedelta(milliseconds=20)
-    async with served(dsn, store=few, shed_pool_wait=soon) as api:
-        admin = await api.admin()
-        database = api.desk.database
-        assert (await admin("POST", "/v1/runs", {"handler": "h", "priority": 0})).status == 202
-        async with AsyncExitStack() as stack:
-            for _ in range(2):  # all there are
-                await stack.enter_async_context(database.connection(Lane.API))
-            late = asyncio.gather(admin("POST", "/v1/runs", {"handler": "h"}))
-            await api.service.clock.sleep(0.1)
-        assert (await late)[0].status == 202
-        assert database.waited(Lane.API) > 0.02
-        refused = await admin("POST", "/v1/runs", {"handler": "h", "priority": 0})
-        assert (refused.status, refused.code) == (503, "overloaded")
-        assert "wait for the database" in refused.json["detail"]
-        while database.waited(Lane.API) > 0.02:
-            await api.service.clock.sleep(0.1)
-        assert (await admin("POST", "/v1/runs", {"handler": "h", "priority": 0})).status == 202

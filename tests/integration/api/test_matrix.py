@@ -12,7 +12,7 @@ from betimes.api.route import Route
 from betimes.api.routes import ROUTES
 from betimes.domain.ids import TenantId, to_text
 from betimes.domain.scopes import EVERYTHING
-from betimes.store.catchup import Episode, Pace, join, shard_of_tenant
+from betimes.store.joining import Episode, Pace, join, shard_of_tenant
 from betimes.store.pool import Connection
 
 MISSING = {
@@ -171,8 +171,33 @@ async def test_no_answer_of_one_tenant_contains_a_word_of_another(served: Served
             assert other.encode() not in answer.body, route.name
         stolen = await clients[word]("GET", f"/v1/jobs/{other}")
         assert stolen.status == 404
+        theirs = await names_of(clients[other])
+        for route in ROUTES:
+            if set(route.parameters) <= set(theirs) and route.parameters:
+                answer = await ask(clients[word], route, theirs)
+                assert other.encode() not in answer.body, route.name
+                assert other not in str(answer.headers), route.name
     told = " ".join(str(event) for event in served.recorder.events)
     assert "canary" not in told
+    readings = served.service.telemetry.snapshot()
+    assert readings
+    assert not [one for one in readings if "canary" in str(one.labels)]
+
+
+async def names_of(client: Client) -> dict[str, str]:
+    """The ids of what a tenant has, none of which contains its word."""
+    listed = {
+        "job": ("/v1/jobs", "id"),
+        "run": ("/v1/runs", "id"),
+        "worker": ("/v1/workers", "id"),
+        "key": ("/v1/api-keys", "id"),
+        "act": ("/v1/audit", "id"),
+    }
+    found: dict[str, str] = {}
+    for name, (path, member) in listed.items():
+        item = (await client("GET", path)).json["items"][0]
+        found[name] = item.get(member) or item["worker_id"]
+    return found
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)

@@ -1,6 +1,5 @@
 """What was missed comes back paced, after what is on time, and above a size only when approved."""
 
-from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -11,7 +10,7 @@ from betimes.coordinator.plan import LATE_AFTER
 from betimes.coordinator.service import Coordinator
 from betimes.domain.errors import IllegalTransition, NotFound, UnknownOutcome
 from betimes.domain.ids import ShardId
-from betimes.domain.parcel import CATCH_UP_PENALTY, Lane
+from betimes.domain.parcel import CATCH_UP_PENALTY, Hold, Lane
 from betimes.domain.states import RunState
 from betimes.ops.catchups import (
     Verdict,
@@ -22,10 +21,8 @@ from betimes.ops.catchups import (
 )
 from betimes.ops.create import NewJob, create_job
 from betimes.ops.desk import Desk
-from betimes.ops.end import cancel_job, delete_job
 from betimes.ops.explain import explain_job, explain_run
-from betimes.ops.update import update_job
-from betimes.store.catchup import EpisodeState
+from betimes.store.joining import EpisodeState
 from integration.coordinator.conftest import SETTINGS, TENANT, World, ahead
 from ops_kit import OTHER, SHARDS, add_tenant, every, make_desk, once
 
@@ -40,6 +37,7 @@ def every_minute(**catchup: object) -> dict[str, object]:
         "every": "PT60S",
         "anchor": "1970-01-01T00:00:00Z",
         "catchup": catchup or ALL,
+        "overlap": "allow",
     }
 
 
@@ -306,37 +304,6 @@ async def test_tenants_share_the_pace_and_quotas_override_it(world: World) -> No
     assert first != second
 
 
-@pytest.mark.parametrize("verb", ["cancel", "delete"])
-async def test_what_a_job_missed_before_it_ended_is_recorded(world: World, verb: str) -> None:
-    desk = make_desk(world.database, world.clock)
-    job = await create_job(desk, TENANT, NewJob(definition=every(60, schedule={"catchup": ALL})))
-    first = job.next_fire_at
-    world.clock.advance(HOUR)
-    if verb == "cancel":
-        await cancel_job(desk, TENANT, job.id)
-    else:
-        await delete_job(desk, TENANT, job.id)
-    await catch_up(world)
-    rows = await world.fetch("SELECT fire_at, code FROM betimes.decisions ORDER BY 1")
-    code = "JOB_CANCELLED" if verb == "cancel" else "JOB_DELETED"
-    assert Counter(found for _, found in rows) == {code: 60}
-    assert rows[0][0] == first
-    assert await world.fires(job.id) == []
-
-
-async def test_what_a_job_missed_before_an_edit_runs_as_it_was_then(world: World) -> None:
-    desk = make_desk(world.database, world.clock)
-    job = await create_job(desk, TENANT, NewJob(definition=every(60, schedule={"catchup": ALL})))
-    world.clock.advance(HOUR)
-    await update_job(desk, TENANT, job.id, every(3600, queue="other"))
-    await catch_up(world)
-    rows = await world.fetch(
-        "SELECT revision, queue, count(*) FROM betimes.runs WHERE fire_at <= $1 GROUP BY 1, 2",
-        world.clock.now(),
-    )
-    assert rows == [(1, "default", 60)]
-
-
 async def test_a_one_off_that_was_missed_runs_late_and_is_complete(world: World) -> None:
     desk = make_desk(world.database, world.clock)
     at = world.clock.now() + timedelta(minutes=10)
@@ -369,7 +336,7 @@ async def test_late_runs_keep_the_terms_of_their_job(world: World) -> None:
     """A concurrency key and a fairness bucket hold for what is late as well."""
     desk = make_desk(world.database, world.clock)
     options = {"concurrency": {"key": "db", "limit": 1}, "fairness_key": "k"}
-    definition = every(60, schedule={"catchup": ALL}, options=options)
+    definition = every(60, schedule={"catchup": ALL, "overlap": "allow"}, options=options)
     job = await create_job(desk, TENANT, NewJob(definition=definition))
     world.clock.advance(timedelta(minutes=5))
     await catch_up(world, catchup_unapproved=2)
@@ -381,6 +348,22 @@ async def test_late_runs_keep_the_terms_of_their_job(world: World) -> None:
     )
     assert [row[3] for row in rows] == [0, 0, 3, 3]
     assert {row[:3] for row in rows} == {("db", True, 1)}
+
+
+async def test_what_was_approved_still_minds_the_runs_of_its_job(world: World) -> None:
+    """Late runs of a job that does not overlap stand in its line, approved or not."""
+    desk = make_desk(world.database, world.clock)
+    await create_job(desk, TENANT, NewJob(definition=every(60, schedule={"catchup": ALL})))
+    world.clock.advance(timedelta(minutes=6))
+    await catch_up(world, catchup_unapproved=2)
+    (seen,) = await list_catchups(desk, TENANT, before=None, most=1)
+    await decide_catchup(desk, TENANT, seen.catchup.id, Verdict.APPROVE)
+    assert await carry_out_all(desk) == seen.catchup.held > 0
+    rows = await world.fetch(
+        "SELECT held, line IS NOT NULL, cardinality(run_ids) FROM betimes.parcels WHERE lane = 2"
+    )
+    assert set(rows) == {(int(Hold.VERDICT), True, 1)}
+    assert len(rows) == seen.catchup.runs
 
 
 class _With:

@@ -15,6 +15,7 @@ from betimes.ops import NewJob, create_job
 from betimes.ops.backfill import backfill_job
 from betimes.ops.desk import Desk
 from betimes.ops.manual import Overlap, Wish, run_now
+from betimes.ops.runs import retry_run
 from betimes.ops.update import update_job
 from betimes.store.database import Database
 from betimes.testing import ManualClock
@@ -322,6 +323,24 @@ async def test_a_fixed_delay_waits_and_goes_on(database: Database, clock: Manual
     await line.lease()
     assert len(await line.executed(job.id)) == 1
     assert not await fetch(database, "SELECT FROM betimes.decisions")
+
+
+async def test_a_run_retried_by_hand_runs_at_once_and_is_seen(
+    database: Database, clock: ManualClock
+) -> None:
+    case = await begin(database, clock, "skip")
+    first = case.line.held[0].row["id"]
+    await case.line._end(case.line.held[0], RunState.DEAD)
+    await case.until(2 * PERIOD + 1)
+    assert await case.line.lease() == 1
+    await retry_run(case.desk, TENANT, first)
+    assert await case.line.lease() == 1, "it was asked for by hand"
+    case.line.held.sort(key=lambda held: held.row["id"] == first)
+    await case.line._end(case.line.held[0], RunState.SUCCEEDED)
+    await case.until(3 * PERIOD + 1)
+    assert (await case.states())[PERIOD] == "waits"
+    assert (await case.states())[2 * PERIOD] == "succeeded"
+    await case.accounted()
 
 
 async def test_the_next_owner_gives_the_verdicts(database: Database, clock: ManualClock) -> None:

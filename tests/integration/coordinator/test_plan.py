@@ -1,7 +1,7 @@
 """Every fire becomes one run or one recorded decision, whoever dies in between."""
 
 import json
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -188,6 +188,32 @@ async def test_a_fire_that_dst_takes_away_is_recorded(world: World) -> None:
     rows = await world.fetch("SELECT code, detail FROM betimes.decisions ORDER BY fire_at")
     assert {code for code, _ in rows} == {"DST_GAP_SKIPPED"}
     assert json.loads(str(rows[0][1]))["local"].startswith("2026-03-29T02:")
+
+
+async def test_what_dst_takes_away_between_two_fires_is_recorded_with_the_second(
+    world: World,
+) -> None:
+    """A daily job: the night without 02:30 lies far beyond the horizon of the fire before it."""
+    world.clock.advance(datetime(2026, 3, 27, 12, tzinfo=UTC) - world.clock.now())
+    job = await world.insert_job(
+        {
+            "type": "cron",
+            "expr": "30 2 * * *",
+            "timezone": "Europe/Stockholm",
+            "dst": {"gap": "skip"},
+        }
+    )
+    coordinator = await world.coordinator()
+    rows: list[tuple[object, ...]] = []
+    for day, hour in ((28, 1), (29, 1), (30, 0)):
+        world.clock.advance(datetime(2026, 3, day, hour, 29, tzinfo=UTC) - world.clock.now())
+        await coordinator.elector.tick()
+        await plan(coordinator)
+        rows = await world.fetch("SELECT fire_at, code FROM betimes.decisions")
+        assert len(rows) == (1 if day == 30 else 0)
+    assert rows == [(datetime(2026, 3, 29, 1, 30, tzinfo=UTC), "DST_GAP_SKIPPED")]
+    fires = await world.fires(job)
+    assert [fire.day for fire in fires] == [28, 30]
 
 
 async def test_a_schedule_that_cannot_be_read_is_set_aside_and_stops_nobody(world: World) -> None:

@@ -1,6 +1,7 @@
 """What keeps stale coordinators, repeated commits and half-done steps from doing harm."""
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,8 +10,8 @@ import pytest
 from betimes.coordinator import plan as planning_steps
 from betimes.coordinator.service import Coordinator
 from betimes.domain import ids
-from betimes.domain.errors import Unavailable
-from betimes.domain.ids import ShardId
+from betimes.domain.errors import FencedOut, Unavailable
+from betimes.domain.ids import JobId, ShardId
 from betimes.domain.parcel import Waiting
 from betimes.store.plan import Planned, Planning
 from betimes.store.pool import Connection, Lane
@@ -55,6 +56,47 @@ async def test_publishing_needs_the_epoch(world: World, guard: str) -> None:
         done = await owner.publisher._publishing.publish([batch], now=world.clock.now())
         promise(SHARD in done.lost, "a write of an old epoch was accepted")
         promise(not await world.parcels(), "an old epoch has published")
+
+
+async def test_publishing_under_a_policy_needs_the_epoch(world: World, guard: str) -> None:
+    """Runs that mind each other are published by other statements."""
+    owner = await an_owner(world)
+    held = owner.holdings.get(SHARD)
+    assert held is not None
+    batch = await batch_of(world, held.claim)
+    job = JobId(batch.runs[0].id)
+    batch = replace(batch, runs=[batch.runs[0]._replace(job=job, overlap=1)])
+    await lost_and_regained(world)
+    with judged(guard), without(guard, "shards", "move_cursor", EPOCH, ANY_EPOCH):
+        done = await owner.publisher._publishing.publish([batch], now=world.clock.now())
+        promise(SHARD in done.lost, "a write of an old epoch was accepted")
+        promise(not await world.parcels(), "an old epoch has published")
+
+
+async def test_a_verdict_needs_the_epoch(world: World, guard: str) -> None:
+    owner = await an_owner(world)
+    held = owner.holdings.get(SHARD)
+    assert held is not None
+    (run,) = await world.insert_runs([world.seconds(-1)], shard=SHARD)
+    await world.fetch(
+        "INSERT INTO betimes.parcels (shard, id, tenant_id, queue, rank, visible_at, run_ids, held,"
+        " held_at) VALUES ($1, $2::uuid, $3, 'q', $4, $4, ARRAY[$2::uuid], 2, $4)",
+        SHARD,
+        run,
+        TENANT,
+        world.seconds(-1),
+    )
+    await world.fetch("UPDATE betimes.runs SET job_id = id, overlap = 1")
+    await lost_and_regained(world)
+    refereeing = owner.referee._refereeing
+    with judged(guard), without(guard, "shards", "take_shard", EPOCH, ANY_EPOCH):
+        try:
+            await refereeing.judge(held.claim, most=10, now=world.clock.now())
+        except FencedOut:
+            refused = True
+        else:
+            refused = False
+        promise(refused, "a verdict of an old epoch was accepted")
 
 
 async def test_planning_needs_the_epoch(world: World, guard: str) -> None:

@@ -86,8 +86,8 @@ async def test_after_so_many_failures_in_a_row_it_is_paused(
     row = await state_of(database, job.id)
     assert (row["state"], row["next_fire_at"]) == (JobState.AUTO_PAUSED, None)
     assert JOB_AUTO_PAUSED in row["state_reason"]
-    (event,) = await fetch(database, "SELECT type FROM betimes.outbox")
-    assert event["type"] == "job.auto_paused"
+    told = await fetch(database, "SELECT type FROM betimes.outbox")
+    assert [one["type"] for one in told].count("job.auto_paused") == 1
 
 
 async def test_nothing_fires_while_it_is_paused_and_the_count_begins_anew(

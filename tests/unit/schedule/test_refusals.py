@@ -4,7 +4,7 @@
 import pytest
 
 from betimes.domain.errors import Invalid
-from facts_kit import parse, utc
+from facts_kit import fire_times, parse, utc
 
 NOW = utc("2026-01-01")
 
@@ -131,7 +131,7 @@ MEMBERS = [
     ({"type": "cron", "expr": "0 9 * * *", "max_fires": 0}, "/max_fires", "expected `max_fires` as a whole number within 1-1000000000, got '0'"),
     ({"type": "cron", "expr": "0 9 * * *", "max_fires": True}, "/max_fires", "expected `max_fires` as a whole number within 1-1000000000, got 'True'"),
     ({"type": "cron", "expr": "0 9 * * *", "max_fires": 1000000001}, "/max_fires", "expected `max_fires` as a whole number within 1-1000000000, got '1000000001'"),
-    ({"type": "cron", "expr": "0 9 * * *", "pause_after_failures": 1000001}, "/pause_after_failures", "expected `pause_after_failures` as a whole number within 1-1000000, got '1000001'"),
+    ({"type": "cron", "expr": "0 9 * * *", "pause_after_failures": 1001}, "/pause_after_failures", "expected `pause_after_failures` as a whole number within 1-1000, got '1001'"),
     ({"type": "cron", "expr": "0 9 * * *", "jitter": "25h"}, "/jitter", "expected `jitter` of at most 1440 minutes, got '25h'"),
     ({"type": "cron", "expr": "0 9 * * *", "jitter": "P1M"}, "/jitter", "expected a duration without months or years, got P1M"),
     ({"type": "cron", "expr": "0 9 * * *", "window": "1441m"}, "/window", "expected `window` of at most 1440 minutes, got '1441m'"),
@@ -218,7 +218,7 @@ def test_long_parts_are_cut(text: str) -> None:
     [
         {"max_fires": 1_000_000_000, "start_at": "2026-01-01"},
         {"max_fires": 1, "start_at": "2026-01-01"},
-        {"pause_after_failures": 1_000_000},
+        {"pause_after_failures": 1_000},
         {"jitter": "24h"},
         {"window": "1440m"},
         {"catchup": {"policy": "all", "max": 10_000, "window": "3660d"}},
@@ -251,3 +251,13 @@ def test_texts_that_no_database_takes(number: int) -> None:
     error = refused({"type": "text", "expr": f"every day{chr(number)}"})
     assert str(error) == "expected `expr` without NUL and lone surrogates"
     assert "plain ASCII" in str(refused({"type": "text", "expr": "every day\ue000"}))
+
+
+def test_the_entry_point_names_its_kinds() -> None:
+    """All of them, as they are written."""
+    with pytest.raises(Invalid) as caught:
+        fire_times("0 9 * * *", "UTC", NOW, 1, kind="crontab")
+    assert str(caught.value) == (
+        "expected a kind out of cron, interval, iso8601, rrule, text, once, delay, union, auto, "
+        "got 'crontab'"
+    )

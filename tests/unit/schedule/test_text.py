@@ -207,7 +207,7 @@ def test_blanks_capitals_and_full_stops_mean_nothing(phrase: str) -> None:
     assert read_text(phrase) == {"type": "cron", "expr": "30 9 * * *"}
 
 
-@pytest.mark.parametrize("phrase", ["\nevery day at 9:30", "xevery day at 9:30", "x. day at 9:30"])
+@pytest.mark.parametrize("phrase", ["\nevery day at 9:30", "Xevery day at 9:30", "x. day at 9:30"])
 def test_other_characters_mean_something(phrase: str) -> None:
     """A line break is no blank."""
     with pytest.raises(BadSchedule, match=r"^expected a phrase such as `every weekday at 9:30`"):

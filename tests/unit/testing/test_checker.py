@@ -8,6 +8,7 @@ import pytest
 
 from betimes.testing.checker import EXAMPLES_MAX, Verdict, expected_fires, judge, table
 from betimes.testing.history import (
+    OVERLAP_SKIPPED,
     Bounds,
     CompletionFact,
     DeathFact,
@@ -101,7 +102,26 @@ def slow_takeover(history: History) -> None:
     history.shards[3] = replace(history.shards[3], at=46.5)
 
 
+def gave_way(history: History, *, run: bool = True, said: bool = True) -> None:
+    """A second fire that comes while the first one runs."""
+    history.bounds = replace(history.bounds, until=180.0)
+    if run:
+        reason = OVERLAP_SKIPPED
+        history.runs.append(RunFact(UUID(int=60), JOB, 180.0, 180.0, state=7, reason=reason))
+    if said:
+        history.skips.append(SkipFact(JOB, 180.0, 180.0, OVERLAP_SKIPPED))
+
+
+def beside(history: History) -> None:
+    """Another run of the job is leased before the first one has ended."""
+    history.runs.append(RunFact(UUID(int=61), JOB, 60.5, 60.5, state=4))
+    history.leases.append(LeaseFact(3, UUID(int=61), 1, 60.5, 60.1))
+
+
 BAD: list[tuple[str, Change]] = [
+    ("I4", lambda history: gave_way(history, said=False)),
+    ("I4", lambda history: gave_way(history, run=False)),
+    ("I18", beside),
     ("I1", lambda history: history.acknowledged.add(UUID(int=99))),
     ("I1", lambda history: history.acknowledged.discard(ADHOC)),
     ("I3", run_twice),
@@ -184,6 +204,7 @@ GOOD: list[Change] = [
     renewed_in_between,
     planned_ahead,
     began_before_its_cancellation,
+    gave_way,
 ]
 
 

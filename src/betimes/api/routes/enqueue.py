@@ -11,8 +11,8 @@ from betimes.api.problem import Trouble
 from betimes.api.reading import convert, single
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs import WRITE_PROBLEMS
-from betimes.api.routes.runs import told_enqueued
 from betimes.api.run_shapes import new_run
+from betimes.api.told_runs import told_enqueued
 from betimes.domain.run import NewRun
 from betimes.domain.scopes import Scope
 from betimes.ops.checks import PAYLOAD_BYTES_MAX

@@ -13,7 +13,7 @@ from betimes.api.definitions import Context, asked_again, new_job
 from betimes.api.problem import Trouble, trouble_of
 from betimes.api.reading import convert
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, Policy, Route
-from betimes.api.routes.jobs import read_tags
+from betimes.api.routes.jobs_list import read_tags
 from betimes.api.shaping import coerced, maybe_instant
 from betimes.domain.errors import Refused
 from betimes.domain.ids import to_text

@@ -1,6 +1,5 @@
 """Jobs: creating, reading, replacing, editing, deleting."""
 
-from dataclasses import replace as replace_fields
 from typing import Any
 
 import msgspec
@@ -9,83 +8,29 @@ from betimes.api.acting import answer, intent_of, perform, replied
 from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import asked_again, definition_of, new_job, next_fires, shown_job
-from betimes.api.etag import expected_revision, stale, tag_of, wants_none
+from betimes.api.definitions import asked_again, definition_of, new_job, shown_job
+from betimes.api.editing import check_preconditions, require_match
+from betimes.api.etag import expected_revision, tag_of
 from betimes.api.finding import find_job, split_name
 from betimes.api.merging import merge_patch
-from betimes.api.paging import above, below, read_place, scope_of, turn
 from betimes.api.problem import Trouble
 from betimes.api.reading import convert
 from betimes.api.route import Keyed, Load, Policy, Route
-from betimes.api.searching import search_into
-from betimes.api.shaping import coerced, maybe_instant, page, paged, selected
-from betimes.domain.errors import Forbidden, NotFound
+from betimes.api.routes.jobs_list import check_view, list_all
+from betimes.api.shaping import selected
+from betimes.api.told_jobs import told_made, told_of
+from betimes.domain.errors import NotFound
 from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
-from betimes.domain.states import JobState
 from betimes.ops.acting import Told
 from betimes.ops.dedupe import MadeJob, create_made
 from betimes.ops.desk import Desk
 from betimes.ops.end import RunsOf, delete_job
 from betimes.ops.idempotency import shard_of_idempotency
-from betimes.ops.listing import JobFilter, estimate_jobs, find_jobs
 from betimes.ops.read import get_named_job
 from betimes.ops.update import update_job
 from betimes.wire import jobs as wire
 from betimes.wire.base import Members, Page
-
-NEXT_FIRES = 3
-CREATED = 201
-TAG_SEPARATOR = ":"
-
-
-def told_of(
-    call: Call[Any, Any], job: Job, *, status: int, event: str, before: int | None = None
-) -> Told:
-    """The answer and the traces of a job that was written."""
-    shown = shown_job(job)
-    shown.next_fires = next_fires(
-        call.service.desk.schedules, job, now=call.service.now(), most=NEXT_FIRES
-    )
-    shown.validated = bool(getattr(call.query, "validate_only", False))
-    if uses_aliases(call.body):
-        shown.job_id = shown.id
-    headers = {"ETag": tag_of(job.revision)}
-    if status == CREATED:
-        headers["Location"] = f"/v1/jobs/{shown.id}"
-    return Told(
-        answer=answer(status, shown, headers=headers),
-        resource=shown.id,
-        shard=job.shard,
-        before=None if before is None else {"revision": before},
-        after={"revision": job.revision, "state": job.state.name.lower()},
-        event=event,
-        details={"job_id": shown.id, "name": job.name, "state": job.state.name.lower()},
-    )
-
-
-def told_made(call: Call[Any, Any], made: MadeJob) -> Told:
-    """The answer and the traces of a creation; with a dedupe key that is taken, of none."""
-    if not made.deduplicated:
-        return told_of(call, made.job, status=CREATED, event="job.created")
-    shown = shown_job(made.job)
-    shown.next_fires = next_fires(
-        call.service.desk.schedules, made.job, now=call.service.now(), most=NEXT_FIRES
-    )
-    shown.deduplicated = True
-    return Told(
-        answer=answer(200, shown, headers={"ETag": tag_of(made.job.revision)}),
-        resource=shown.id,
-        shard=made.job.shard,
-        changed=False,
-    )
-
-
-def uses_aliases(body: Any) -> bool:
-    """Whether a body was written with the short camel-case names."""
-    return isinstance(body, wire.NewJob) and bool(
-        body.run_at or body.cron or body.payload_reference or body.idempotency_key
-    )
 
 
 async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
@@ -116,75 +61,6 @@ async def read(call: Call[wire.JobView, None]) -> Reply:
     )
 
 
-def check_view(call: Call[Any, Any], view: str) -> None:
-    """Payloads are shown only to keys that may read them."""
-    if view != "basic" and Scope.PAYLOADS_READ not in call.caller.scopes:
-        raise Forbidden(f"the view {view} needs the scope {Scope.PAYLOADS_READ}")
-
-
-async def list_all(call: Call[wire.ListJobs, None]) -> Reply:
-    """A page of jobs."""
-    query, cursors = call.query, call.service.cursors
-    check_view(call, query.view)
-    scope = scope_of("jobs", call.tenant, query)
-    place = read_place(cursors, scope, query.cursor)
-    text = search_into(query, query.q, SEARCHED, call.service.now())
-    chosen = replace_fields(job_filter(query), text=text)
-    ascending, limit = not query.sort.startswith("-"), coerced(query.limit)
-    upwards = ascending is not place.backwards
-    jobs = await find_jobs(
-        call.service.desk,
-        call.tenant,
-        chosen,
-        after=below(place.at) if upwards and place.at else place.at,
-        newest_first=not upwards,
-        limit=limit,
-    )
-    more = None
-    if len(jobs) == limit:
-        more = above(jobs[-1].id) if upwards else jobs[-1].id
-    if place.backwards:
-        jobs.reverse()
-    ids = [job.id for job in jobs]
-    turned = turn(cursors, scope, place, ids, more=more, ascending=ascending)
-    estimate = None
-    if query.count is not None:
-        whole = place.at is None and more is None
-        guess = 0 if whole else await estimate_jobs(call.service.desk, call.tenant, chosen)
-        estimate = max(len(jobs), guess)
-    items = [shown_job(job, view=query.view) for job in jobs]
-    return paged(
-        call,
-        page(items, cursor=turned.next, back=turned.prev, fields=query.fields, estimate=estimate),
-    )
-
-
-def job_filter(query: wire.ListJobs) -> JobFilter:
-    """The filter a query means."""
-    return JobFilter(
-        states=[JobState[state.upper()] for state in query.state],
-        queues=query.queue,
-        handlers=query.handler,
-        group=query.group,
-        prefix=query.name_prefix,
-        kinds=query.schedule_type,
-        tags=read_tags(query.tag),
-        fire_after=maybe_instant(query.next_fire_after, pointer="/next_fire_after"),
-        fire_before=maybe_instant(query.next_fire_before, pointer="/next_fire_before"),
-    )
-
-
-def read_tags(tags: list[str]) -> dict[str, str] | None:
-    """Tags as `name:value`."""
-    found = {}
-    for tag in tags:
-        name, separator, value = tag.partition(TAG_SEPARATOR)
-        if not separator or not name:
-            raise Trouble("invalid_parameter", f"expected a tag as name:value, got {tag[:100]!r}")
-        found[name] = value
-    return found or None
-
-
 async def replace(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
     """Create a job under this name, or replace its whole definition."""
     group, name = split_name(call.path["job"])
@@ -196,27 +72,11 @@ async def replace(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
         current = await get_named_job(call.service.desk, call.tenant, name, group=group)
     except NotFound:
         current = None
-    _check_preconditions(call, current)
+    check_preconditions(call, current)
     call.body.name, call.body.group = name, group
     if current is None:
         return await _create_named(call)
     return await _update(call, current, call.body, event="job.updated")
-
-
-def _check_preconditions(call: Call[wire.ReplaceOptions, Any], current: Job | None) -> None:
-    request = call.request
-    if wants_none(request):
-        if current is not None:
-            raise stale(current.revision)
-        return
-    said = request.header(b"if-match") is not None
-    if not said and not call.query.force:
-        raise Trouble(
-            "precondition_required",
-            "expected If-Match, If-None-Match: * or force=true for a replacement",
-        )
-    if said:
-        expected_revision(request, None if current is None else current.revision)
 
 
 async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
@@ -238,7 +98,7 @@ async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
 async def patch(call: Call[wire.CreateOptions, Members]) -> Reply:
     """Edit a job by a merge patch."""
     job = await find_job(call)
-    _require_match(call)
+    require_match(call)
     expected_revision(call.request, job.revision)
     unknown = sorted(set(call.body) - {one.encode_name for one in EDITABLE})
     if unknown:
@@ -248,12 +108,6 @@ async def patch(call: Call[wire.CreateOptions, Members]) -> Reply:
     if (asked.name, asked.group) != (job.name, job.group):
         raise Trouble("invalid_parameter", "a job cannot be renamed; create a new one")
     return await _update(call, job, asked, event="job.updated")
-
-
-def _require_match(call: Call[Any, Any]) -> None:
-    required = call.caller.settings.get("require_if_match") is True
-    if required and call.request.header(b"if-match") is None:
-        raise Trouble("precondition_required", "expected If-Match: the tenant demands it")
 
 
 async def _update(call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: str) -> Reply:
@@ -282,7 +136,7 @@ async def _update(call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: 
 async def delete(call: Call[wire.DeleteOptions, None]) -> Reply:
     """Forget a job; its history stays readable."""
     job = await find_job(call)
-    _require_match(call)
+    require_match(call)
     revision = expected_revision(call.request, job.revision)
 
     async def verb(desk: Desk) -> Job:
@@ -311,14 +165,6 @@ def _deleted(call: Call[Any, Any], job: Job) -> Told:
     )
 
 
-SEARCHED = {
-    "state": "state",
-    "queue": "queue",
-    "handler": "handler",
-    "group": "group",
-    "name": "name_prefix",
-    "type": "schedule_type",
-}
 EDITABLE = tuple(
     one
     for one in msgspec.structs.fields(wire.NewJob)

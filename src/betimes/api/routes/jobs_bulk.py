@@ -8,7 +8,7 @@ from betimes.api.acting import answer, intent_of
 from betimes.api.call import Call, Reply
 from betimes.api.problem import Trouble
 from betimes.api.route import Load, NoQuery, Policy, Route
-from betimes.api.routes.jobs import read_tags
+from betimes.api.routes.jobs_list import read_tags
 from betimes.domain.errors import Refused
 from betimes.domain.ids import to_text
 from betimes.domain.job import Job

@@ -12,8 +12,8 @@ from betimes.api.call import Call, Reply
 from betimes.api.etag import expected_revision
 from betimes.api.finding import find_job
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
-from betimes.api.routes.jobs import told_of
 from betimes.api.shaping import maybe_instant
+from betimes.api.told_jobs import told_of
 from betimes.api.waiting import prefer_wait
 from betimes.domain.ids import RunId, shard_of, to_text
 from betimes.domain.job import Job

@@ -13,8 +13,9 @@ from betimes.api.definitions import Context, definition_shown, new_job, payload_
 from betimes.api.finding import find_job
 from betimes.api.problem import Trouble, body_of, trouble_of
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, NoQuery, Policy, Route
-from betimes.api.routes.jobs import WRITE_PROBLEMS, told_of
+from betimes.api.routes.jobs import WRITE_PROBLEMS
 from betimes.api.shaping import coerced, missing
+from betimes.api.told_jobs import told_of
 from betimes.domain.errors import NotFound, Refused
 from betimes.domain.ids import JobId, RunId, from_text, shard_of, to_text
 from betimes.domain.job import Job

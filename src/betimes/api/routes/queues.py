@@ -1,17 +1,20 @@
 """Queues."""
 
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
+from betimes.api.definitions import policy_of, shown_policy
 from betimes.api.operating import begin, check_count, chosen_id
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
-from betimes.api.shaping import coerced, maybe_instant, page, paged
+from betimes.api.shaping import coerced, maybe_instant, page, paged, read_span
 from betimes.domain.scopes import Scope
+from betimes.domain.spec import retry_to_json, to_ms
 from betimes.ops import queues as ops
 from betimes.ops.acting import Told
 from betimes.ops.bulk_runs import PURGE, RUNS_MAX, request_of
@@ -24,6 +27,9 @@ from betimes.wire.base import Page, shown_maybe
 from betimes.wire.keys import PageOnly
 
 PURGED = "QUEUE_PURGED"
+
+
+PER_LEAST, PER_MOST = timedelta(milliseconds=1), timedelta(days=366)
 
 
 def is_paused(queue: ops.Queue, now: datetime) -> bool:
@@ -42,8 +48,38 @@ def shown_queue(call: Call[Any, Any], queue: ops.Queue) -> wire.Queue:
         paused_until=shown_maybe(queue.paused_until),
         reason=queue.paused_reason,
         draining=queue.draining,
-        settings=dict(queue.settings),
+        settings=_shown_settings(queue.settings),
         updated_at=shown_maybe(queue.updated_at),
+    )
+
+
+def _shown_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    retry = settings.get("default_retry")
+    told = dict(settings)
+    return told if retry is None else told | {"default_retry": shown_policy(retry)}
+
+
+def _settings(asked: wire.QueueSettings) -> dict[str, Any]:
+    """As they are stored: only what was said."""
+    said = msgspec.to_builtins(asked)
+    if asked.default_retry is not None:
+        said["default_retry"] = retry_to_json(policy_of(asked.default_retry)) or None
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _service(asked: wire.QueueSettings) -> ops.Service:
+    rate = asked.rate
+    per = None if rate is None else read_span(rate.per, pointer="/rate/per")
+    if per is not None and not PER_LEAST <= per <= PER_MOST:
+        raise Trouble(
+            "invalid_parameter", f"expected a time within {PER_LEAST} and {PER_MOST}, got {per}"
+        )
+    return ops.Service(
+        weight=asked.weight,
+        fairness=asked.fairness,
+        max_concurrency=asked.max_concurrency,
+        rate_limit=None if rate is None else rate.limit,
+        rate_per_ms=None if per is None else to_ms(per),
     )
 
 
@@ -79,10 +115,10 @@ async def read(call: Call[NoQuery, None]) -> Reply:
 
 async def put(call: Call[NoQuery, wire.QueueSettings]) -> Reply:
     """Store the settings of a queue."""
-    settings = msgspec.to_builtins(call.body)
+    settings, service = _settings(call.body), _service(call.body)
 
     async def verb(desk: Desk) -> ops.Queue:
-        return await ops.put_queue(desk, call.tenant, call.path["queue"], settings)
+        return await ops.put_queue(desk, call.tenant, call.path["queue"], settings, service)
 
     return await perform(call, verb, lambda queue: _told(call, queue))
 

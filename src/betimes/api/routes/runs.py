@@ -1,55 +1,38 @@
 """Runs: enqueueing, reading, waiting."""
 
-from datetime import timedelta
 from typing import Any
 
 import msgspec
 
-from betimes.api.acting import answer, intent_of, perform, replied
+from betimes.api.acting import intent_of, perform, replied
 from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
 from betimes.api.context import targets_of
 from betimes.api.finding import find_run, run_in_path
-from betimes.api.paging import read_place, scope_of, turn
 from betimes.api.problem import Trouble, body_of, trouble_of
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
-from betimes.api.routes.jobs import WRITE_PROBLEMS, check_view, read_tags
-from betimes.api.routes.jobs_control import told_run
+from betimes.api.routes.jobs import WRITE_PROBLEMS
+from betimes.api.routes.jobs_list import check_view
+from betimes.api.routes.runs_list import list_all
 from betimes.api.run_shapes import last_attempt, new_run, shown_attempt, shown_run
-from betimes.api.searching import search_into
-from betimes.api.shaping import coerced, maybe_instant, missing, page, paged, read_id, selected
+from betimes.api.shaping import missing, selected
+from betimes.api.told_runs import told_enqueued, told_runs
 from betimes.api.waiting import prefer_wait, until_final
 from betimes.domain.errors import NotFound, Refused
-from betimes.domain.ids import JobId, WorkerId, shard_of, to_text
+from betimes.domain.ids import to_text
 from betimes.domain.run import NewRun
 from betimes.domain.scopes import Scope
-from betimes.domain.states import FINAL, RunState, Shown, Trigger
-from betimes.ops.acting import Told
+from betimes.domain.states import FINAL, RunState
 from betimes.ops.dedupe import MadeRun, enqueue_made
 from betimes.ops.desk import Desk
 from betimes.ops.enqueue import check_new_run
 from betimes.ops.history import get_history
 from betimes.ops.idempotency import shard_of_idempotency
-from betimes.ops.listing import RunFilter, Span, estimate_runs, find_runs
 from betimes.ops.making import Enqueued, make_runs
 from betimes.ops.runs import RunView
 from betimes.wire import runs as wire
 from betimes.wire.base import Page, shown_instant
 from betimes.wire.jobs import BatchItem
-
-SPAN = timedelta(days=7)
-FAILED = "failed"
-SEARCHED = {
-    "state": "state",
-    "queue": "queue",
-    "handler": "handler",
-    "trigger": "trigger",
-    "job": "job",
-    "worker": "worker",
-    "since": "due_after",
-    "until": "due_before",
-}
-WAITING = frozenset({Shown.SCHEDULED, Shown.QUEUED, Shown.RUNNING, Shown.RETRY_WAIT})
 
 
 async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
@@ -68,21 +51,6 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     return await prefer_wait(call, replied(done))
 
 
-def told_enqueued(enqueued: Enqueued) -> Told:
-    """A run that was made, or the one that has its dedupe key."""
-    made, view = enqueued
-    if view is None:
-        return told_run(made.id, replaced=made.replaced)
-    shown = shown_run(view)
-    shown.deduplicated = True
-    return Told(
-        answer=answer(200, shown, headers={"Location": f"/v1/runs/{shown.id}"}),
-        resource=shown.id,
-        shard=shard_of(made.id),
-        changed=False,
-    )
-
-
 async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
     """Enqueue many runs, all or none, or each for itself."""
     alone = call.body.mode == "independent"
@@ -98,7 +66,7 @@ async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
     if told := await admitted(call, runs=new):
         return told
     await call.service.gates.check(call.service.desk, call.tenant, {one.queue for one in new})
-    return await perform(call, verb, lambda runs: _told_runs(runs, refused if alone else None))
+    return await perform(call, verb, lambda runs: told_runs(runs, refused if alone else None))
 
 
 def _read_all(
@@ -122,33 +90,6 @@ def _read_all(
             told = msgspec.json.decode(body_of(trouble, call.request.id))
             refused[place] = BatchItem(status=trouble.status, error=told)
     return new, refused
-
-
-def _told_runs(runs: list[MadeRun], refused: dict[int, BatchItem] | None) -> Told:
-    made = [
-        wire.RunMade(
-            id=to_text("run", one.id),
-            deduplicated=one.deduplicated,
-            replaced=None if one.replaced is None else to_text("run", one.replaced),
-        )
-        for one in runs
-    ]
-    reply = answer(202, wire.RunsMade(items=made))
-    if refused is not None:
-        left = iter(made)
-        items = [
-            refused.get(place) or BatchItem(status=202, id=next(left).id)
-            for place in range(len(made) + len(refused))
-        ]
-        reply = answer(207, wire.RunsTold(items=items))
-    return Told(
-        answer=reply,
-        resource=f"runs:{len(runs)}",
-        shard=shard_of(runs[0].id),
-        after={"count": len(runs), "first": made[0].id},
-        event="run.queued",
-        details={"count": len(runs), "first": made[0].id},
-    )
 
 
 async def read(call: Call[wire.RunView, None]) -> Reply:
@@ -176,66 +117,6 @@ async def _history(call: Call[Any, Any]) -> tuple[RunView, list[Any]]:
 async def wait(call: Call[wire.WaitRun, None]) -> Reply:
     """One run, as soon as it has ended or patience has."""
     return Reply(value=shown_run(await until_final(call, call.query.timeout)))
-
-
-async def list_all(call: Call[wire.ListRuns, None]) -> Reply:
-    """A page of runs, latest due first."""
-    query, cursors, now = call.query, call.service.cursors, call.service.now()
-    scope = scope_of("runs", call.tenant, query)
-    place = read_place(cursors, scope, query.cursor)
-    text = search_into(query, query.q, SEARCHED, now)
-    until = maybe_instant(query.due_before, pointer="/due_before")
-    since = maybe_instant(query.due_after, pointer="/due_after") or (until or now) - SPAN
-    chosen, shown = _filter(call, text)
-    span = Span(since=since, until=until, place=place.at, backwards=place.backwards)
-    views, more = await find_runs(
-        call.service.desk, call.tenant, chosen, shown=shown, span=span, limit=coerced(query.limit)
-    )
-    if place.backwards:
-        views.reverse()
-    ids = [view.run.id for view in views]
-    turned = turn(cursors, scope, place, ids, more=more, ascending=False)
-    estimate = None
-    if query.count is not None:
-        whole = Span(since=since, until=until)
-        guess = (
-            0
-            if place.at is None and more is None
-            else await estimate_runs(call.service.desk, call.tenant, chosen, whole)
-        )
-        estimate = max(len(views), guess)
-    items = [shown_run(view) for view in views]
-    return paged(
-        call,
-        page(items, cursor=turned.next, back=turned.prev, fields=query.fields, estimate=estimate),
-    )
-
-
-def _filter(
-    call: Call[wire.ListRuns, None], text: str | None
-) -> tuple[RunFilter, frozenset[Shown]]:
-    query, desk = call.query, call.service.desk
-    shown = frozenset(Shown(state) for state in query.state if state != FAILED)
-    if FAILED in query.state:
-        shown |= {Shown.RETRY_WAIT, Shown.DEAD}
-    # States that are written in parcels are looked at one by one; the rest the database can tell.
-    stored = () if shown & WAITING else tuple(RunState[state.name] for state in shown)
-    job = worker = None
-    if query.job is not None:
-        job = JobId(read_id(desk, "job", query.job, "job"))
-    if query.worker is not None:
-        worker = WorkerId(read_id(desk, "wrk", query.worker, "worker"))
-    chosen = RunFilter(
-        job=job,
-        states=stored,
-        queues=query.queue,
-        handlers=query.handler,
-        triggers=[Trigger[name.upper()] for name in query.trigger],
-        worker=worker,
-        tags=read_tags(query.tag),
-        text=text,
-    )
-    return chosen, shown
 
 
 async def attempts(call: Call[NoQuery, None]) -> Reply:
@@ -274,28 +155,6 @@ def _entry(
     return wire.TimelineEntry(
         at=shown_instant(at), state=state, detail=detail, worker_id=worker, attempt=attempt
     )
-
-
-async def payload(call: Call[NoQuery, None]) -> Reply:
-    """What a run was given."""
-    view = await find_run(call)
-    return _raw(view.run.payload, "payload", call.path["run"])
-
-
-async def result(call: Call[NoQuery, None]) -> Reply:
-    """What a run has returned."""
-    view = await find_run(call)
-    return _raw(view.run.result, "result", call.path["run"])
-
-
-def _raw(content: bytes | None, what: str, run: str) -> Reply:
-    if content is None:
-        raise missing(what, run)
-    try:
-        msgspec.json.decode(content)
-    except msgspec.DecodeError:
-        return Reply(content=content, media="application/octet-stream")
-    return Reply(content=content)
 
 
 ROUTES = (
@@ -384,28 +243,6 @@ ROUTES = (
         handler=timeline,
         scope=Scope.RUNS_READ,
         answers={200: wire.Timeline},
-        problems=("not_found",),
-    ),
-    Route(
-        method="GET",
-        path="/v1/runs/{run}/payload",
-        name="runs.payload",
-        says="What a run was given, as it is.",
-        handler=payload,
-        scope=Scope.PAYLOADS_READ,
-        answers={200: bytes},
-        answer_media="*/*",
-        problems=("not_found",),
-    ),
-    Route(
-        method="GET",
-        path="/v1/runs/{run}/result",
-        name="runs.result",
-        says="What a run has returned, as it is.",
-        handler=result,
-        scope=Scope.PAYLOADS_READ,
-        answers={200: bytes},
-        answer_media="*/*",
         problems=("not_found",),
     ),
 )

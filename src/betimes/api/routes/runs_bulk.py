@@ -8,8 +8,8 @@ from betimes.api.finding import run_in_path
 from betimes.api.operating import begin, check_count, chosen_id
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
-from betimes.api.routes.runs import WAITING
 from betimes.api.routes.runs_control import told_view
+from betimes.api.routes.runs_list import WAITING
 from betimes.api.shaping import maybe_instant, missing, read_id
 from betimes.domain.errors import NotFound
 from betimes.domain.ids import JobId, RunId

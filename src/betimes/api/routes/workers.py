@@ -218,6 +218,7 @@ async def lease(call: Call[NoQuery, wire.LeaseRuns]) -> Reply:
                 call.tenant,
                 worker,
                 queues=queues,
+                handlers=body.handlers,
                 most=body.max,
                 ttl=service.settings.lease_ttl,
             )

@@ -24,7 +24,6 @@ SELECT tenant_id, origin, state, failures, opened_at, probe_at, window_data::tex
 
 -- name: claim_probe :maybe
 -- Be the one who probes an origin, for a while; nobody else may until then.
--- Index: breakers_broken_idx
 -- Guard: the time of the next probe
 -- Returns: origin text
 UPDATE betimes.breakers

@@ -5,17 +5,19 @@
 -- Index: limits_pkey
 -- Guard: the row locks; whoever counts and leases does it alone
 -- Returns: tenant_id uuid, kind text, key text, tokens float8, refilled_at timestamptz, most int8, rate_limit int8, rate_per_ms int8, now timestamptz
-SELECT limits.tenant_id, limits.kind, limits.key, limits.tokens, limits.refilled_at,
-       CASE WHEN limits.kind = 'tenant' THEN (tenants.quotas ->> 'max_in_flight')::bigint ELSE queues.max_concurrency END AS most,
-       CASE WHEN limits.kind = 'tenant' THEN (tenants.quotas ->> 'runs_per_minute')::bigint ELSE queues.rate_limit END AS rate_limit,
-       CASE WHEN limits.kind = 'tenant' THEN 60000 ELSE queues.rate_per_ms END AS rate_per_ms,
+SELECT held.tenant_id, held.kind, held.key, held.tokens, held.refilled_at,
+       CASE WHEN held.kind = 'tenant' THEN (tenants.quotas ->> 'max_in_flight')::bigint ELSE queues.max_concurrency END AS most,
+       CASE WHEN held.kind = 'tenant' THEN (tenants.quotas ->> 'runs_per_minute')::bigint ELSE queues.rate_limit END AS rate_limit,
+       CASE WHEN held.kind = 'tenant' THEN 60000 ELSE queues.rate_per_ms END AS rate_per_ms,
        coalesce(:now::timestamptz, statement_timestamp()) AS now
-  FROM unnest(:tenants::uuid[], :kinds::text[], :keys::text[]) AS wanted (tenant_id, kind, key)
-  JOIN betimes.limits ON limits.tenant_id = wanted.tenant_id AND limits.kind = wanted.kind AND limits.key = wanted.key
+  FROM (SELECT * FROM unnest(:tenants::uuid[], :kinds::text[], :keys::text[]) AS asked (tenant_id, kind, key)
+         ORDER BY tenant_id, kind, key) AS wanted
+ CROSS JOIN LATERAL (
+    SELECT limits.tenant_id, limits.kind, limits.key, limits.tokens, limits.refilled_at FROM betimes.limits
+     WHERE limits.tenant_id = wanted.tenant_id AND limits.kind = wanted.kind AND limits.key = wanted.key
+       FOR UPDATE OF limits) AS held
   LEFT JOIN betimes.tenants ON tenants.id = wanted.tenant_id AND wanted.kind = 'tenant'
-  LEFT JOIN betimes.queues ON queues.tenant_id = wanted.tenant_id AND queues.name = wanted.key AND wanted.kind = 'queue'
- ORDER BY limits.tenant_id, limits.kind, limits.key
-   FOR UPDATE OF limits;
+  LEFT JOIN betimes.queues ON queues.tenant_id = wanted.tenant_id AND queues.name = wanted.key AND wanted.kind = 'queue';
 
 -- name: count_in_flight :many
 -- How many runs the leased parcels of some tenants and queues hold. The caller holds their limits.

@@ -98,10 +98,10 @@ RETURNING id;
 -- name: lock_run :maybe
 -- One run, held until the transaction ends.
 -- Index: runs_pkey
--- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, overlap int2
 SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
        created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, payload, options::text AS options,
-       result, error::text AS error, fair, gate, when_full
+       result, error::text AS error, fair, gate, when_full, overlap
   FROM betimes.runs WHERE shard = :shard::smallint AND id = :id::uuid
    FOR UPDATE;
 
@@ -109,15 +109,16 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
 -- Give runs one more life: back into the queue, with or without the attempts they have used.
 -- Index: runs_pkey
 -- Guard: only states an operator may bring back; the caller takes them out of old parcels and makes new ones
--- Returns: id uuid, fence int4, queue text, priority int2, fair int2, gate text, when_full int2
+-- Returns: id uuid, fence int4, queue text, priority int2, fair int2, gate text, when_full int2, job_id uuid, overlap int2
+-- Who is brought back by hand goes at once, beside others if need be: it vouches for nobody. In a line it waits.
 UPDATE betimes.runs
-   SET state = 1, finished_at = NULL, cancel_at = NULL, reason = :reason::text,
+   SET state = 1, overlap = CASE WHEN overlap = 1 THEN 0 ELSE overlap END, finished_at = NULL, cancel_at = NULL, reason = :reason::text,
        attempt = CASE WHEN :reset_attempts::boolean THEN 0 ELSE attempt END,
        first_started_at = CASE WHEN :reset_attempts::boolean THEN NULL ELSE first_started_at END,
        queue = coalesce(:queue::text, queue), payload = coalesce(:payload::bytea, payload)
  WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid
    AND state IN (3, 5, 6, 8)
-RETURNING id, fence, queue, priority, fair, gate, when_full;
+RETURNING id, fence, queue, priority, fair, gate, when_full, job_id, overlap;
 
 -- name: change_run :maybe
 -- Move a run that waits to another time, queue or priority.

@@ -35,13 +35,17 @@ ON CONFLICT (tenant_id, kind, key) DO UPDATE SET used_at = excluded.used_at;
 -- Index: limits_pkey
 -- Guard: the row locks; whoever counts and lets in does it alone
 -- Returns: tenant_id uuid, kind text, key text, most int4
-SELECT limits.tenant_id, limits.kind, limits.key,
-       coalesce(limits.max_inflight, (queues.settings ->> 'per_key_concurrency')::integer, 1) AS most
-  FROM unnest(:tenants::uuid[], :kinds::text[], :keys::text[], :queues::text[]) AS wanted (tenant_id, kind, key, queue)
-  JOIN betimes.limits ON limits.tenant_id = wanted.tenant_id AND limits.kind = wanted.kind AND limits.key = wanted.key
-  LEFT JOIN betimes.queues ON queues.tenant_id = wanted.tenant_id AND queues.name = wanted.queue
- ORDER BY limits.tenant_id, limits.kind, limits.key
-   FOR UPDATE OF limits;
+SELECT held.tenant_id, held.kind, held.key,
+       coalesce(held.max_inflight, (SELECT (settings ->> 'per_key_concurrency')::integer FROM betimes.queues
+                                     WHERE queues.tenant_id = wanted.tenant_id AND queues.name = wanted.queue), 1) AS most
+  -- Sorted before, and each found by its key: sorted afterwards, every limit of the tenant would be read for it.
+  FROM (SELECT * FROM unnest(:tenants::uuid[], :kinds::text[], :keys::text[], :queues::text[])
+               AS asked (tenant_id, kind, key, queue)
+         ORDER BY tenant_id, kind, key) AS wanted
+ CROSS JOIN LATERAL (
+    SELECT limits.tenant_id, limits.kind, limits.key, limits.max_inflight FROM betimes.limits
+     WHERE limits.tenant_id = wanted.tenant_id AND limits.kind = wanted.kind AND limits.key = wanted.key
+       FOR UPDATE OF limits) AS held;
 
 -- name: count_slots :many
 -- How many parcels are in flight through each of some gates and lines. The caller holds their limits.
@@ -66,12 +70,14 @@ SELECT wanted.number,
 -- Index: parcels_pkey
 -- Guard: worker and fence
 -- Returns: shard int2, id uuid, rank timestamptz, slot bool
-SELECT parcels.shard, parcels.id, parcels.rank, parcels.slot
-  FROM unnest(:shards::smallint[], :ids::uuid[], :fences::integer[]) AS leased (shard, id, fence)
-  JOIN betimes.parcels ON parcels.shard = leased.shard AND parcels.id = leased.id AND parcels.fence = leased.fence
- WHERE parcels.worker_id IS NOT DISTINCT FROM :worker::uuid
- ORDER BY parcels.shard, parcels.id
-   FOR UPDATE OF parcels;
+SELECT held.shard, held.id, held.rank, held.slot
+  FROM (SELECT * FROM unnest(:shards::smallint[], :ids::uuid[], :fences::integer[]) AS asked (shard, id, fence)
+         ORDER BY shard, id) AS leased
+ CROSS JOIN LATERAL (
+    SELECT parcels.shard, parcels.id, parcels.rank, parcels.slot FROM betimes.parcels
+     WHERE parcels.shard = leased.shard AND parcels.id = leased.id AND parcels.fence = leased.fence
+       AND parcels.worker_id IS NOT DISTINCT FROM :worker::uuid
+       FOR UPDATE OF parcels) AS held;
 
 -- name: admit_parcels :exec
 -- Let parcels in, or put them back as held: their delivery does not count. The caller holds them and their limits.

@@ -12,9 +12,9 @@ SELECT wanted.shard FROM unnest(:shards::smallint[]) AS wanted (shard)
 -- name: read_due_jobs :many
 -- Jobs of one shard in the order of their next fire, page by page.
 -- Index: jobs_next_fire_idx
--- Returns: id uuid, tenant_id uuid, revision int4, next_fire_at timestamptz, fires int8, queue text, priority int2, handler text, schedule text, options text
+-- Returns: id uuid, tenant_id uuid, revision int4, next_fire_at timestamptz, fires int8, queue text, priority int2, handler text, schedule text, options text, since timestamptz
 SELECT id, tenant_id, revision, next_fire_at, fires, queue, priority, handler,
-       schedule::text AS schedule, options::text AS options
+       schedule::text AS schedule, options::text AS options, updated_at AS since
   FROM betimes.jobs
  WHERE shard = :shard::smallint AND next_fire_at IS NOT NULL AND next_fire_at < :before::timestamptz
    AND (next_fire_at, id) > (:after_at::timestamptz, :after_id::uuid)

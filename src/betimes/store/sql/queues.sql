@@ -18,10 +18,12 @@ SELECT name, weight, max_concurrency, settings::text AS settings, paused_at, pau
 -- Store the settings of a queue; its pause stays as it is.
 -- Guard: the primary key
 -- Returns: revision int4
-INSERT INTO betimes.queues AS queues (tenant_id, name, settings, updated_at)
-VALUES (:tenant::uuid, :name::text, :settings::text::jsonb, :now::timestamptz)
+INSERT INTO betimes.queues AS queues (tenant_id, name, settings, weight, fairness, max_concurrency, rate_limit, rate_per_ms, updated_at)
+VALUES (:tenant::uuid, :name::text, :settings::text::jsonb, :weight::real, :fairness::text, :max_concurrency::integer,
+        :rate_limit::integer, :rate_per_ms::bigint, :now::timestamptz)
 ON CONFLICT (tenant_id, name) DO UPDATE
-   SET settings = excluded.settings, revision = queues.revision + 1, updated_at = excluded.updated_at
+   SET settings = excluded.settings, weight = excluded.weight, fairness = excluded.fairness,
+       max_concurrency = excluded.max_concurrency, rate_limit = excluded.rate_limit, rate_per_ms = excluded.rate_per_ms, revision = queues.revision + 1, updated_at = excluded.updated_at
 RETURNING revision;
 
 -- name: pause_queue :one

@@ -1,0 +1,36 @@
+"""The world around a client: environment, chance, patience.
+
+The client library lives in somebody else's process, where nobody composes it; so this module is the
+one place of it that reaches for what other rooms are given.
+"""
+
+import asyncio
+import os
+import random  # noqa: TID251 -- see above
+import time
+import uuid
+
+
+def variable(name: str) -> str | None:
+    """A variable of the environment; an empty one counts as none."""
+    return os.environ.get(name) or None  # noqa: TID251 -- see above
+
+
+def new_key() -> str:
+    """An idempotency key that nobody else will choose."""
+    return str(uuid.uuid4())  # noqa: TID251 -- see above
+
+
+def roll() -> float:
+    """Between 0 and 1."""
+    return random.random()  # noqa: S311 -- jitter is no secret
+
+
+def pause(seconds: float) -> None:
+    """Block this thread for a while."""
+    time.sleep(seconds)  # noqa: TID251 -- see above
+
+
+async def apause(seconds: float) -> None:
+    """Let other tasks go on for a while."""
+    await asyncio.sleep(seconds)  # noqa: TID251 -- see above

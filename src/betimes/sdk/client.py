@@ -1,0 +1,271 @@
+"""The two clients: one blocks, one is awaited; both say exactly the same."""
+
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Self
+
+import msgspec
+
+import betimes
+from betimes.domain.errors import BadSetting
+from betimes.sdk import ambient
+from betimes.sdk.address import read_address
+from betimes.sdk.async_http import AsyncHttp
+from betimes.sdk.calling import AsyncCaller, Caller
+from betimes.sdk.errors import Unreachable
+from betimes.sdk.events import Event, EventReader
+from betimes.sdk.exchange import (
+    Given,
+    Manner,
+    Request,
+    Response,
+    pause_after,
+    problem_of,
+    request_of,
+    value_of,
+)
+from betimes.sdk.operation import Operation
+from betimes.sdk.operations import EVENTS_STREAM
+from betimes.sdk.resources import AsyncResources, Resources
+from betimes.sdk.sync_http import SyncHttp
+
+URL_DEFAULT = "http://127.0.0.1:8090"
+TIMEOUT_SECONDS = 30.0
+ATTEMPTS = 4
+RESUME_PAUSE_SECONDS = 1.0
+
+
+def manner_of(api_key: str | None, *, timeout: float, attempts: int) -> Manner:
+    """How a client talks; the key comes from BETIMES_API_KEY when none is given."""
+    key = api_key if api_key is not None else ambient.variable("BETIMES_API_KEY")
+    if key is not None and (not key or not key.isascii() or not key.isprintable()):
+        raise BadSetting("expected an API key of printable ASCII characters")
+    return Manner(
+        api_key=key,
+        timeout=timeout,
+        attempts=attempts,
+        agent=f"betimes-python/{betimes.__version__}",
+        new_key=ambient.new_key,
+        roll=ambient.roll,
+    )
+
+
+def address_of(url: str | None) -> str:
+    """The server: as given, from BETIMES_URL, or the one of `betimes dev`."""
+    return url or ambient.variable("BETIMES_URL") or URL_DEFAULT
+
+
+class Client(Resources):
+    """A blocking client. Nothing is connected before the first call; safe to share by threads."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout: float = TIMEOUT_SECONDS,
+        attempts: int = ATTEMPTS,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self.url = address_of(url)
+        self._http = SyncHttp(read_address(self.url), context=ssl_context)
+        self._manner = manner_of(api_key, timeout=timeout, attempts=attempts)
+        super().__init__(Caller(self))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of every connection; the client may still be used afterwards."""
+        self._http.close()
+
+    def perform(self, operation: Operation, given: Given) -> Any:
+        """What an operation answers; the generated methods call this."""
+        return value_of(operation, self._send(request_of(operation, given, self._manner)))
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = msgspec.UNSET,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        """Any request with our credentials; the answer comes back as it is, whatever its status."""
+        return self._send(_raw(self._manner, method, path, body, query, headers))
+
+    def stream_events(
+        self, *, types: str | None = None, last_event_id: str | None = None
+    ) -> Iterator[Event]:
+        """Events as they happen; a broken connection is resumed where it ended."""
+        while True:
+            reader = EventReader(last_event_id)
+            try:
+                with self._listen(types, last_event_id) as lines:
+                    for line in lines:
+                        if (event := reader.feed(line)) is not None:
+                            last_event_id = event.id or last_event_id
+                            yield event
+            except Unreachable:
+                pass
+            ambient.pause(RESUME_PAUSE_SECONDS)
+
+    @contextmanager
+    def _listen(self, types: str | None, last: str | None) -> Iterator[Iterator[bytes]]:
+        request = _event_request(self._manner, types, last)
+        with self._http.stream(request) as (head, lines):
+            if head.status >= 400:  # noqa: PLR2004 -- HTTP
+                raise problem_of(Response(head.status, head.headers, b"".join(lines)))
+            yield lines
+
+    def _send(self, request: Request) -> Response:
+        tried = 0
+        while True:
+            tried += 1
+            failure: Response | Unreachable
+            try:
+                failure = self._http.send(request)
+            except Unreachable as lost:
+                failure = lost
+            pause = None
+            if isinstance(failure, Unreachable) or failure.status >= 400:  # noqa: PLR2004 -- HTTP
+                pause = pause_after(request, failure, tried=tried, manner=self._manner)
+            if pause is None:
+                return _answered(failure)
+            ambient.pause(pause)
+
+
+class AsyncClient(AsyncResources):
+    """The awaited client. Nothing is connected before the first call."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout: float = TIMEOUT_SECONDS,
+        attempts: int = ATTEMPTS,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self.url = address_of(url)
+        self._http = AsyncHttp(read_address(self.url), context=ssl_context)
+        self._manner = manner_of(api_key, timeout=timeout, attempts=attempts)
+        super().__init__(AsyncCaller(self))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of every connection; the client may still be used afterwards."""
+        await self._http.close()
+
+    async def perform(self, operation: Operation, given: Given) -> Any:
+        """What an operation answers; the generated methods call this."""
+        return value_of(operation, await self._send(request_of(operation, given, self._manner)))
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = msgspec.UNSET,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        """Any request with our credentials; the answer comes back as it is, whatever its status."""
+        return await self._send(_raw(self._manner, method, path, body, query, headers))
+
+    async def stream_events(
+        self, *, types: str | None = None, last_event_id: str | None = None
+    ) -> AsyncIterator[Event]:
+        """Events as they happen; a broken connection is resumed where it ended."""
+        while True:
+            reader = EventReader(last_event_id)
+            try:
+                async with self._listen(types, last_event_id) as lines:
+                    async for line in lines:
+                        if (event := reader.feed(line)) is not None:
+                            last_event_id = event.id or last_event_id
+                            yield event
+            except (Unreachable, OSError, EOFError):
+                pass
+            await ambient.apause(RESUME_PAUSE_SECONDS)
+
+    @asynccontextmanager
+    async def _listen(
+        self, types: str | None, last: str | None
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        request = _event_request(self._manner, types, last)
+        async with self._http.stream(request) as (head, lines):
+            if head.status >= 400:  # noqa: PLR2004 -- HTTP
+                body = b"".join([line async for line in lines])
+                raise problem_of(Response(head.status, head.headers, body))
+            yield lines
+
+    async def _send(self, request: Request) -> Response:
+        tried = 0
+        while True:
+            tried += 1
+            failure: Response | Unreachable
+            try:
+                failure = await self._http.send(request)
+            except Unreachable as lost:
+                failure = lost
+            pause = None
+            if isinstance(failure, Unreachable) or failure.status >= 400:  # noqa: PLR2004 -- HTTP
+                pause = pause_after(request, failure, tried=tried, manner=self._manner)
+            if pause is None:
+                return _answered(failure)
+            await ambient.apause(pause)
+
+
+def _answered(failure: Response | Unreachable) -> Response:
+    if isinstance(failure, Unreachable):
+        raise failure
+    return failure
+
+
+def _raw(
+    manner: Manner,
+    method: str,
+    path: str,
+    body: Any,
+    query: Mapping[str, Any] | None,
+    headers: Mapping[str, str] | None,
+) -> Request:
+    named = {name.lower(): value for name, value in (headers or {}).items()}
+    operation = Operation(
+        name="raw",
+        method=method.upper(),
+        path=path,
+        answers={},
+        keyed="idempotency-key" in named,
+        accepts=named.get("accept", "*/*"),
+    )
+    given = Given(query=query or {}, body=body, idempotency_key=named.get("idempotency-key"))
+    request = request_of(operation, given, manner)
+    return _with(request, named)
+
+
+def _with(request: Request, headers: Mapping[str, str]) -> Request:
+    return Request(
+        method=request.method,
+        path=request.path,
+        headers={**request.headers, **headers},
+        body=request.body,
+        timeout=request.timeout,
+        repeatable=request.repeatable,
+    )
+
+
+def _event_request(manner: Manner, types: str | None, last: str | None) -> Request:
+    request = request_of(EVENTS_STREAM, Given(query={"types": types}), manner)
+    return request if last is None else _with(request, {"last-event-id": last})
