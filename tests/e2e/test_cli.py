@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from api_kit import Client
 from betimes.embedded import find_binaries
+from betimes.webhooks import verify
 from embedded_kit import Place
+from target_kit import a_target
 
 pytestmark = pytest.mark.db
 PATIENCE_SECONDS = 30.0
@@ -114,6 +117,31 @@ def test_dev_starts_on_nothing_and_drains_on_sigterm(home: Path) -> None:
         assert dev.end() == 0, dev.said
     assert '"ending":"drained"' in "".join(dev.said)
     assert not is_alive(postmaster)
+
+
+async def test_dev_delivers_to_this_machine_and_says_that_it_may(home: Path) -> None:
+    """A run that is a request arrives, signed with the secret that the API tells."""
+    with running(home, "dev", "--no-demo") as dev:
+        dev.until("targets on this machine may be called")
+        key = dev.until("administrator's key").split()[-1]
+        port = int(dev.until("api.listening").partition("http://127.0.0.1:")[2].partition('"')[0])
+        ask = Client(port, key)
+        async with a_target() as target:
+            body = {"target": {"type": "http", "url": target.url("/hook")}, "payload": {"n": 1}}
+            made = await ask("POST", "/v1/runs", body, headers={"prefer": "wait=20"})
+            assert made.json["state"] == "succeeded", made.body
+        (seen,) = target.received
+        (secret,) = (await ask("GET", "/v1/targets/signing-secret")).json["secrets"]
+        delivery = verify(seen.body, seen.headers, secret)
+        assert (delivery.run_id, delivery.attempt, seen.body) == (made.json["id"], 1, b'{"n":1}')
+        trace = made.json["trace"]["trace_id"]
+        assert seen.headers["traceparent"].split("-")[1] == trace
+        refused = await ask(
+            "POST", "/v1/runs", {"target": {"type": "http", "url": "http://10.0.0.1/"}}
+        )
+        assert refused.code == "url_not_allowed"
+        dev.popen.send_signal(signal.SIGTERM)
+        assert dev.end() == 0
 
 
 def test_ctrl_c_is_as_good_as_sigterm(home: Path) -> None:

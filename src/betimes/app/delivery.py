@@ -38,6 +38,8 @@ from betimes.target.url import UrlPolicy
 from betimes.worker import Context
 
 POLICY_SECONDS = 10.0
+TENANTS_MAX = 10_000
+"""Most tenants whose rules or secrets are remembered."""
 SIGNING_BYTES = 32
 
 
@@ -163,6 +165,8 @@ class TenantPolicies:
             policy = self._base if known is None else known[1]
         if known is not None and known[1] == policy:
             policy = known[1]
+        if len(self._known) >= TENANTS_MAX:
+            self._known.clear()
         self._known[tenant] = now + POLICY_SECONDS, policy
         return policy
 
@@ -176,6 +180,8 @@ def signing_secrets(pepper: bytes | None) -> Callable[[UUID], Sequence[bytes]]:
 
     def secrets(tenant: UUID) -> tuple[bytes, ...]:
         if tenant not in known:
+            if len(known) >= TENANTS_MAX:
+                known.clear()
             known[tenant] = (blake2b(tenant.bytes, key=key, digest_size=SIGNING_BYTES).digest(),)
         return known[tenant]
 

@@ -1,7 +1,8 @@
 """The HTTP client: libcurl driven by the event loop, connections kept per tenant.
 
-Each tenant has a multi handle of its own, and with it connections of its own: what one tenant was
-allowed to connect to, or has sent over a connection, never serves another. All sockets of all of
+Each tenant has multi handles of its own, and with them connections of its own: what one tenant was
+allowed to connect to, or has sent over a connection, never serves another. There are several,
+because libcurl looks at every connection of a handle before it uses one. All sockets of all of
 them lie in one epoll set, and the event loop watches that set instead of the sockets: a turn of the
 loop takes whatever is ready, however many there are.
 """
@@ -23,8 +24,10 @@ from betimes.target.transfer import Proxy, Shape, Transfer, shape_of
 EVENTS_AT_ONCE = 1_024
 SWEEP_SECONDS = 1.0
 IDLE_TENANT_SECONDS = 60.0
-CONNECTIONS_KEPT = 2_048
-"""Idle connections of one tenant in one process."""
+REQUESTS_MAX = 128
+"""Requests under way in one handle; the next ones go into another of the same tenant."""
+CONNECTIONS_KEPT = 256
+"""Idle connections of one handle."""
 HANDLES_KEPT = 512
 NOTHING_HEARD = -1
 
@@ -62,7 +65,7 @@ class Client:
         self._proxy = proxy
         self._loop = asyncio.get_running_loop()
         self._epoll = select.epoll()
-        self._multis: dict[UUID, _Multi] = {}
+        self._multis: dict[UUID, list[_Multi]] = {}
         self._of_socket: dict[int, _Multi] = {}
         self._free: dict[Shape, list[Transfer]] = {}
         self._freed = 0
@@ -72,7 +75,7 @@ class Client:
     @property
     def active(self) -> int:
         """Requests under way."""
-        return sum(len(one.active) for one in self._multis.values())
+        return sum(len(one.active) for each in self._multis.values() for one in each)
 
     async def send(self, request: Request) -> Result:
         """Send one request and wait for what comes of it; cancelled, its connection is closed."""
@@ -107,8 +110,9 @@ class Client:
         self._loop.remove_reader(self._epoll.fileno())
         if self._sweeper is not None:
             self._sweeper.cancel()
-        for one in self._multis.values():
-            self._close(one)
+        for each in self._multis.values():
+            for one in each:
+                self._close(one)
         self._multis.clear()
         for transfers in self._free.values():
             for transfer in transfers:
@@ -147,11 +151,15 @@ class Client:
         return addresses[0], dns_seconds, None
 
     def _multi(self, tenant: UUID) -> _Multi:
-        one = self._multis.get(tenant)
-        if one is None:
-            one = self._multis[tenant] = _Multi()
-            one.multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket_of(one))
-            one.multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer_of(one))
+        """The first handle of a tenant that is not full, so that few connections do most."""
+        each = self._multis.setdefault(tenant, [])
+        for one in each:
+            if len(one.active) < REQUESTS_MAX:
+                return one
+        one = _Multi()
+        one.multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket_of(one))
+        one.multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer_of(one))
+        each.append(one)
         return one
 
     def _transfer(self, shape: Shape) -> Transfer:
@@ -267,16 +275,22 @@ class Client:
         """Give up answers that have stopped coming, and connections of tenants long silent."""
         self._sweeper = None
         now = self._clock.monotonic()
-        for tenant, one in list(self._multis.items()):
-            silent = [curl for curl, (transfer, _) in one.active.items() if transfer.is_silent(now)]
-            for curl in silent:
-                one.active[curl][0].too_slow = True
-                self._finish(one, curl, pycurl.E_OPERATION_TIMEDOUT, "")
-            if not one.active and now - one.idle_since > IDLE_TENANT_SECONDS:
+        for tenant, each in list(self._multis.items()):
+            for one in list(each):
+                self._give_up_silent(one, now)
+                if not one.active and now - one.idle_since > IDLE_TENANT_SECONDS:
+                    each.remove(one)
+                    self._close(one)
+            if not each:
                 del self._multis[tenant]
-                self._close(one)
         if self._multis:
             self._sweep_later()
+
+    def _give_up_silent(self, one: _Multi, now: float) -> None:
+        silent = [curl for curl, (transfer, _) in one.active.items() if transfer.is_silent(now)]
+        for curl in silent:
+            one.active[curl][0].too_slow = True
+            self._finish(one, curl, pycurl.E_OPERATION_TIMEDOUT, "")
 
     def _close(self, one: _Multi) -> None:
         if one.timer is not None:

@@ -176,7 +176,8 @@ class Gate:
     def dropped(self) -> None:
         """One that was let through was not sent after all, or nobody knows what came of it."""
         self.in_flight -= 1
-        self.probing = False
+        if not self.in_flight:
+            self.probing = False  # whoever it was, no probe is on its way any more
 
     def open(self, now: float, *, until: float | None = None) -> None:
         """Leave the origin alone, for longer each time; `until` when somebody else has decided."""

@@ -90,3 +90,31 @@ async def test_a_permanent_answer_ends_the_run(database: Database, clock: Manual
     (letter,) = await rows(database, "SELECT handler, error FROM betimes.dead_letters")
     assert letter["handler"] == "http"
     assert json.loads(letter["error"])["type"] == "Http404"
+
+
+async def test_runs_that_wait_for_a_broken_target_keep_their_attempts(
+    database: Database, clock: ManualClock
+) -> None:
+    """Five find out that nobody is there; the sixth is not even sent, and nothing is counted."""
+    async with a_target() as target:
+        pass
+    options = {"target": {"type": "http", "url": target.url()}}
+    nobody: list[Any] = [None]
+    async with a_delivering_worker(database, clock) as bench:
+        for _ in range(5):
+            await enqueue(database, clock.now(), nobody, options=options)
+            await bench.poll_once()
+            await until_idle(bench)
+        (run,) = await enqueue(database, clock.now(), nobody, options=options)
+        await bench.poll_once()
+        await until_idle(bench)
+    row = await read_run(database, run)
+    assert (row["state"], row["attempt"], row["reason"]) == (
+        RunState.RETRY_WAIT,
+        0,
+        "BREAKER_OPEN",
+    )
+    assert await rows(database, "SELECT FROM betimes.attempts WHERE run_id = $1", run) == []
+    (parcel,) = await rows(database, "SELECT * FROM betimes.parcels WHERE run_ids = $1", [run])
+    wait = (parcel["visible_at"] - clock.now()).total_seconds()
+    assert 1 < wait < 10

@@ -109,6 +109,17 @@ def test_a_probe_that_got_lost_is_made_again() -> None:
     assert gate.ask(2.0) == Go(probe=True)
 
 
+def test_a_probe_goes_on_while_others_are_given_up() -> None:
+    """What was sent before the breaker opened is not the probe."""
+    gate = Gate(RULES)
+    gate.ask(0.0)
+    for _ in range(RULES.failures_in_row):
+        sent(gate, 0.0, Health.BAD)
+    assert gate.ask(2.0) == Go(probe=True)
+    gate.dropped()
+    assert isinstance(gate.ask(2.0), Wait), "the probe is still on its way"
+
+
 def test_after_an_outage_the_origin_is_asked_slowly() -> None:
     """Ten a second at first, twice as many every five seconds."""
     gate = broken()
