@@ -1,10 +1,11 @@
 """The members that every kind of schedule shares, and which members each kind may have."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from betimes.domain.errors import BadSchedule
+from betimes.domain.errors import BadSchedule, Refused
 from betimes.schedule.bounds import DAY, HOUR, MAX_FIRES_MAX, MINUTE
 from betimes.schedule.calendar import Calendar, CalendarRule, read_calendars
 from betimes.schedule.dst import Dst, read_dst
@@ -63,6 +64,16 @@ class Common:
     catchup: Catchup
     overlap: str | None
     pause_after_failures: int | None
+
+
+@contextmanager
+def inside(place: str) -> Iterator[None]:
+    """Let what is refused in a part of a schedule point at that part."""
+    try:
+        yield
+    except Refused as refused:
+        refused.pointer = f"{place}{refused.pointer}"
+        raise
 
 
 def check_members(source: Mapping[str, object]) -> str:

@@ -20,7 +20,7 @@ from betimes.schedule.bounds import (
 from betimes.schedule.calendar import Calendar
 from betimes.schedule.dst import COMPATIBLE
 from betimes.schedule.duration import read_duration
-from betimes.schedule.members import text_member
+from betimes.schedule.members import inside, text_member
 from betimes.schedule.moment import (
     MOMENT,
     Moment,
@@ -204,10 +204,11 @@ def _resolve_union(members: Members, now: datetime | None, depth: int) -> object
         return entries
     shared = {"timezone": members["timezone"]} if "timezone" in members else {}
     found: list[object] = []
-    for entry in entries[: UNION_MEMBERS_MAX + 1]:
-        read = shorthand(entry) if isinstance(entry, str) else entry
-        if isinstance(read, Mapping):
-            read = resolve_members({**shared, **read}, now, depth)
+    for index, entry in enumerate(entries[: UNION_MEMBERS_MAX + 1]):
+        with inside(f"/of/{index}"):
+            read = shorthand(entry) if isinstance(entry, str) else entry
+            if isinstance(read, Mapping):
+                read = resolve_members({**shared, **read}, now, depth)
         found.append(read)
     return found
 

@@ -18,7 +18,7 @@ from betimes.schedule.dst import COMPATIBLE
 from betimes.schedule.duration import Duration
 from betimes.schedule.fire import JITTERED, Drop, Fire, spread
 from betimes.schedule.kinds import BUILDERS, Built
-from betimes.schedule.members import Catchup, Common, check_members, read_common
+from betimes.schedule.members import Catchup, Common, check_members, inside, read_common
 from betimes.schedule.moment import (
     moment_text,
     naive_text,
@@ -320,7 +320,8 @@ def _union(
         if not isinstance(entry, Mapping):
             raise BadSchedule("expected a schedule object in a union", pointer=f"/of/{index}")
         named = {"timezone": common.zone.name, **entry}
-        members.append(_from_dict(named, seed, calendars, depth + 1))
+        with inside(f"/of/{index}"):
+            members.append(_from_dict(named, seed, calendars, depth + 1))
     if any(member.is_fixed_delay for member in members):
         raise BadSchedule("expected no fixed delay inside a union", pointer="/of")
     built = Built(Union(tuple(m.series for m in members)), {}, "", common.zone)

@@ -2,6 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
+from betimes.domain.errors import BadSchedule
 from betimes.schedule import FireTable, ScheduleCache, import_calendar, parse, preview
 from betimes.schedule.moment import to_instant
 
@@ -58,3 +61,19 @@ def test_a_cache_gives_a_hashed_schedule_to_nobody_else() -> None:
     plain = '{"type": "cron", "expr": "0 0 * * *", "timezone": "UTC"}'
     assert cache.get(plain, "one") is cache.get(plain, "other")
     assert len(cache) == 2
+
+
+@pytest.mark.parametrize(
+    ("member", "pointer"),
+    [
+        ({"type": "cron", "expr": "99 * * * *"}, "/of/1/expr"),
+        ({"type": "text", "expr": "every blue moon"}, "/of/1/expr"),
+        ({"type": "cron", "expr": "0 0 * * *", "timezone": "Mars/Base"}, "/of/1/timezone"),
+        ({"type": "union", "of": ["0 0 * * *", "99 * * * *"]}, "/of/1/of/1/expr"),
+        ("99 * * * *", "/of/1/expr"),
+    ],
+)
+def test_what_is_wrong_in_a_union_is_pointed_at(member: object, pointer: str) -> None:
+    with pytest.raises(BadSchedule) as refused:
+        parse({"type": "union", "of": ["0 0 * * *", member]}, now=NOW)
+    assert refused.value.pointer == pointer
