@@ -157,7 +157,7 @@ class Stage:
             assert time.monotonic() < deadline, f"not all came:\n{self.said()}"
             await asyncio.sleep(0.2)
 
-    async def until_busy(self, name: str, seconds: float = 20.0) -> None:
+    async def until_busy(self, name: str, seconds: float = 60.0) -> None:
         """A worker holds a lease that has most of its time before it."""
         deadline = time.monotonic() + seconds
         while True:
