@@ -1,5 +1,6 @@
 """What secrets become for one request, and how long they are remembered for the next one."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -19,6 +20,8 @@ FRESH_SECONDS = 5.0
 STALE_SECONDS = 60.0
 """And no longer than this while nobody can say whether it was."""
 REMEMBERED_MAX = 10_000
+ASKING_MAX = 4
+"""Questions at once: a crowd of runs with secrets of their own leaves room for others."""
 NO_VEIL = Veil(())
 
 OpenSecrets = Callable[[UUID, Sequence[str]], Awaitable[Opened]]
@@ -43,11 +46,20 @@ class Remembered:
     def __init__(self, *, read: OpenSecrets, clock: Clock) -> None:
         self._read = read
         self._clock = clock
+        self._few = asyncio.Semaphore(ASKING_MAX)
         self._known: dict[tuple[UUID, str], tuple[float, Sequence[bytes]]] = {}
 
     async def open(self, tenant: UUID, names: Sequence[str]) -> Opened:
         """The values of secrets; raises `NoSecret` when nobody can be asked."""
+        found = self._recent(tenant, names, self._clock.monotonic() - FRESH_SECONDS)
+        if found is not None:
+            return found
+        async with self._few:
+            return await self._ask(tenant, names)
+
+    async def _ask(self, tenant: UUID, names: Sequence[str]) -> Opened:
         now = self._clock.monotonic()
+        # Somebody may have asked for the same while we waited.
         found = self._recent(tenant, names, now - FRESH_SECONDS)
         if found is not None:
             return found
