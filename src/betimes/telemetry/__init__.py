@@ -43,6 +43,7 @@ A test compares this table with the names used in the code; a star stands for th
 | `offerer.tick`     | span  | debug    | offered             |                                   |
 | `operator.tick`    | span  | debug    | worked              |                                   |
 | `rotator.tick`     | span  | debug    | rotated, resealed   |                                   |
+| `clearer.tick`     | span  | debug    | blobs               |                                   |
 | `snapshot.old`     | event | warning  | seconds             |                                   |
 | `lease.expired`    | event | warning  |                     | workers, runs                     |
 | `zones.changed`    | event | info     | moved               | shard, before, after              |

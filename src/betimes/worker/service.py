@@ -23,7 +23,7 @@ from betimes.telemetry import Telemetry
 from betimes.worker.beside import run_beside
 from betimes.worker.claim import Claims
 from betimes.worker.drain import drain
-from betimes.worker.execute import Executor
+from betimes.worker.execute import Executor, Keep
 from betimes.worker.finish import Reporter
 from betimes.worker.handlers import Handlers, Kind
 from betimes.worker.heartbeat import Answer, Heartbeat, Pulse
@@ -31,7 +31,7 @@ from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.hints import Hint
 from betimes.worker.lookout import CLAIM_RUNS_MAX, Lookout
 from betimes.worker.pick import Turns
-from betimes.worker.plans import Plans, on_the_loop
+from betimes.worker.plans import Fetch, Plans, on_the_loop
 from betimes.worker.processes import Processes
 from betimes.worker.registry import Registry
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
@@ -57,6 +57,14 @@ class Chance:
     entropy: Callable[[int], bytes]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Large:
+    """Payloads and results by reference, kept by somebody else."""
+
+    fetch: Fetch
+    keep: Keep
+
+
 class Parts:
     """Everything a worker consists of, wired; tests crank the parts by hand.
 
@@ -76,6 +84,7 @@ class Parts:
         group: asyncio.TaskGroup,
         margin: timedelta = MARGIN,
         signals: WorkerSignals = NO_SIGNALS,
+        large: Large | None = None,
     ) -> None:
         self._chance = chance
         self.time = DatabaseTime(clock=clock)
@@ -92,6 +101,7 @@ class Parts:
             specs=Specs(database),
             handlers=handlers,
             ways={Kind.ASYNC: on_the_loop, Kind.THREAD: self.threads, Kind.PROCESS: self.processes},
+            fetch=None if large is None else large.fetch,
         )
         self.reporter = Reporter(
             finishing=Finishing(database, worker, margin),
@@ -113,6 +123,7 @@ class Parts:
             roll=chance.roll,
             new_parcel_id=self._new_parcel_id,
             signals=signals,
+            keep=None if large is None else large.keep,
         )
         self.claims = Claims(
             parcels=self.parcels,
@@ -205,6 +216,7 @@ class Worker:
         margin: timedelta = MARGIN,
         listen: Callable[[Hear], Listens | None] = lambda _: None,
         signals: WorkerSignals = NO_SIGNALS,
+        large: Large | None = None,
     ) -> None:
         self._worker = card.id
         self._card = card
@@ -218,6 +230,7 @@ class Worker:
         self._telemetry = telemetry
         self._margin = margin
         self._listen = listen
+        self._large = large
         self._signals = signals
 
     async def run(self, stopping: Stopping) -> None:
@@ -269,6 +282,7 @@ class Worker:
             group=group,
             margin=self._margin,
             signals=self._signals,
+            large=self._large,
         )
 
     def _helpers(

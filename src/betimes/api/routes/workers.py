@@ -1,7 +1,7 @@
 """Workers that speak HTTP: registering, asking for work, signs of life."""
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -10,12 +10,13 @@ import msgspec
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
 from betimes.api.definitions import shown_payload
+from betimes.api.grants import Grant, write_grant
 from betimes.api.leasing import read_token, write_token
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.shaping import coerced, missing, page, paged, read_id
-from betimes.domain.errors import Forbidden, NotFound
-from betimes.domain.ids import WorkerId, to_text
+from betimes.domain.errors import Forbidden, Invalid, NotFound
+from betimes.domain.ids import WorkerId, from_text, to_text
 from betimes.domain.scopes import Scope
 from betimes.domain.trace import traceparent_of
 from betimes.ops import workers as ops
@@ -244,6 +245,7 @@ def _shown(call: Call[Any, Any], one: ops.Leased) -> wire.LeasedRun:
     payload = run.payload if run.payload is not None else spec.payload
     checkpoint = None if one.note is None else one.note.checkpoint
     text = to_text("run", run.id)
+    reference = spec.options.get("payload_ref")
     return wire.LeasedRun(
         run_id=text,
         lease_id=write_token(call.service.lease_secret, call.tenant, one.lease),
@@ -260,11 +262,24 @@ def _shown(call: Call[Any, Any], one: ops.Leased) -> wire.LeasedRun:
         job_id=None if run.job is None else to_text("job", run.job),
         scheduled_for=shown_maybe(run.fire_at),
         payload=shown_payload(payload),
-        payload_ref=spec.options.get("payload_ref"),
+        payload_ref=reference,
+        payload_path=_granted(call, reference, one.expires_at),
         timeout=_span(spec.timeout),
         checkpoint=shown_payload(checkpoint),
         tags=dict(spec.options.get("tags") or {}),
     )
+
+
+def _granted(call: Call[Any, Any], reference: str | None, until: datetime) -> str | None:
+    """Where the worker reads the payload while it holds the run, and nothing else with it."""
+    if reference is None:
+        return None
+    try:
+        blob = from_text("blob", reference)
+    except Invalid:
+        return None
+    grant = Grant(call.tenant, blob, until)
+    return f"/v1/grants/{write_grant(call.service.grant_secret, grant)}"
 
 
 def _span(timeout: timedelta | None) -> str | None:
