@@ -19,8 +19,7 @@ from betimes.store.queries import Query
 REFERENCE_TABLES = frozenset(
     {
         *("cluster", "migrations", "tenants", "api_keys", "queues", "members", "calendars"),
-        "handler_schemas",
-        *("sessions", "device_grants"),
+        *("sessions", "device_grants", "data_keys", "secrets", "handler_schemas"),
         *("limits", "breakers", "endpoints", "nodes", "workers"),
     }
 )

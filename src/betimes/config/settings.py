@@ -13,6 +13,7 @@ from betimes.config.api import ApiSettings
 from betimes.config.rule import Rule
 from betimes.config.target import TargetSettings
 from betimes.config.units import HOUR, MILLISECOND, MINUTE, PORT_MAX, SECOND
+from betimes.config.vault import VaultSettings
 
 ROLES = ("api", "coordinator", "worker", "janitor")
 SHARDS_MAX = 4096  # twelve bits of every id
@@ -342,6 +343,7 @@ class Settings:
     coordinator: CoordinatorSettings = field(default_factory=CoordinatorSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     target: TargetSettings = field(default_factory=TargetSettings)
+    vault: VaultSettings = field(default_factory=VaultSettings)
     janitor: JanitorSettings = field(default_factory=JanitorSettings)
     shards: ShardSettings = field(default_factory=ShardSettings)
     log: LogSettings = field(default_factory=LogSettings)

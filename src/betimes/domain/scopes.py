@@ -21,6 +21,8 @@ class Scope(StrEnum):
     WORKERS_WRITE = "workers:write"
     BLOBS_READ = "blobs:read"
     BLOBS_WRITE = "blobs:write"
+    SECRETS_READ = "secrets:read"
+    SECRETS_WRITE = "secrets:write"
     EVENTS_READ = "events:read"
     USAGE_READ = "usage:read"
     OPERATIONS_READ = "operations:read"
@@ -54,8 +56,14 @@ OPERATES = READS | {
     Scope.PAYLOADS_READ,
     Scope.OPERATIONS_WRITE,
 }
-EDITS = OPERATES | {Scope.JOBS_WRITE, Scope.BLOBS_READ, Scope.BLOBS_WRITE}
+EDITS = OPERATES | {
+    Scope.JOBS_WRITE,
+    Scope.BLOBS_READ,
+    Scope.BLOBS_WRITE,
+    Scope.SECRETS_READ,
+}
 ADMINISTERS_TENANT = EDITS | {
+    Scope.SECRETS_WRITE,
     Scope.AUDIT_READ,
     Scope.KEYS_READ,
     Scope.KEYS_WRITE,

@@ -22,6 +22,7 @@ import betimes.wire.operations
 import betimes.wire.people
 import betimes.wire.queues
 import betimes.wire.runs
+import betimes.wire.secrets
 import betimes.wire.targets
 import betimes.wire.workers
 from betimes.sdk.operation import Operation
@@ -413,6 +414,36 @@ TARGETS_SIGNING_SECRET = Operation(
     method="GET",
     path="/v1/targets/signing-secret",
     answers={200: betimes.wire.targets.SigningSecret},
+)
+SECRETS_LIST = Operation(
+    name="secrets.list",
+    method="GET",
+    path="/v1/secrets",
+    answers={200: betimes.wire.base.Page[betimes.wire.secrets.Secret]},
+)
+SECRETS_GET = Operation(
+    name="secrets.get",
+    method="GET",
+    path="/v1/secrets/{secret}",
+    answers={200: betimes.wire.secrets.SecretShown},
+)
+SECRETS_PUT = Operation(
+    name="secrets.put",
+    method="PUT",
+    path="/v1/secrets/{secret}",
+    answers={200: betimes.wire.secrets.Secret, 201: betimes.wire.secrets.Secret},
+)
+SECRETS_DELETE = Operation(
+    name="secrets.delete",
+    method="DELETE",
+    path="/v1/secrets/{secret}",
+    answers={204: None},
+)
+SECRETS_DELETE_VERSION = Operation(
+    name="secrets.delete_version",
+    method="DELETE",
+    path="/v1/secrets/{secret}/versions/{version}",
+    answers={204: None},
 )
 RUNS_CREATE = Operation(
     name="runs.create",
@@ -1000,6 +1031,11 @@ OPERATIONS = (
     CALENDARS_DELETE,
     TARGETS_LIST,
     TARGETS_SIGNING_SECRET,
+    SECRETS_LIST,
+    SECRETS_GET,
+    SECRETS_PUT,
+    SECRETS_DELETE,
+    SECRETS_DELETE_VERSION,
     RUNS_CREATE,
     RUNS_CREATE_MANY,
     RUNS_LIST,

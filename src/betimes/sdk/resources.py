@@ -25,6 +25,7 @@ import betimes.wire.operations
 import betimes.wire.people
 import betimes.wire.queues
 import betimes.wire.runs
+import betimes.wire.secrets
 import betimes.wire.targets
 import betimes.wire.workers
 from betimes.sdk import operations as table
@@ -1424,6 +1425,94 @@ class Targets:
         """Read what requests to targets are signed with."""
         answer: betimes.wire.targets.SigningSecret = self._caller.call(
             table.TARGETS_SIGNING_SECRET,
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class Secrets:
+    """Operations of secrets."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.secrets.Secret]:
+        """List the names of secrets."""
+        answer: Pages[betimes.wire.secrets.Secret] = self._caller.pages(
+            table.SECRETS_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def get(
+        self,
+        secret: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.secrets.SecretShown:
+        """When and by whom a secret was written; never what it is."""
+        answer: betimes.wire.secrets.SecretShown = self._caller.call(
+            table.SECRETS_GET,
+            path={"secret": secret},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def put(
+        self,
+        secret: str,
+        *,
+        value: str | Unset | None = UNSET,
+        value_base64: str | Unset | None = UNSET,
+        keep: int | Unset = UNSET,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.secrets.Secret:
+        """Write a secret, as a new version if there is one."""
+        answer: betimes.wire.secrets.Secret = self._caller.call(
+            table.SECRETS_PUT,
+            path={"secret": secret},
+            body={"value": value, "value_base64": value_base64, "keep": keep},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def delete(
+        self,
+        secret: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget a secret with all its versions."""
+        answer: None = self._caller.call(
+            table.SECRETS_DELETE,
+            path={"secret": secret},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def delete_version(
+        self,
+        secret: str,
+        version: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget one version of a secret."""
+        answer: None = self._caller.call(
+            table.SECRETS_DELETE_VERSION,
+            path={"secret": secret, "version": version},
+            if_match=if_match,
             timeout=request_timeout,
         )
         return answer
@@ -2960,6 +3049,7 @@ class Resources(Meta):
         self.upcoming = Upcoming(caller)
         self.calendars = Calendars(caller)
         self.targets = Targets(caller)
+        self.secrets = Secrets(caller)
         self.runs = Runs(caller)
         self.audit = Audit(caller)
         self.catchups = Catchups(caller)
@@ -4368,6 +4458,94 @@ class AsyncTargets:
         """Read what requests to targets are signed with."""
         answer: betimes.wire.targets.SigningSecret = await self._caller.call(
             table.TARGETS_SIGNING_SECRET,
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class AsyncSecrets:
+    """Operations of secrets."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.secrets.Secret]:
+        """List the names of secrets."""
+        answer: AsyncPages[betimes.wire.secrets.Secret] = self._caller.pages(
+            table.SECRETS_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def get(
+        self,
+        secret: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.secrets.SecretShown:
+        """When and by whom a secret was written; never what it is."""
+        answer: betimes.wire.secrets.SecretShown = await self._caller.call(
+            table.SECRETS_GET,
+            path={"secret": secret},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def put(
+        self,
+        secret: str,
+        *,
+        value: str | Unset | None = UNSET,
+        value_base64: str | Unset | None = UNSET,
+        keep: int | Unset = UNSET,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.secrets.Secret:
+        """Write a secret, as a new version if there is one."""
+        answer: betimes.wire.secrets.Secret = await self._caller.call(
+            table.SECRETS_PUT,
+            path={"secret": secret},
+            body={"value": value, "value_base64": value_base64, "keep": keep},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def delete(
+        self,
+        secret: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget a secret with all its versions."""
+        answer: None = await self._caller.call(
+            table.SECRETS_DELETE,
+            path={"secret": secret},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def delete_version(
+        self,
+        secret: str,
+        version: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget one version of a secret."""
+        answer: None = await self._caller.call(
+            table.SECRETS_DELETE_VERSION,
+            path={"secret": secret, "version": version},
+            if_match=if_match,
             timeout=request_timeout,
         )
         return answer
@@ -5904,6 +6082,7 @@ class AsyncResources(AsyncMeta):
         self.upcoming = AsyncUpcoming(caller)
         self.calendars = AsyncCalendars(caller)
         self.targets = AsyncTargets(caller)
+        self.secrets = AsyncSecrets(caller)
         self.runs = AsyncRuns(caller)
         self.audit = AsyncAudit(caller)
         self.catchups = AsyncCatchups(caller)

@@ -272,6 +272,7 @@ CREATE TABLE betimes.cluster (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     pepper_check bytea,
     paused_reason text,
+    master_check bytea,
     CONSTRAINT cluster_one_check CHECK (one),
     CONSTRAINT cluster_shards_check CHECK (((shards >= 1) AND (shards <= 4096)))
 );
@@ -279,6 +280,21 @@ CREATE TABLE betimes.cluster (
 COMMENT ON TABLE betimes.cluster IS 'One row: what was fixed when this cell was made.';
 
 COMMENT ON COLUMN betimes.cluster.pepper_check IS 'A digest under the pepper, so that a node with another pepper notices it.';
+
+COMMENT ON COLUMN betimes.cluster.master_check IS 'Which master key this cell is used with, so that a node with another one notices it.';
+
+CREATE TABLE betimes.data_keys (
+    tenant_id uuid NOT NULL,
+    version integer NOT NULL,
+    master bytea NOT NULL,
+    wrapped bytea NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT data_keys_version_check CHECK ((version >= 1))
+);
+
+ALTER TABLE ONLY betimes.data_keys FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.data_keys.master IS 'Which master key wraps it: a digest, not the key.';
 
 CREATE TABLE betimes.dead_letters (
     shard smallint NOT NULL,
@@ -820,6 +836,19 @@ CREATE TABLE betimes.runs_default (
     CONSTRAINT runs_when_full_check CHECK (((when_full >= 0) AND (when_full <= 1)))
 );
 
+CREATE TABLE betimes.secrets (
+    tenant_id uuid NOT NULL,
+    name text NOT NULL,
+    version integer NOT NULL,
+    key_version integer NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    created_by text,
+    sealed bytea NOT NULL,
+    CONSTRAINT secrets_version_check CHECK ((version >= 1))
+);
+
+ALTER TABLE ONLY betimes.secrets FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE betimes.sessions (
     digest bytea NOT NULL,
     tenant_id uuid NOT NULL,
@@ -988,6 +1017,9 @@ ALTER TABLE ONLY betimes.catchups
 ALTER TABLE ONLY betimes.cluster
     ADD CONSTRAINT cluster_pkey PRIMARY KEY (one);
 
+ALTER TABLE ONLY betimes.data_keys
+    ADD CONSTRAINT data_keys_pkey PRIMARY KEY (tenant_id, version);
+
 ALTER TABLE ONLY betimes.dead_letters
     ADD CONSTRAINT dead_letters_pkey PRIMARY KEY (shard, run_id);
 
@@ -1068,6 +1100,9 @@ ALTER TABLE ONLY betimes.runs
 
 ALTER TABLE ONLY betimes.runs_default
     ADD CONSTRAINT runs_default_pkey PRIMARY KEY (shard, id);
+
+ALTER TABLE ONLY betimes.secrets
+    ADD CONSTRAINT secrets_pkey PRIMARY KEY (tenant_id, name, version);
 
 ALTER TABLE ONLY betimes.sessions
     ADD CONSTRAINT sessions_pkey PRIMARY KEY (digest);
@@ -1220,6 +1255,9 @@ ALTER TABLE ONLY betimes.breakers
 ALTER TABLE ONLY betimes.calendars
     ADD CONSTRAINT calendars_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY betimes.data_keys
+    ADD CONSTRAINT data_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY betimes.device_grants
     ADD CONSTRAINT device_grants_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
@@ -1234,6 +1272,9 @@ ALTER TABLE ONLY betimes.members
 
 ALTER TABLE ONLY betimes.queues
     ADD CONSTRAINT queues_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.secrets
+    ADD CONSTRAINT secrets_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.sessions
     ADD CONSTRAINT sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
@@ -1259,6 +1300,8 @@ ALTER TABLE betimes.breakers ENABLE ROW LEVEL SECURITY;
 ALTER TABLE betimes.calendars ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.catchups ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.data_keys ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.dead_letters ENABLE ROW LEVEL SECURITY;
 
@@ -1306,6 +1349,8 @@ CREATE POLICY own_tenant ON betimes.calendars TO betimes_api USING ((tenant_id =
 
 CREATE POLICY own_tenant ON betimes.catchups TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.data_keys TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.dead_letters TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.decisions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -1346,6 +1391,8 @@ CREATE POLICY own_tenant ON betimes.run_notes TO betimes_api USING ((tenant_id =
 
 CREATE POLICY own_tenant ON betimes.runs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.secrets TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.sessions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.tenants TO betimes_api USING ((id = betimes.current_tenant())) WITH CHECK ((id = betimes.current_tenant()));
@@ -1368,6 +1415,8 @@ ALTER TABLE betimes.run_notes ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.runs ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.secrets ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.sessions ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.tenants ENABLE ROW LEVEL SECURITY;
@@ -1387,6 +1436,8 @@ CREATE POLICY whole_system ON betimes.breakers TO betimes_system USING (true) WI
 CREATE POLICY whole_system ON betimes.calendars TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.catchups TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.data_keys TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.dead_letters TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1427,6 +1478,8 @@ CREATE POLICY whole_system ON betimes.run_logs TO betimes_system USING (true) WI
 CREATE POLICY whole_system ON betimes.run_notes TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.runs TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.secrets TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.sessions TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1485,6 +1538,9 @@ GRANT SELECT,UPDATE ON TABLE betimes.catchups TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.cluster TO betimes_system;
 GRANT SELECT ON TABLE betimes.cluster TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.data_keys TO betimes_system;
+GRANT SELECT,INSERT ON TABLE betimes.data_keys TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dead_letters TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dead_letters TO betimes_api;
@@ -1558,6 +1614,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs_default TO betimes_system;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.secrets TO betimes_system;
+GRANT SELECT,INSERT,DELETE ON TABLE betimes.secrets TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.sessions TO betimes_system;
 GRANT SELECT,DELETE ON TABLE betimes.sessions TO betimes_api;

@@ -24,6 +24,7 @@ A test compares this table with the names used in the code; a star stands for th
 | `worker.lease_lost`| event | warning  |                     | parcel, found                     |
 | `worker.stray`     | event | warning  |                     | parcel                            |
 | `target.unsigned`  | event | warning  |                     |                                   |
+| `vault.locked`     | event | warning  |                     |                                   |
 | `gates.tick`       | span  | debug    | told, broken        |                                   |
 | `breaker.opened`   | event | warning  |                     | origin                            |
 | `breaker.closed`   | event | info     |                     | origin                            |
@@ -41,6 +42,7 @@ A test compares this table with the names used in the code; a star stands for th
 | `errands.tick`     | span  | debug    | resumed, deleted    |                                   |
 | `offerer.tick`     | span  | debug    | offered             |                                   |
 | `operator.tick`    | span  | debug    | worked              |                                   |
+| `rotator.tick`     | span  | debug    | rotated, resealed   |                                   |
 | `snapshot.old`     | event | warning  | seconds             |                                   |
 | `lease.expired`    | event | warning  |                     | workers, runs                     |
 | `zones.changed`    | event | info     | moved               | shard, before, after              |

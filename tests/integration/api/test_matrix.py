@@ -25,6 +25,8 @@ MISSING = {
     "blob": "blob_01JD00000000000000000000ZZ",
     "operation": "op_01JD00000000000000000000ZZ",
     "calendar": "nowhere",
+    "secret": "nothing",
+    "version": "1",
     "member": "mem_01JD00000000000000000000ZZ",
     "node": "nod_01JD00000000000000000000ZZ",
     "catchup": "ctu_01JD00000000000000000000ZZ",
@@ -46,8 +48,9 @@ BODIES: dict[str, Any] = {
     "runs.update": {"priority": 1},
     "calendars.put": {"dates": ["2026-12-25"]},
     "members.update": {"role": "viewer"},
+    "secrets.put": {"value": "x"},
 }
-TAKES_NAMES = {"jobs.replace", "calendars.put"}
+TAKES_NAMES = {"jobs.replace", "calendars.put", "secrets.put"}
 
 
 async def things_of(served: Served) -> dict[str, str]:
@@ -66,11 +69,14 @@ async def things_of(served: Served) -> dict[str, str]:
     operation = (await other("POST", "/v1/runs/bulk", bulk)).json["id"]
     theirs = {"dates": ["2026-12-25"]}
     assert (await other("PUT", "/v1/calendars/theirs?force=true", theirs)).status == 201
+    assert (await other("PUT", "/v1/secrets/their-own", {"value": "x"})).status == 201
     person = {"email": "ada@example.org", "name": "Ada"}
     member = (await other("POST", "/v1/members", person)).json["id"]
     return {
         "member": member,
         "calendar": "theirs",
+        "secret": "their-own",
+        "version": "1",
         "job": job,
         "run": run["id"],
         "letter": run["id"],
@@ -118,7 +124,7 @@ async def test_a_foreign_id_answers_like_a_missing_one(served: Served, admin: Cl
             continue  # takes names, which every tenant has for itself
         theirs = await ask(admin, route, foreign)
         nobodys = await ask(admin, route, MISSING)
-        (name,) = route.parameters
+        name = route.parameters[0]
         told = without_ids(theirs, foreign[name]), without_ids(nobodys, MISSING[name])
         assert theirs.status == nobodys.status == 404, (route.name, theirs.body, nobodys.body)
         assert told[0] == told[1], route.name
