@@ -47,15 +47,8 @@ SIGNING_BYTES = 32
 async def delivering(node: Node, worker: WorkerId) -> AsyncIterator[tuple[Gates, Delivery]]:
     """What delivers for one worker, and its gates; its connections end with it."""
     settings = node.settings.target
-    lookup = SystemLookup()
     desk = await desk_of(node, NoHints())
     pepper = await _shared_pepper(node)
-    client = Client(
-        resolver=Resolver(lookup, clock=node.clock),
-        clock=node.clock,
-        user_agent=f"betimes/{node.card.version}",
-        proxy=await _proxy(settings),
-    )
     gates = Gates(
         rules=Rules(
             ceiling=min(settings.origin_concurrency, max(1, node.settings.worker.slots // 4)),
@@ -66,7 +59,7 @@ async def delivering(node: Node, worker: WorkerId) -> AsyncIterator[tuple[Gates,
         breakers=StoredBreakers(node.database, worker, clock=node.clock),
         roll=node.dice.roll,
     )
-    try:
+    async with http_client(node) as client:
         yield (
             gates,
             Delivery(
@@ -83,6 +76,20 @@ async def delivering(node: Node, worker: WorkerId) -> AsyncIterator[tuple[Gates,
                 pause=_pauses(desk),
             ),
         )
+
+
+@asynccontextmanager
+async def http_client(node: Node) -> AsyncIterator[Client]:
+    """A client under the guard of this node; its connections end with it."""
+    lookup = SystemLookup()
+    client = Client(
+        resolver=Resolver(lookup, clock=node.clock),
+        clock=node.clock,
+        user_agent=f"betimes/{node.card.version}",
+        proxy=await _proxy(node.settings.target),
+    )
+    try:
+        yield client
     finally:
         client.close()
         lookup.close()

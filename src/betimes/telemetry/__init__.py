@@ -41,6 +41,10 @@ A test compares this table with the names used in the code; a star stands for th
 | `errands.tick`     | span  | debug    | resumed, deleted    |                                   |
 | `offerer.tick`     | span  | debug    | offered             |                                   |
 | `operator.tick`    | span  | debug    | worked              |                                   |
+| `router.tick`      | span  | debug    | handed              |                                   |
+| `courier.tick`     | span  | debug    | mailboxes           |                                   |
+| `mailbox.lost`     | event | warning  |                     | endpoint                          |
+| `endpoint.disabled`| event | warning  |                     | endpoint, reason                  |
 | `snapshot.old`     | event | warning  | seconds             |                                   |
 | `lease.expired`    | event | warning  |                     | workers, runs                     |
 | `zones.changed`    | event | info     | moved               | shard, before, after              |

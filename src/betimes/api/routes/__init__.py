@@ -8,7 +8,9 @@ from betimes.api.routes import (
     catchups,
     cluster,
     dead_letters,
+    deliveries,
     documents,
+    endpoints,
     enqueue,
     exchange,
     explain,
@@ -69,6 +71,8 @@ ROUTES: tuple[Route, ...] = (
     *explain.ROUTES,
     *forecast.ROUTES,
     *trail.ROUTES,
+    *endpoints.ROUTES,
+    *deliveries.ROUTES,
     *operations.ROUTES,
     *cluster.ROUTES,
 )
