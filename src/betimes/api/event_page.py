@@ -8,8 +8,10 @@ HEAD = """# Events
 
 <!-- Written by scripts/write_reference.py; do not edit. -->
 
-What happens is written down in the transaction that makes it true: an event exists exactly when what it tells is so. `GET /v1/events` and
-`GET /v1/events/stream` read them, [endpoints](../howto/notifications.md) are told of them, `GET /v1/event-types` lists them with the shapes of their data.
+What happens is written down in the transaction that makes it true: an event exists exactly when
+what it tells is so. `GET /v1/events` and `GET /v1/events/stream` read them,
+[endpoints](../howto/notifications.md) are told of them, `GET /v1/event-types` lists them with the
+shapes of their data.
 
 A webhook gets an event as a CloudEvent 1.0 in its structured JSON form:
 

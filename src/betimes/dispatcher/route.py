@@ -11,9 +11,9 @@ from datetime import datetime
 from uuid import UUID
 
 from betimes.config.notify import NotifySettings
-from betimes.dispatcher.match import Matched, matches, subjects_of
 from betimes.domain.clock import Clock
 from betimes.domain.ids import TenantId
+from betimes.ops.matching import Matched, matches, subjects_of
 from betimes.rhythm import Stopping, attend, beat
 from betimes.store.database import Database
 from betimes.store.endpoints import Endpoint, insert_endpoint, listeners_of

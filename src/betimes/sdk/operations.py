@@ -912,6 +912,13 @@ EVENT_TYPES_LIST = Operation(
     path="/v1/event-types",
     answers={200: betimes.wire.endpoints.EventTypes},
 )
+ENDPOINTS_REDELIVER = Operation(
+    name="endpoints.redeliver",
+    method="POST",
+    path="/v1/endpoints/{endpoint}/redeliver",
+    answers={202: betimes.wire.operations.Operation},
+    keyed=True,
+)
 ENDPOINTS_TEST = Operation(
     name="endpoints.test",
     method="POST",
@@ -1135,6 +1142,7 @@ OPERATIONS = (
     ENDPOINTS_ROTATE_SECRET,
     ENDPOINTS_ENABLE,
     EVENT_TYPES_LIST,
+    ENDPOINTS_REDELIVER,
     ENDPOINTS_TEST,
     ENDPOINTS_DELIVERIES,
     DELIVERIES_GET,

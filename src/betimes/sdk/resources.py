@@ -2907,6 +2907,25 @@ class Endpoints:
         )
         return answer
 
+    def redeliver(
+        self,
+        endpoint: str,
+        *,
+        since: str,
+        operation_id: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.operations.Operation:
+        """Send an endpoint what failed or was never sent since an instant, as an operation."""
+        answer: betimes.wire.operations.Operation = self._caller.call(
+            table.ENDPOINTS_REDELIVER,
+            path={"endpoint": endpoint},
+            body={"since": since, "operation_id": operation_id},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
     def test(
         self,
         endpoint: str,
@@ -6042,6 +6061,25 @@ class AsyncEndpoints:
         answer: betimes.wire.endpoints.Endpoint = await self._caller.call(
             table.ENDPOINTS_ENABLE,
             path={"endpoint": endpoint},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def redeliver(
+        self,
+        endpoint: str,
+        *,
+        since: str,
+        operation_id: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.operations.Operation:
+        """Send an endpoint what failed or was never sent since an instant, as an operation."""
+        answer: betimes.wire.operations.Operation = await self._caller.call(
+            table.ENDPOINTS_REDELIVER,
+            path={"endpoint": endpoint},
+            body={"since": since, "operation_id": operation_id},
             idempotency_key=idempotency_key,
             timeout=request_timeout,
         )

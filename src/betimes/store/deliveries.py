@@ -342,6 +342,26 @@ async def redeliver(
     connection: Connection, tenant: TenantId, deliveries: Sequence[UUID], *, now: datetime
 ) -> set[UUID]:
     """Let deliveries of one endpoint wait again; those that were over."""
+    over = (DeliveryState.DELIVERED, DeliveryState.FAILED)
+    return await _wait_again(connection, tenant, deliveries, states=over, now=now)
+
+
+async def redeliver_failed(
+    connection: Connection, tenant: TenantId, deliveries: Sequence[UUID], *, now: datetime
+) -> set[UUID]:
+    """The same for those that were given up."""
+    states = (DeliveryState.FAILED,)
+    return await _wait_again(connection, tenant, deliveries, states=states, now=now)
+
+
+async def _wait_again(
+    connection: Connection,
+    tenant: TenantId,
+    deliveries: Sequence[UUID],
+    *,
+    states: Sequence[DeliveryState],
+    now: datetime,
+) -> set[UUID]:
     if not deliveries:
         return set()
     rows = await many(
@@ -352,6 +372,7 @@ async def redeliver(
         ids=list(deliveries),
         low=min(deliveries),
         high=max(deliveries),
+        states=[int(state) for state in states],
         now=now,
     )
     return {row["id"] for row in rows}

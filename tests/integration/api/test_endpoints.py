@@ -6,7 +6,7 @@ from typing import Any
 
 from api_kit import DEFAULT, PEPPER, Client, Served
 from betimes.domain.event import CATALOGUE
-from betimes.domain.ids import from_text
+from betimes.domain.ids import from_text, to_text
 from betimes.domain.sealing import KeyedSeal
 from betimes.domain.webhook import read_secret
 from betimes.ops.endpoints import secret_of
@@ -151,6 +151,36 @@ async def test_deliveries_are_listed_read_and_sent_again(served: Served, admin: 
         again = await admin("POST", f"/v1/deliveries/{oldest['id']}/redeliver")
         assert again.status == 202
         assert (await admin("GET", f"{path}?state=delivered")).json["items"] == []
+
+
+async def test_what_an_endpoint_has_missed_is_told_on_request(
+    served: Served, admin: Client
+) -> None:
+    async with a_target() as target, a_dispatcher(served.desk) as bench:
+        path = f"/v1/endpoints/{(await made(admin))['id']}"
+        async with served.desk.database.connection(Lane.ENGINE) as connection:
+            await connection.execute("UPDATE betimes.endpoints SET address = $1", target.url())
+        since = served.service.now().isoformat()
+        await an_event(served.desk)
+        await bench.turn()
+        await admin("PATCH", path, {"disabled": True})
+        missed = await an_event(served.desk, "run.dead")
+        await an_event(served.desk, "job.created")
+        await bench.turn()
+        await admin("PATCH", path, {"disabled": False})
+        await bench.turn()
+        assert len(target.received) == 1
+        begun = await admin("POST", f"{path}/redeliver", {"since": since})
+        assert begun.status == 202, begun.body
+        while await served.operate():
+            pass
+        over = (await admin("GET", begun.headers["location"])).json
+        assert (over["state"], over["result"]["sent"]) == ("succeeded", 1)
+        await bench.turn()
+        assert len(target.received) == 2
+        assert target.received[1].headers["webhook-id"] == to_text("evt", missed)
+        ahead = await admin("POST", f"{path}/redeliver", {"since": "2100-01-01T00:00:00Z"})
+        assert ahead.code == "invalid_parameter"
 
 
 async def test_every_type_of_event_is_documented(admin: Client) -> None:

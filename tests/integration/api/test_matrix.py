@@ -50,6 +50,7 @@ BODIES: dict[str, Any] = {
     "calendars.put": {"dates": ["2026-12-25"]},
     "members.update": {"role": "viewer"},
     "endpoints.update": {"name": "x"},
+    "endpoints.redeliver": {"since": "2026-01-01T00:00:00Z"},
 }
 TAKES_NAMES = {"jobs.replace", "calendars.put"}
 

@@ -7,19 +7,23 @@ import msgspec
 
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply, encode
+from betimes.api.operating import begin, chosen_id
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.endpoints import ONE as ENDPOINT
 from betimes.api.routes.endpoints import found_endpoint
-from betimes.api.shaping import coerced, missing, page, paged
+from betimes.api.shaping import coerced, missing, page, paged, read_instant
 from betimes.domain.errors import Invalid, NotFound
 from betimes.domain.ids import from_text, shard_of, to_text
 from betimes.domain.scopes import Scope
 from betimes.ops import endpoints as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
+from betimes.ops.operations import new_operation
+from betimes.ops.redelivery import REDELIVER, redelivery_of
 from betimes.wire import endpoints as wire
 from betimes.wire.base import Page, shown_instant, shown_maybe
+from betimes.wire.operations import Operation
 
 LAST = UUID(int=(1 << 128) - 1)
 TEST_WAIT_SECONDS, TEST_POLL_SECONDS = 25.0, 0.1
@@ -115,6 +119,21 @@ async def redeliver(call: Call[NoQuery, None]) -> Reply:
     return await perform(call, verb, tell)
 
 
+async def redeliver_since(call: Call[NoQuery, wire.RedeliverSince]) -> Reply:
+    """Tell an endpoint what it wants and has not got since an instant."""
+    endpoint, _ = await found_endpoint(call)
+    since = read_instant(call.body.since, pointer="/since")
+    operation = new_operation(
+        call.service.desk,
+        call.tenant,
+        REDELIVER,
+        redelivery_of(endpoint.id, since=since, now=call.service.now()),
+        by=call.caller.key,
+        identity=chosen_id(call, call.body.operation_id),
+    )
+    return await begin(call, operation)
+
+
 async def test(call: Call[NoQuery, None]) -> Reply:
     """Send a test and wait for what comes of it; also to an endpoint that is disabled."""
     endpoint, _ = await found_endpoint(call)
@@ -153,6 +172,22 @@ async def _over(call: Call[Any, Any], identity: UUID) -> ops.Delivery:
 
 ONE = "/v1/deliveries/{delivery}"
 ROUTES = (
+    Route(
+        method="POST",
+        path=f"{ENDPOINT}/redeliver",
+        name="endpoints.redeliver",
+        says="Send an endpoint what failed or was never sent since an instant, as an operation.",
+        handler=redeliver_since,
+        scope=Scope.NOTIFICATIONS_WRITE,
+        body=wire.RedeliverSince,
+        answers={202: Operation},
+        keyed=Keyed.OPTIONAL,
+        load=Load.WRITE,
+        policy=Policy.BULK,
+        problems=("already_exists",),
+        headers=("Location",),
+        example={"since": "2026-01-01T00:00:00Z"},
+    ),
     Route(
         method="POST",
         path=f"{ENDPOINT}/test",

@@ -15,7 +15,7 @@ from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Route
 from betimes.api.shaping import coerced, missing, page, paged, read_span
 from betimes.domain.errors import Invalid, NotFound
-from betimes.domain.event import CATALOGUE, Severity
+from betimes.domain.event import Severity
 from betimes.domain.ids import from_text, to_text
 from betimes.domain.scopes import Scope
 from betimes.domain.webhook import shown_secret
@@ -276,34 +276,6 @@ async def enable(call: Call[NoQuery, None]) -> Reply:
     return await perform(call, verb, lambda done: _told(done, status=200, before=endpoint))
 
 
-async def event_types(call: Call[NoQuery, None]) -> Reply:  # noqa: ARG001 -- the same for everybody
-    """Every type of event."""
-    return Reply(
-        value=wire.EventTypes(
-            items=[
-                wire.EventType(
-                    name=one.name,
-                    severity=one.severity.name.lower(),
-                    says=one.says,
-                    schema=_schema(one.example),
-                    example=dict(one.example),
-                )
-                for one in CATALOGUE.values()
-            ]
-        ),
-        cacheable=True,
-    )
-
-
-def _schema(example: Mapping[str, Any]) -> dict[str, Any]:
-    kinds = {str: "string", int: "integer", float: "number", list: "array", bool: "boolean"}
-    return {
-        "type": "object",
-        "properties": {name: {"type": kinds[type(value)]} for name, value in example.items()},
-        "additionalProperties": True,
-    }
-
-
 COLLECTION, ONE = "/v1/endpoints", "/v1/endpoints/{endpoint}"
 ROUTES = (
     Route(
@@ -400,16 +372,6 @@ ROUTES = (
         keyed=Keyed.OPTIONAL,
         load=Load.WRITE,
         problems=("precondition_failed",),
-        headers=("ETag",),
-    ),
-    Route(
-        method="GET",
-        path="/v1/event-types",
-        name="event_types.list",
-        says="Every type of event, with the shape of its data.",
-        handler=event_types,
-        scope=Scope.NOTIFICATIONS_READ,
-        answers={200: wire.EventTypes, 304: None},
         headers=("ETag",),
     ),
 )

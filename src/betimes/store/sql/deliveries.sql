@@ -132,13 +132,5 @@ SELECT id, endpoint_id, event_id, event_type, due_at, state, attempt, is_test, s
 UPDATE betimes.deliveries
    SET state = 0, attempt = 0, due_at = :now::timestamptz, finished_at = NULL
  WHERE shard = :shard::smallint AND tenant_id = :tenant::uuid AND id = ANY (:ids::uuid[]) AND id >= :low::uuid AND id <= :high::uuid
-   AND state <> 0
+   AND state = ANY (:states::smallint[])
 RETURNING id;
-
--- name: find_failed :many
--- Deliveries to an endpoint that were given up, of events since an instant, the oldest first.
--- Index: deliveries_endpoint_idx
--- Returns: id uuid
-SELECT id FROM betimes.deliveries
- WHERE shard = :shard::smallint AND endpoint_id = :endpoint::uuid AND id > :after::uuid AND state = 2
- ORDER BY id LIMIT :most::integer;

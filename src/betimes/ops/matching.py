@@ -51,7 +51,7 @@ def matches(
 ) -> Iterator[Matched]:
     """Every event with everybody it concerns, once each."""
     for event in news:
-        carried = _labels_of(event, labels)
+        carried = labels_of(event, labels)
         told: set[UUID] = set()
         for endpoint in (
             *_listening(event, listeners, carried.tags),
@@ -62,18 +62,20 @@ def matches(
                 yield Matched(event, endpoint)
 
 
+def hears(endpoint: Endpoint, event: News, tags: Mapping[str, str]) -> bool:
+    """Whether an endpoint is to be told of an event, whenever it arrived."""
+    targets = event.body.get("targets") if event.type in (FIRING, RESOLVED) else None
+    if targets:
+        # A rule that names its targets tells them and nobody else.
+        return to_text("ep", endpoint.id) in targets
+    return wants(endpoint.event_types, endpoint.filter, event.type, event.body, tags)
+
+
 def _listening(
     event: News, listeners: Sequence[Endpoint], tags: Mapping[str, str]
 ) -> Iterator[Endpoint]:
-    targets = event.body.get("targets") if event.type in (FIRING, RESOLVED) else None
     for one in listeners:
-        if event.arrived_at < one.listens_since:
-            continue
-        if targets:
-            # A rule that names its targets tells them and nobody else.
-            if to_text("ep", one.id) in targets:
-                yield one
-        elif wants(one.event_types, one.filter, event.type, event.body, tags):
+        if event.arrived_at >= one.listens_since and hears(one, event, tags):
             yield one
 
 
@@ -112,7 +114,8 @@ def _endpoint_of(tenant: TenantId, url: str, event: News, shards: int) -> Endpoi
     )
 
 
-def _labels_of(event: News, labels: Mapping[UUID, Labels]) -> Labels:
+def labels_of(event: News, labels: Mapping[UUID, Labels]) -> Labels:
+    """What the job or run of an event carries."""
     job, run = _id(event, "job"), _id(event, "run")
     found = labels.get(job or run or event.id)
     tags = event.body.get("tags")
