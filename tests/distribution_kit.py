@@ -20,7 +20,7 @@ REFERENCE_TABLES = frozenset(
     {
         *("cluster", "migrations", "tenants", "api_keys", "queues", "members", "calendars"),
         *("sessions", "device_grants", "data_keys", "secrets", "handler_schemas"),
-        *("limits", "breakers", "endpoints", "nodes", "workers"),
+        *("limits", "breakers", "endpoints", "routings", "nodes", "workers"),
     }
 )
 ADVISORY_LOCKS_ALLOWED_IN = frozenset({"migrations"})

@@ -43,6 +43,10 @@ A test compares this table with the names used in the code; a star stands for th
 | `offerer.tick`     | span  | debug    | offered             |                                   |
 | `operator.tick`    | span  | debug    | worked              |                                   |
 | `rotator.tick`     | span  | debug    | rotated, resealed   |                                   |
+| `router.tick`      | span  | debug    | handed              |                                   |
+| `courier.tick`     | span  | debug    | mailboxes           |                                   |
+| `mailbox.lost`     | event | warning  |                     | endpoint                          |
+| `endpoint.disabled`| event | warning  |                     | endpoint, reason                  |
 | `snapshot.old`     | event | warning  | seconds             |                                   |
 | `lease.expired`    | event | warning  |                     | workers, runs                     |
 | `zones.changed`    | event | info     | moved               | shard, before, after              |
