@@ -1385,10 +1385,11 @@ ALTER TABLE ONLY betimes.members
 ALTER TABLE ONLY betimes.queues
     ADD CONSTRAINT queues_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
-ALTER TABLE ONLY betimes.secrets
-    ADD CONSTRAINT secrets_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 ALTER TABLE ONLY betimes.routings
     ADD CONSTRAINT routings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.secrets
+    ADD CONSTRAINT secrets_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.sessions
     ADD CONSTRAINT sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
