@@ -26,6 +26,7 @@ COMMANDS = {
     "key": Place("betimes.cli.key:key", "Make the first administrator's key."),
     "next": Place("betimes.cli.next:next_command", "Show the next fire times of a schedule."),
     "server": Place("betimes.cli.server:server", "Run, migrate or check a node of the service."),
+    "worker": Place("betimes.cli.worker:worker", "Do the work of an app."),
     "version": Place("betimes.cli.version:version", "Tell which release this is."),
 }
 
