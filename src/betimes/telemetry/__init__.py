@@ -28,6 +28,11 @@ A test compares this table with the names used in the code; a star stands for th
 | `gates.tick`       | span  | debug    | told, broken        |                                   |
 | `breaker.opened`   | event | warning  |                     | origin                            |
 | `breaker.closed`   | event | info     |                     | origin                            |
+| `worker.registered`| event | info     | concurrency         | worker, queues, tasks             |
+| `worker.draining`  | event | info     | attempts            |                                   |
+| `worker.left`      | event | info     |                     | worker                            |
+| `worker.report_refused` | event | error |                   | run                               |
+| `worker.hook_failed` | event | error  |                     | run                               |
 | `worker.undrained` | event | warning  |                     | parcels                           |
 | `elector.tick`     | span  | debug    | held                |                                   |
 | `publisher.tick`   | span  | debug    | runs, waiting       |                                   |
