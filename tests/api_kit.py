@@ -24,10 +24,12 @@ from betimes.config.api import ApiSettings
 from betimes.config.settings import DatabaseSettings
 from betimes.domain.clock import Clock
 from betimes.domain.ids import TenantId
+from betimes.domain.sealing import KeyedSeal
 from betimes.janitor.operate import Operator
 from betimes.ops.credentials import Credentials
 from betimes.ops.desk import Desk
 from betimes.ops.devices import Devices
+from betimes.ops.endpoints import Notifying
 from betimes.ops.keys import KeyMaker, NewKey
 from betimes.ops.making import make_jobs, make_runs
 from betimes.ops.read import read_many
@@ -200,6 +202,7 @@ def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes:
         version="0",
         routes=ROUTES,
         roll=half,
+        notifying=Notifying(secret_key=PEPPER, seal=KeyedSeal(PEPPER, os.urandom), mail_domains=()),
     )
 
 

@@ -56,7 +56,7 @@ def command(*arguments: str) -> list[str]:
 
 def environment(home: Path) -> dict[str, str]:
     known = dict(os.environ)  # noqa: TID251 -- of the process that runs the tests
-    kept = {name: value for name, value in known.items() if name in ("PATH", "LANG")}
+    kept: dict[str, str] = {name: known[name] for name in ("PATH", "LANG") if name in known}
     return {
         **kept,
         "HOME": str(home),

@@ -16,10 +16,11 @@ from betimes.api.waiters import Waiters
 from betimes.app.delivery import signing_secrets, url_policy
 from betimes.app.demo import TENANT
 from betimes.app.desk import desk_of
+from betimes.app.dispatcher import notifying_of
 from betimes.app.listening import listener
 from betimes.app.masters import required_vault
 from betimes.app.node import Node
-from betimes.app.pepper import derived, kept_secret, pepper_file, pepper_of
+from betimes.app.pepper import derived, kept_secret, pepper_file, peppered
 from betimes.app.shelves import shelf_of
 from betimes.domain.errors import BadSetting
 from betimes.ops.credentials import Credentials
@@ -33,7 +34,6 @@ from betimes.ops.shelf import Shelf
 from betimes.ops.together import Together
 from betimes.rhythm import Stopping, first_of
 from betimes.store.hints import READY, Hints
-from betimes.store.keys import adopt_pepper
 from betimes.store.pool import Lane
 
 DEV_KEY_SUFFIX = ".dev-key"
@@ -151,6 +151,7 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
         roll=node.dice.roll,
         targets=url_policy(node.settings.target),
         signing=signing_secrets(pepper),
+        notifying=notifying_of(node.settings, pepper, node.dice.entropy),
     )
 
 
@@ -158,18 +159,6 @@ async def first_key(node: Node) -> str:
     """An administrator's key for the default tenant, whoever else has one."""
     desk = await desk_of(node, Hints(database=node.database, clock=node.clock))
     return await KeyMaker(pepper=await peppered(node)).first(desk, TENANT)
-
-
-async def peppered(node: Node) -> bytes:
-    """The pepper, if it is the one this database was first used with."""
-    pepper = pepper_of(node.settings, node.dice)
-    check = derived(pepper, b"check")
-    if await adopt_pepper(node.database, check) != check:
-        raise BadSetting(
-            "expected the pepper this database was first used with, got another one; "
-            "set api.pepper or api.pepper_file to it"
-        )
-    return pepper
 
 
 async def announce_key(node: Node, announce: Callable[[str], None], *, keep: bool) -> None:

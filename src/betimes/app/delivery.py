@@ -54,15 +54,8 @@ TOKEN_SECONDS = 10.0
 async def delivering(node: Node, worker: WorkerId) -> AsyncIterator[tuple[Gates, Delivery]]:
     """What delivers for one worker, and its gates; its connections end with it."""
     settings = node.settings.target
-    lookup = SystemLookup()
     desk = await desk_of(node, NoHints(), vault=await possible_vault(node))
     pepper = await _shared_pepper(node)
-    client = Client(
-        resolver=Resolver(lookup, clock=node.clock),
-        clock=node.clock,
-        user_agent=f"betimes/{node.card.version}",
-        proxy=await _proxy(settings),
-    )
     gates = Gates(
         rules=Rules(
             ceiling=min(settings.origin_concurrency, max(1, node.settings.worker.slots // 4)),
@@ -73,7 +66,7 @@ async def delivering(node: Node, worker: WorkerId) -> AsyncIterator[tuple[Gates,
         breakers=StoredBreakers(node.database, worker, clock=node.clock),
         roll=node.dice.roll,
     )
-    try:
+    async with http_client(node) as client:
         yield (
             gates,
             Delivery(
@@ -91,6 +84,20 @@ async def delivering(node: Node, worker: WorkerId) -> AsyncIterator[tuple[Gates,
                 pause=_pauses(desk),
             ),
         )
+
+
+@asynccontextmanager
+async def http_client(node: Node) -> AsyncIterator[Client]:
+    """A client under the guard of this node; its connections end with it."""
+    lookup = SystemLookup()
+    client = Client(
+        resolver=Resolver(lookup, clock=node.clock),
+        clock=node.clock,
+        user_agent=f"betimes/{node.card.version}",
+        proxy=await _proxy(node.settings.target),
+    )
+    try:
+        yield client
     finally:
         client.close()
         lookup.close()

@@ -1,15 +1,13 @@
 """A whole node, from settings to exit code."""
 
-import asyncio
-import importlib
 import logging
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version as version_of
-from typing import Any, TextIO
+from typing import TextIO
 
 import betimes
 from betimes.app import database as databases
@@ -17,6 +15,7 @@ from betimes.app.api import announce_key, first_key
 from betimes.app.clock import SystemClock
 from betimes.app.demo import Demo, Print, demo_handlers
 from betimes.app.dice import Dice
+from betimes.app.loop import run_to_end
 from betimes.app.masters import required_vault
 from betimes.app.node import Node
 from betimes.app.presence import Presence
@@ -37,17 +36,17 @@ from betimes.telemetry import Telemetry
 from betimes.telemetry.log import LogHandler, StandardBridge, choose_style
 from betimes.worker.builtin import builtin_handlers
 
+__all__ = [
+    "Announce",
+    "database_complaints",
+    "make_key",
+    "make_telemetry",
+    "migrate",
+    "run_to_end",
+    "serve",
+]
+
 Announce = Callable[[str], None]
-
-
-def run_to_end(work: Coroutine[Any, Any, int]) -> int:
-    """Run a coroutine on the fastest loop there is."""
-    try:
-        factory = importlib.import_module("uvloop").new_event_loop
-    except ModuleNotFoundError:
-        factory = None
-    with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(work)
 
 
 async def serve(

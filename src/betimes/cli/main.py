@@ -28,6 +28,7 @@ COMMANDS = {
     "server": Place("betimes.cli.server:server", "Run, migrate or check a node of the service."),
     "vault": Place("betimes.cli.vault:vault", "Replace the keys that seal secrets and payloads."),
     "version": Place("betimes.cli.version:version", "Tell which release this is."),
+    "worker": Place("betimes.cli.worker:worker", "Do the work of an app."),
 }
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130

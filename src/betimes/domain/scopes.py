@@ -24,6 +24,8 @@ class Scope(StrEnum):
     SECRETS_READ = "secrets:read"
     SECRETS_WRITE = "secrets:write"
     EVENTS_READ = "events:read"
+    NOTIFICATIONS_READ = "notifications:read"
+    NOTIFICATIONS_WRITE = "notifications:write"
     USAGE_READ = "usage:read"
     OPERATIONS_READ = "operations:read"
     OPERATIONS_WRITE = "operations:write"
@@ -45,6 +47,7 @@ READS = frozenset(
         Scope.QUEUES_READ,
         Scope.WORKERS_READ,
         Scope.EVENTS_READ,
+        Scope.NOTIFICATIONS_READ,
         Scope.USAGE_READ,
         Scope.OPERATIONS_READ,
     }
@@ -61,6 +64,7 @@ EDITS = OPERATES | {
     Scope.BLOBS_READ,
     Scope.BLOBS_WRITE,
     Scope.SECRETS_READ,
+    Scope.NOTIFICATIONS_WRITE,
 }
 ADMINISTERS_TENANT = EDITS | {
     Scope.SECRETS_WRITE,

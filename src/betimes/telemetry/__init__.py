@@ -28,6 +28,11 @@ A test compares this table with the names used in the code; a star stands for th
 | `gates.tick`       | span  | debug    | told, broken        |                                   |
 | `breaker.opened`   | event | warning  |                     | origin                            |
 | `breaker.closed`   | event | info     |                     | origin                            |
+| `worker.registered`| event | info     | concurrency         | worker, queues, tasks             |
+| `worker.draining`  | event | info     | attempts            |                                   |
+| `worker.left`      | event | info     |                     | worker                            |
+| `worker.report_refused` | event | error |                   | run                               |
+| `worker.hook_failed` | event | error  |                     | run                               |
 | `worker.undrained` | event | warning  |                     | parcels                           |
 | `elector.tick`     | span  | debug    | held                |                                   |
 | `publisher.tick`   | span  | debug    | runs, waiting       |                                   |
@@ -44,6 +49,10 @@ A test compares this table with the names used in the code; a star stands for th
 | `operator.tick`    | span  | debug    | worked              |                                   |
 | `rotator.tick`     | span  | debug    | rotated, resealed   |                                   |
 | `clearer.tick`     | span  | debug    | blobs               |                                   |
+| `router.tick`      | span  | debug    | handed              |                                   |
+| `courier.tick`     | span  | debug    | mailboxes           |                                   |
+| `mailbox.lost`     | event | warning  |                     | endpoint                          |
+| `endpoint.disabled`| event | warning  |                     | endpoint, reason                  |
 | `snapshot.old`     | event | warning  | seconds             |                                   |
 | `lease.expired`    | event | warning  |                     | workers, runs                     |
 | `zones.changed`    | event | info     | moved               | shard, before, after              |

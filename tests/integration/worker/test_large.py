@@ -9,10 +9,10 @@ from betimes.domain.errors import NotFound, Unavailable
 from betimes.domain.ids import TenantId
 from betimes.domain.outcome import Succeeded
 from betimes.domain.states import RunState
+from betimes.executing.returned import LARGE_BYTES_MAX, RESULT_BYTES_MAX, large_result
 from betimes.store.database import Database
 from betimes.testing import ManualClock
 from betimes.worker import Context, Handlers
-from betimes.worker.returned import LARGE_BYTES_MAX, RESULT_BYTES_MAX, large_result
 from betimes.worker.service import Large
 from worker_kit import TENANT, a_worker, enqueue, read_run, settle_down
 
