@@ -20,7 +20,7 @@ REFERENCE_TABLES = frozenset(
     {
         *("cluster", "migrations", "tenants", "api_keys", "queues", "members", "calendars"),
         *("sessions", "device_grants"),
-        *("limits", "breakers", "endpoints", "nodes", "workers"),
+        *("limits", "breakers", "endpoints", "nodes", "workers", "producers"),
     }
 )
 ADVISORY_LOCKS_ALLOWED_IN = frozenset({"migrations"})
