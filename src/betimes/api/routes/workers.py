@@ -9,7 +9,7 @@ import msgspec
 
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
-from betimes.api.definitions import shown_payload
+from betimes.api.lease_shapes import shown_lease
 from betimes.api.leasing import read_token, write_token
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
@@ -17,14 +17,13 @@ from betimes.api.shaping import coerced, maybe_span, missing, page, paged, read_
 from betimes.domain.errors import Forbidden, NotFound
 from betimes.domain.ids import WorkerId, to_text
 from betimes.domain.scopes import Scope
-from betimes.domain.trace import traceparent_of
 from betimes.ops import workers as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
 from betimes.ops.schemas import Declared, declared
 from betimes.ops.workers import HeldLease
 from betimes.wire import workers as wire
-from betimes.wire.base import Page, shown_duration, shown_instant, shown_maybe
+from betimes.wire.base import Page, shown_duration, shown_instant
 
 POLL_SECONDS = 1.0
 HEARTBEATS_PER_LEASE = 3
@@ -270,39 +269,6 @@ async def _nap(woken: asyncio.Event, seconds: float) -> None:
             await woken.wait()
     except TimeoutError:
         return
-
-
-def shown_lease(one: ops.Leased, token: str) -> wire.LeasedRun:
-    """A run as its worker is told of it."""
-    run, spec = one.run, one.spec
-    payload = run.payload if run.payload is not None else spec.payload
-    checkpoint = None if one.note is None else one.note.checkpoint
-    text = to_text("run", run.id)
-    return wire.LeasedRun(
-        run_id=text,
-        lease_id=token,
-        fence=one.lease.fence,
-        lease_expires_at=shown_instant(one.expires_at),
-        attempt=one.lease.attempt,
-        max_attempts=spec.retry.max_attempts,
-        due_at=shown_instant(run.due_at),
-        queue=one.queue,
-        priority=one.priority,
-        idempotency_key=text,
-        traceparent=traceparent_of(run.id, one.lease.attempt),
-        handler=run.handler or spec.handler,
-        job_id=None if run.job is None else to_text("job", run.job),
-        scheduled_for=shown_maybe(run.fire_at),
-        payload=shown_payload(payload),
-        payload_ref=spec.options.get("payload_ref"),
-        timeout=_span(spec.timeout),
-        checkpoint=shown_payload(checkpoint),
-        tags=dict(spec.options.get("tags") or {}),
-    )
-
-
-def _span(timeout: timedelta | None) -> str | None:
-    return None if timeout is None else shown_duration(timeout)
 
 
 def _route(method: str, path: str, name: str, says: str, handler: Any, **more: Any) -> Route:
