@@ -19,6 +19,7 @@ from betimes.store.queries import Query
 REFERENCE_TABLES = frozenset(
     {
         *("cluster", "migrations", "tenants", "api_keys", "queues", "members", "calendars"),
+        "handler_schemas",
         *("sessions", "device_grants"),
         *("limits", "breakers", "endpoints", "nodes", "workers", "producers"),
     }

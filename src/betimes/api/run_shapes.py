@@ -17,6 +17,7 @@ from betimes.domain.spec import retry_to_json, to_ms
 from betimes.domain.trace import trace_of
 from betimes.ops.history import Attempt
 from betimes.ops.runs import RunView
+from betimes.ops.schemas import ANYTHING, Accepted
 from betimes.target.url import UrlPolicy
 from betimes.wire import runs as wire
 from betimes.wire.base import shown_instant, shown_maybe
@@ -24,15 +25,23 @@ from betimes.wire.base import shown_instant, shown_maybe
 MILLISECOND = timedelta(milliseconds=1)
 
 
-def new_run(asked: wire.NewRun, targets: UrlPolicy, *, trace: str | None = None) -> NewRun:
+def new_run(
+    asked: wire.NewRun,
+    targets: UrlPolicy,
+    *,
+    trace: str | None = None,
+    accepted: Accepted = ANYTHING,
+) -> NewRun:
     """A wire run as the verbs take it; `targets` are the rules for what it may call."""
     if asked.target is not None and asked.handler is not None:
         raise Trouble("invalid_parameter", "expected a handler or a target, got both")
     handler, target = work_of(asked.handler, asked.target, targets)
+    payload = None if asked.payload is None else msgspec.json.encode(asked.payload)
+    accepted.check(handler, payload)
     return NewRun(
         handler=handler,
         target=target,
-        payload=None if asked.payload is None else msgspec.json.encode(asked.payload),
+        payload=payload,
         queue=asked.queue,
         priority=asked.priority,
         due_at=maybe_instant(asked.at, pointer="/at"),

@@ -2,16 +2,20 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from uuid import UUID
 
+from betimes.domain.dedupe import Dedupe
 from betimes.domain.errors import IllegalTransition, NotFound
 from betimes.domain.ids import RunId, TenantId, compose, shard_of, to_ms, to_text
 from betimes.domain.parcel import Lane, Parcel
 from betimes.domain.run import Holding, Run, shown_state
 from betimes.domain.states import FINAL, RunState, Shown, Trigger, check_run
 from betimes.ops.checks import check_payload
+from betimes.ops.dedupe import OF_RUN, key_of
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.revival import revive_runs
 from betimes.store.control import Frozen, ask_to_end, end_runs, freeze, hold
+from betimes.store.dedupe import holder_of
 from betimes.store.intake import read_asked
 from betimes.store.jobs import to_optional_json
 from betimes.store.pool import Connection
@@ -90,6 +94,21 @@ async def cancel_run(
         return await _view(connection, run, Shown.CANCELLED)
 
     return await desk.transact(work, tenant=tenant)
+
+
+async def cancel_by_key(
+    desk: Desk, tenant: TenantId, key: str, *, reason: str = RUN_CANCELLED
+) -> RunView:
+    """Cancel the run that holds a dedupe key."""
+    where = key_of(desk.shards, tenant, Dedupe(key=key), OF_RUN)
+
+    async def find(connection: Connection) -> UUID | None:
+        return await holder_of(connection, tenant, where)
+
+    holder = await desk.transact(find, tenant=tenant)
+    if holder is None:
+        raise NotFound(f"no run holds the dedupe key {key!r}")
+    return await cancel_run(desk, tenant, RunId(holder), reason=reason)
 
 
 async def retry_run(

@@ -479,6 +479,13 @@ RUNS_CANCEL = Operation(
     answers={200: betimes.wire.runs.Run, 202: betimes.wire.runs.Run},
     keyed=True,
 )
+RUNS_CANCEL_BY_KEY = Operation(
+    name="runs.cancel_by_key",
+    method="POST",
+    path="/v1/runs/cancel",
+    answers={200: betimes.wire.runs.Run, 202: betimes.wire.runs.Run},
+    keyed=True,
+)
 RUNS_RETRY = Operation(
     name="runs.retry",
     method="POST",
@@ -728,6 +735,12 @@ WORKERS_DRAIN = Operation(
     path="/v1/workers/{worker}/drain",
     answers={202: betimes.wire.workers.Worker},
 )
+WORKERS_LEAVE = Operation(
+    name="workers.leave",
+    method="POST",
+    path="/v1/workers/{worker}/leave",
+    answers={204: None},
+)
 WORKERS_HEARTBEAT = Operation(
     name="workers.heartbeat",
     method="POST",
@@ -750,6 +763,12 @@ LEASES_FAIL = Operation(
     name="leases.fail",
     method="POST",
     path="/v1/leases/{lease}/fail",
+    answers={200: betimes.wire.workers.Settled},
+)
+LEASES_CANCEL = Operation(
+    name="leases.cancel",
+    method="POST",
+    path="/v1/leases/{lease}/cancel",
     answers={200: betimes.wire.workers.Settled},
 )
 LEASES_RELEASE = Operation(
@@ -991,6 +1010,7 @@ OPERATIONS = (
     RUNS_PAYLOAD,
     RUNS_RESULT,
     RUNS_CANCEL,
+    RUNS_CANCEL_BY_KEY,
     RUNS_RETRY,
     RUNS_REPLAY,
     RUNS_UPDATE,
@@ -1029,10 +1049,12 @@ OPERATIONS = (
     WORKERS_GET,
     WORKERS_DELETE,
     WORKERS_DRAIN,
+    WORKERS_LEAVE,
     WORKERS_HEARTBEAT,
     WORKERS_LEASE,
     LEASES_COMPLETE,
     LEASES_FAIL,
+    LEASES_CANCEL,
     LEASES_RELEASE,
     LEASES_SNOOZE,
     LEASES_EXTEND,

@@ -1668,6 +1668,23 @@ class Runs:
         )
         return answer
 
+    def cancel_by_key(
+        self,
+        *,
+        dedupe_key: str,
+        reason: str | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.runs.Run:
+        """End the run that holds a dedupe key."""
+        answer: betimes.wire.runs.Run = self._caller.call(
+            table.RUNS_CANCEL_BY_KEY,
+            body={"dedupe_key": dedupe_key, "reason": reason},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
     def retry(
         self,
         run: str,
@@ -2490,6 +2507,20 @@ class Workers:
         )
         return answer
 
+    def leave(
+        self,
+        worker: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> None:
+        """A worker goes; what it still holds comes back when its leases run out."""
+        answer: None = self._caller.call(
+            table.WORKERS_LEAVE,
+            path={"worker": worker},
+            timeout=request_timeout,
+        )
+        return answer
+
     def heartbeat(
         self,
         worker: str,
@@ -2563,6 +2594,22 @@ class Leases:
             table.LEASES_FAIL,
             path={"lease": lease},
             body={"error": error, "retry": retry},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def cancel(
+        self,
+        lease: str,
+        *,
+        reason: str | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workers.Settled:
+        """End the run as cancelled."""
+        answer: betimes.wire.workers.Settled = self._caller.call(
+            table.LEASES_CANCEL,
+            path={"lease": lease},
+            body={"reason": reason},
             timeout=request_timeout,
         )
         return answer
@@ -4565,6 +4612,23 @@ class AsyncRuns:
         )
         return answer
 
+    async def cancel_by_key(
+        self,
+        *,
+        dedupe_key: str,
+        reason: str | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.runs.Run:
+        """End the run that holds a dedupe key."""
+        answer: betimes.wire.runs.Run = await self._caller.call(
+            table.RUNS_CANCEL_BY_KEY,
+            body={"dedupe_key": dedupe_key, "reason": reason},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
     async def retry(
         self,
         run: str,
@@ -5387,6 +5451,20 @@ class AsyncWorkers:
         )
         return answer
 
+    async def leave(
+        self,
+        worker: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> None:
+        """A worker goes; what it still holds comes back when its leases run out."""
+        answer: None = await self._caller.call(
+            table.WORKERS_LEAVE,
+            path={"worker": worker},
+            timeout=request_timeout,
+        )
+        return answer
+
     async def heartbeat(
         self,
         worker: str,
@@ -5460,6 +5538,22 @@ class AsyncLeases:
             table.LEASES_FAIL,
             path={"lease": lease},
             body={"error": error, "retry": retry},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def cancel(
+        self,
+        lease: str,
+        *,
+        reason: str | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workers.Settled:
+        """End the run as cancelled."""
+        answer: betimes.wire.workers.Settled = await self._caller.call(
+            table.LEASES_CANCEL,
+            path={"lease": lease},
+            body={"reason": reason},
             timeout=request_timeout,
         )
         return answer

@@ -809,6 +809,16 @@ COMMENT ON TABLE betimes.gaps IS 'Missed fires, from the first to the last insta
 
 COMMENT ON COLUMN betimes.gaps.completes IS 'The job has no fire left: it is complete when its gap is settled.';
 
+CREATE TABLE betimes.handler_schemas (
+    tenant_id uuid NOT NULL,
+    handler text NOT NULL,
+    digest text NOT NULL,
+    schema text NOT NULL,
+    declared_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY betimes.handler_schemas FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE betimes.idempotency (
     shard smallint NOT NULL,
     tenant_id uuid NOT NULL,
@@ -1430,6 +1440,9 @@ ALTER TABLE ONLY betimes.endpoints
 ALTER TABLE ONLY betimes.gaps
     ADD CONSTRAINT gaps_pkey PRIMARY KEY (shard, from_at, job_id);
 
+ALTER TABLE ONLY betimes.handler_schemas
+    ADD CONSTRAINT handler_schemas_pkey PRIMARY KEY (tenant_id, handler, digest);
+
 ALTER TABLE ONLY betimes.idempotency
     ADD CONSTRAINT idempotency_pkey PRIMARY KEY (shard, tenant_id, key, day);
 
@@ -1648,6 +1661,9 @@ ALTER TABLE ONLY betimes.device_grants
 ALTER TABLE ONLY betimes.endpoints
     ADD CONSTRAINT endpoints_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY betimes.handler_schemas
+    ADD CONSTRAINT handler_schemas_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY betimes.members
     ADD CONSTRAINT members_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
@@ -1696,6 +1712,8 @@ ALTER TABLE betimes.endpoints ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.gaps ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.handler_schemas ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.idempotency ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.intake ENABLE ROW LEVEL SECURITY;
@@ -1741,6 +1759,8 @@ CREATE POLICY own_tenant ON betimes.device_grants TO betimes_api USING ((tenant_
 CREATE POLICY own_tenant ON betimes.endpoints TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.gaps TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.handler_schemas TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.idempotency TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -1827,6 +1847,8 @@ CREATE POLICY whole_system ON betimes.device_grants TO betimes_system USING (tru
 CREATE POLICY whole_system ON betimes.endpoints TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.gaps TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.handler_schemas TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.idempotency TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1974,6 +1996,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.endpoints TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.gaps TO betimes_system;
 GRANT SELECT,INSERT ON TABLE betimes.gaps TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.handler_schemas TO betimes_system;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.handler_schemas TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.idempotency TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.idempotency TO betimes_api;
