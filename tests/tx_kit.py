@@ -18,7 +18,7 @@ from betimes.store.pool import SYSTEM_ROLE
 from store_kit import owner
 
 NUMBERS = count(1)
-PASSWORD = "shop"
+PASSWORD = "shop"  # noqa: S105 -- of a server that lives as long as the test
 CALL = "SELECT run_id, deduplicated FROM betimes.enqueue_v1($1, $2::jsonb, $3::jsonb)"
 
 

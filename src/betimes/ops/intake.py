@@ -117,9 +117,7 @@ async def _make(
     wishes = RunWishes(desk, tenant, [one.new for one in group], shard=shard, ids=ids)
     taken.parcels += await wishes.place(connection)
     now = await desk.now(connection)
-    known = [
-        one for one, made in zip(group, wishes.made, strict=True) if made.deduplicated
-    ]
+    known = [one for one, made in zip(group, wishes.made, strict=True) if made.deduplicated]
     await _insert_known(connection, shard, known, now)
     await _note(desk, connection, shard, group, wishes.made, now)
     await delete_asked(connection, shard, ids)
