@@ -25,7 +25,9 @@ COMMANDS = {
     "explain": Place("betimes.cli.next:explain_command", "Say in words what a schedule means."),
     "key": Place("betimes.cli.key:key", "Make the first administrator's key."),
     "next": Place("betimes.cli.next:next_command", "Show the next fire times of a schedule."),
+    "outbox": Place("betimes.cli.relay:outbox", "Tables for enqueueing from other databases."),
     "producer": Place("betimes.cli.producer:producer", "Let applications enqueue by SQL."),
+    "relay": Place("betimes.cli.relay:relay", "Carry what an outbox holds to the service."),
     "server": Place("betimes.cli.server:server", "Run, migrate or check a node of the service."),
     "version": Place("betimes.cli.version:version", "Tell which release this is."),
 }

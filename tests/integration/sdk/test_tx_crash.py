@@ -11,7 +11,7 @@ from ops_kit import make_desk
 from store_kit import eventually, opened, owner
 from tx_kit import open_shop, take_all_in
 
-BUYER = Path(__file__).with_name("buyer.py")
+BUYER = Path(__file__).parents[2] / "tx_buyer.py"
 
 
 @pytest.mark.parametrize("library", ["psycopg", "asyncpg"])

@@ -1,4 +1,4 @@
-"""A process that buys something, to be killed: `python buyer.py DSN commit|hang LIBRARY`.
+"""A process that buys something, to be killed: `python tx_buyer.py DSN commit|hang LIBRARY`.
 
 It says what it has done on stdout and then waits for its end.
 """
