@@ -5,6 +5,8 @@ At the point it says so on stdout and waits to be killed.
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -35,12 +37,9 @@ async def main(address: str, url: str, point: str) -> None:
         if point == "sent":
             await die(point)
 
-    def stopping_batch(most: int) -> Any:
-        manager = batch(most)
-        enter = manager.__aenter__
-
-        async def entered() -> Any:
-            ours = await enter()
+    @asynccontextmanager
+    async def stopping_batch(most: int) -> AsyncIterator[Any]:
+        async with batch(most) as ours:
             settle = ours.settle
 
             async def stopping_settle(verdict: Any) -> None:
@@ -49,16 +48,7 @@ async def main(address: str, url: str, point: str) -> None:
                     await die(point)
 
             ours.settle = stopping_settle  # type: ignore[method-assign]
-            return ours
-
-        class Manager:
-            async def __aenter__(self) -> Any:
-                return await entered()
-
-            async def __aexit__(self, *told: object) -> Any:
-                return await manager.__aexit__(*told)
-
-        return Manager()
+            yield ours
 
     outbox.batch = stopping_batch  # type: ignore[method-assign]
     clock = RealClock()
