@@ -196,7 +196,7 @@ def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes:
         keys=keys,
         cursors=Cursors(secret=PEPPER),
         admission=Admission(settings=settings, clock=clock),
-        waiters=Waiters(),
+        waiters=Waiters(clock),
         lease_secret=PEPPER,
         version="0",
         routes=ROUTES,

@@ -140,7 +140,7 @@ async def make_service(node: Node, hints: Hints) -> Service:
         keys=keys,
         cursors=Cursors(secret=derived(pepper, b"cursor")),
         admission=Admission(settings=node.settings.api, clock=node.clock),
-        waiters=Waiters(),
+        waiters=Waiters(node.clock),
         lease_secret=derived(pepper, b"lease"),
         version=node.card.version,
         routes=ROUTES,

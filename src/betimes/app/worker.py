@@ -11,6 +11,7 @@ from betimes.app.node import Node
 from betimes.domain.ids import TAIL_BYTES, WorkerId, random_ids, to_ms
 from betimes.rhythm import Stopping
 from betimes.store.database import Database
+from betimes.store.hints import NO_HINTS, Hinter, Hints
 from betimes.store.pool import Lane
 from betimes.store.workers import WorkerCard
 from betimes.target.definition import TYPE as HTTP
@@ -33,12 +34,17 @@ class WorkerRole:
             delivering(self._node, identity) as (gates, delivery),
             asyncio.TaskGroup() as group,
         ):
-            agreeing = group.create_task(gates.run(), name="worker.gates")
+            hints = Hints(database=self._node.database, clock=self._node.clock)
+            helpers = [
+                group.create_task(gates.run(), name="worker.gates"),
+                group.create_task(hints.run(), name="worker.hints"),
+            ]
             handlers = self._handlers.also(HTTP, delivery.deliver)
             try:
-                await make_worker(self._node, identity, handlers).run(stopping)
+                await make_worker(self._node, identity, handlers, hints).run(stopping)
             finally:
-                agreeing.cancel()
+                for helper in helpers:
+                    helper.cancel()
 
 
 def worker_identity(node: Node) -> WorkerId:
@@ -47,7 +53,9 @@ def worker_identity(node: Node) -> WorkerId:
     return WorkerId(identifier)
 
 
-def make_worker(node: Node, identity: WorkerId, handlers: Handlers) -> Worker:
+def make_worker(
+    node: Node, identity: WorkerId, handlers: Handlers, hints: Hinter = NO_HINTS
+) -> Worker:
     """A worker of a node."""
     return Worker(
         card=WorkerCard(
@@ -69,6 +77,7 @@ def make_worker(node: Node, identity: WorkerId, handlers: Handlers) -> Worker:
         telemetry=node.telemetry,
         margin=node.settings.coordinator.margin,
         listen=lambda hear: listener(node, [CHANNEL], hear),
+        hints=hints,
     )
 
 
