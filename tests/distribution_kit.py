@@ -20,7 +20,16 @@ REFERENCE_TABLES = frozenset(
     {
         *("cluster", "migrations", "tenants", "api_keys", "queues", "members", "calendars"),
         *("sessions", "device_grants"),
-        *("limits", "breakers", "endpoints", "routings", "nodes", "workers"),
+        *(
+            "limits",
+            "breakers",
+            "endpoints",
+            "routings",
+            "alert_rules",
+            "silences",
+            "nodes",
+            "workers",
+        ),
     }
 )
 ADVISORY_LOCKS_ALLOWED_IN = frozenset({"migrations"})

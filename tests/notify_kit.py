@@ -31,6 +31,7 @@ from target_kit import DEV, a_client
 
 KEY = bytes(range(32))
 SEAL = KeyedSeal(KEY, os.urandom)
+FIRST = UUID(int=0)
 LAST = UUID(int=(1 << 128) - 1)
 
 

@@ -7,6 +7,7 @@ from betimes.config.notify import NotifySettings
 from betimes.dispatcher.courier import Courier
 from betimes.dispatcher.route import Router
 from betimes.dispatcher.send import Sender
+from betimes.dispatcher.watch import Watcher
 from betimes.domain.clock import Clock
 from betimes.rhythm import Stopping
 from betimes.store.database import Database
@@ -48,8 +49,18 @@ class Dispatcher:
             nudge=nudge,
         )
 
+        self.watcher = Watcher(
+            database=database,
+            clock=clock,
+            telemetry=telemetry,
+            settings=settings,
+            shards=shards,
+            entropy=entropy,
+        )
+
     async def run(self, stopping: Stopping) -> None:
         """Run the loops."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.router.run(stopping), name="dispatcher.router")
             group.create_task(self.courier.run(stopping), name="dispatcher.courier")
+            group.create_task(self.watcher.run(stopping), name="dispatcher.watcher")

@@ -191,6 +191,39 @@ async def test_every_type_of_event_is_documented(admin: Client) -> None:
         assert one["says"].endswith(".")
 
 
+async def test_jobs_and_runs_say_whom_they_tell(admin: Client) -> None:
+    notify = [{"url": "https://example.com/done", "on": ["failure"]}]
+    job = await admin(
+        "POST", "/v1/jobs", {"schedule": "every 1h", "handler": "h", "notify": notify}
+    )
+    assert job.status == 201, job.body
+    assert job.json["notify"] == notify
+    path = f"/v1/jobs/{job.json['id']}"
+    assert (await admin("PATCH", path, {"priority": 7})).json["notify"] == notify
+    assert "notify" not in (await admin("PATCH", path, {"notify": None})).json
+    run = await admin("POST", "/v1/runs", {"handler": "h", "notify": notify})
+    assert run.status == 202
+    told = await admin(
+        "POST",
+        "/v1/enqueue/h",
+        raw=b"x",
+        headers={"betimes-callback": "https://example.com/done", "content-type": "text/plain"},
+    )
+    assert told.status == 202, told.body
+    for bad, pointer in (
+        ([{"url": "http://169.254.169.254/"}], "/notify/0/url"),
+        ([{"endpoint": "somebody"}], "/notify/0/endpoint"),
+        ([{}], "/notify/0"),
+        (
+            [{"url": "https://example.com/", "endpoint": "ep_01JD00000000000000000000ZZ"}],
+            "/notify/0",
+        ),
+    ):
+        answer = await admin("POST", "/v1/runs", {"handler": "h", "notify": bad})
+        assert answer.status in (400, 422), answer.body
+        assert answer.json["errors"][0]["pointer"] == pointer
+
+
 async def test_reading_is_not_writing(served: Served) -> None:
     reader = served.client(await served.key(kind="rk"))
     assert (await reader("GET", "/v1/endpoints")).status == 200

@@ -31,6 +31,8 @@ MISSING = {
     "catchup": "ctu_01JD00000000000000000000ZZ",
     "endpoint": "ep_01JD00000000000000000000ZZ",
     "delivery": "dlv_01JD00000000000000000000ZZ",
+    "rule": "nowhere",
+    "silence": "sil_01JD00000000000000000000ZZ",
 }
 OUTSIDE = {"tenant", "code", "lease", "queue", "revision", "node", "handler"}
 WITH_IDS = [
@@ -50,9 +52,10 @@ BODIES: dict[str, Any] = {
     "calendars.put": {"dates": ["2026-12-25"]},
     "members.update": {"role": "viewer"},
     "endpoints.update": {"name": "x"},
+    "alert_rules.put": {"condition": "job_failed_n", "threshold": 1},
     "endpoints.redeliver": {"since": "2026-01-01T00:00:00Z"},
 }
-TAKES_NAMES = {"jobs.replace", "calendars.put"}
+TAKES_NAMES = {"jobs.replace", "calendars.put", "alert_rules.put"}
 
 
 async def things_of(served: Served) -> dict[str, str]:
@@ -75,7 +78,12 @@ async def things_of(served: Served) -> dict[str, str]:
     member = (await other("POST", "/v1/members", person)).json["id"]
     hook = {"type": "webhook", "url": "https://example.com/", "event_types": ["*"]}
     endpoint = (await other("POST", "/v1/endpoints", hook)).json["id"]
+    rule = {"condition": "job_failed_n", "threshold": 1}
+    assert (await other("PUT", "/v1/alert-rules/theirs?force=true", rule)).status == 201
+    quiet = {"rule": "theirs", "until": "2100-01-01T00:00:00Z", "reason": "x"}
     return {
+        "rule": "theirs",
+        "silence": (await other("POST", "/v1/silences", quiet)).json["id"],
         "endpoint": endpoint,
         "delivery": await delivery_of(served, tenant, endpoint),
         "member": member,
