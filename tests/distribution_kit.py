@@ -19,17 +19,9 @@ from betimes.store.queries import Query
 REFERENCE_TABLES = frozenset(
     {
         *("cluster", "migrations", "tenants", "api_keys", "queues", "members", "calendars"),
-        *("sessions", "device_grants"),
-        *(
-            "limits",
-            "breakers",
-            "endpoints",
-            "routings",
-            "alert_rules",
-            "silences",
-            "nodes",
-            "workers",
-        ),
+        *("sessions", "device_grants", "data_keys", "secrets", "handler_schemas"),
+        *("limits", "breakers", "endpoints", "routings", "alert_rules", "silences"),
+        *("nodes", "workers"),
     }
 )
 ADVISORY_LOCKS_ALLOWED_IN = frozenset({"migrations"})

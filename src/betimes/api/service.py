@@ -25,6 +25,7 @@ from betimes.ops.keys import KeyMaker
 from betimes.ops.making import Enqueued
 from betimes.ops.meter import Meter
 from betimes.ops.queues import Gates
+from betimes.ops.schemas import Schemas
 from betimes.ops.sessions import Sessions
 from betimes.ops.shared_reads import SharedReads
 from betimes.ops.together import Together
@@ -64,6 +65,7 @@ class Service:
     pressure: Pressure
     notifying: Notifying
     gates: Gates = field(default_factory=Gates)
+    schemas: Schemas = field(default_factory=Schemas)
     meter: Meter = field(default_factory=Meter)
     targets: UrlPolicy = field(default_factory=UrlPolicy)
     """What any tenant may call; the settings of a tenant can open more."""

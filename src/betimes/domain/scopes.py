@@ -21,6 +21,8 @@ class Scope(StrEnum):
     WORKERS_WRITE = "workers:write"
     BLOBS_READ = "blobs:read"
     BLOBS_WRITE = "blobs:write"
+    SECRETS_READ = "secrets:read"
+    SECRETS_WRITE = "secrets:write"
     EVENTS_READ = "events:read"
     NOTIFICATIONS_READ = "notifications:read"
     NOTIFICATIONS_WRITE = "notifications:write"
@@ -61,9 +63,11 @@ EDITS = OPERATES | {
     Scope.JOBS_WRITE,
     Scope.BLOBS_READ,
     Scope.BLOBS_WRITE,
+    Scope.SECRETS_READ,
     Scope.NOTIFICATIONS_WRITE,
 }
 ADMINISTERS_TENANT = EDITS | {
+    Scope.SECRETS_WRITE,
     Scope.AUDIT_READ,
     Scope.KEYS_READ,
     Scope.KEYS_WRITE,

@@ -24,6 +24,7 @@ import betimes.wire.operations
 import betimes.wire.people
 import betimes.wire.queues
 import betimes.wire.runs
+import betimes.wire.secrets
 import betimes.wire.targets
 import betimes.wire.workers
 from betimes.sdk.operation import Operation
@@ -416,6 +417,36 @@ TARGETS_SIGNING_SECRET = Operation(
     path="/v1/targets/signing-secret",
     answers={200: betimes.wire.targets.SigningSecret},
 )
+SECRETS_LIST = Operation(
+    name="secrets.list",
+    method="GET",
+    path="/v1/secrets",
+    answers={200: betimes.wire.base.Page[betimes.wire.secrets.Secret]},
+)
+SECRETS_GET = Operation(
+    name="secrets.get",
+    method="GET",
+    path="/v1/secrets/{secret}",
+    answers={200: betimes.wire.secrets.SecretShown},
+)
+SECRETS_PUT = Operation(
+    name="secrets.put",
+    method="PUT",
+    path="/v1/secrets/{secret}",
+    answers={200: betimes.wire.secrets.Secret, 201: betimes.wire.secrets.Secret},
+)
+SECRETS_DELETE = Operation(
+    name="secrets.delete",
+    method="DELETE",
+    path="/v1/secrets/{secret}",
+    answers={204: None},
+)
+SECRETS_DELETE_VERSION = Operation(
+    name="secrets.delete_version",
+    method="DELETE",
+    path="/v1/secrets/{secret}/versions/{version}",
+    answers={204: None},
+)
 RUNS_CREATE = Operation(
     name="runs.create",
     method="POST",
@@ -478,6 +509,13 @@ RUNS_CANCEL = Operation(
     name="runs.cancel",
     method="POST",
     path="/v1/runs/{run}/cancel",
+    answers={200: betimes.wire.runs.Run, 202: betimes.wire.runs.Run},
+    keyed=True,
+)
+RUNS_CANCEL_BY_KEY = Operation(
+    name="runs.cancel_by_key",
+    method="POST",
+    path="/v1/runs/cancel",
     answers={200: betimes.wire.runs.Run, 202: betimes.wire.runs.Run},
     keyed=True,
 )
@@ -730,6 +768,12 @@ WORKERS_DRAIN = Operation(
     path="/v1/workers/{worker}/drain",
     answers={202: betimes.wire.workers.Worker},
 )
+WORKERS_LEAVE = Operation(
+    name="workers.leave",
+    method="POST",
+    path="/v1/workers/{worker}/leave",
+    answers={204: None},
+)
 WORKERS_HEARTBEAT = Operation(
     name="workers.heartbeat",
     method="POST",
@@ -752,6 +796,12 @@ LEASES_FAIL = Operation(
     name="leases.fail",
     method="POST",
     path="/v1/leases/{lease}/fail",
+    answers={200: betimes.wire.workers.Settled},
+)
+LEASES_CANCEL = Operation(
+    name="leases.cancel",
+    method="POST",
+    path="/v1/leases/{lease}/cancel",
     answers={200: betimes.wire.workers.Settled},
 )
 LEASES_RELEASE = Operation(
@@ -1115,6 +1165,11 @@ OPERATIONS = (
     CALENDARS_DELETE,
     TARGETS_LIST,
     TARGETS_SIGNING_SECRET,
+    SECRETS_LIST,
+    SECRETS_GET,
+    SECRETS_PUT,
+    SECRETS_DELETE,
+    SECRETS_DELETE_VERSION,
     RUNS_CREATE,
     RUNS_CREATE_MANY,
     RUNS_LIST,
@@ -1125,6 +1180,7 @@ OPERATIONS = (
     RUNS_PAYLOAD,
     RUNS_RESULT,
     RUNS_CANCEL,
+    RUNS_CANCEL_BY_KEY,
     RUNS_RETRY,
     RUNS_REPLAY,
     RUNS_UPDATE,
@@ -1163,10 +1219,12 @@ OPERATIONS = (
     WORKERS_GET,
     WORKERS_DELETE,
     WORKERS_DRAIN,
+    WORKERS_LEAVE,
     WORKERS_HEARTBEAT,
     WORKERS_LEASE,
     LEASES_COMPLETE,
     LEASES_FAIL,
+    LEASES_CANCEL,
     LEASES_RELEASE,
     LEASES_SNOOZE,
     LEASES_EXTEND,

@@ -27,6 +27,7 @@ import betimes.wire.operations
 import betimes.wire.people
 import betimes.wire.queues
 import betimes.wire.runs
+import betimes.wire.secrets
 import betimes.wire.targets
 import betimes.wire.workers
 from betimes.sdk import operations as table
@@ -1435,6 +1436,94 @@ class Targets:
         return answer
 
 
+class Secrets:
+    """Operations of secrets."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.secrets.Secret]:
+        """List the names of secrets."""
+        answer: Pages[betimes.wire.secrets.Secret] = self._caller.pages(
+            table.SECRETS_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def get(
+        self,
+        secret: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.secrets.SecretShown:
+        """When and by whom a secret was written; never what it is."""
+        answer: betimes.wire.secrets.SecretShown = self._caller.call(
+            table.SECRETS_GET,
+            path={"secret": secret},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def put(
+        self,
+        secret: str,
+        *,
+        value: str | Unset | None = UNSET,
+        value_base64: str | Unset | None = UNSET,
+        keep: int | Unset = UNSET,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.secrets.Secret:
+        """Write a secret, as a new version if there is one."""
+        answer: betimes.wire.secrets.Secret = self._caller.call(
+            table.SECRETS_PUT,
+            path={"secret": secret},
+            body={"value": value, "value_base64": value_base64, "keep": keep},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def delete(
+        self,
+        secret: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget a secret with all its versions."""
+        answer: None = self._caller.call(
+            table.SECRETS_DELETE,
+            path={"secret": secret},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def delete_version(
+        self,
+        secret: str,
+        version: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget one version of a secret."""
+        answer: None = self._caller.call(
+            table.SECRETS_DELETE_VERSION,
+            path={"secret": secret, "version": version},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+
 class Runs:
     """Operations of runs."""
 
@@ -1671,6 +1760,23 @@ class Runs:
             table.RUNS_CANCEL,
             path={"run": run},
             body={"reason": reason},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def cancel_by_key(
+        self,
+        *,
+        dedupe_key: str,
+        reason: str | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.runs.Run:
+        """End the run that holds a dedupe key."""
+        answer: betimes.wire.runs.Run = self._caller.call(
+            table.RUNS_CANCEL_BY_KEY,
+            body={"dedupe_key": dedupe_key, "reason": reason},
             idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
@@ -2498,6 +2604,20 @@ class Workers:
         )
         return answer
 
+    def leave(
+        self,
+        worker: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> None:
+        """A worker goes; what it still holds comes back when its leases run out."""
+        answer: None = self._caller.call(
+            table.WORKERS_LEAVE,
+            path={"worker": worker},
+            timeout=request_timeout,
+        )
+        return answer
+
     def heartbeat(
         self,
         worker: str,
@@ -2571,6 +2691,22 @@ class Leases:
             table.LEASES_FAIL,
             path={"lease": lease},
             body={"error": error, "retry": retry},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def cancel(
+        self,
+        lease: str,
+        *,
+        reason: str | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workers.Settled:
+        """End the run as cancelled."""
+        answer: betimes.wire.workers.Settled = self._caller.call(
+            table.LEASES_CANCEL,
+            path={"lease": lease},
+            body={"reason": reason},
             timeout=request_timeout,
         )
         return answer
@@ -3359,6 +3495,7 @@ class Resources(Meta):
         self.upcoming = Upcoming(caller)
         self.calendars = Calendars(caller)
         self.targets = Targets(caller)
+        self.secrets = Secrets(caller)
         self.runs = Runs(caller)
         self.audit = Audit(caller)
         self.catchups = Catchups(caller)
@@ -4782,6 +4919,94 @@ class AsyncTargets:
         return answer
 
 
+class AsyncSecrets:
+    """Operations of secrets."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.secrets.Secret]:
+        """List the names of secrets."""
+        answer: AsyncPages[betimes.wire.secrets.Secret] = self._caller.pages(
+            table.SECRETS_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def get(
+        self,
+        secret: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.secrets.SecretShown:
+        """When and by whom a secret was written; never what it is."""
+        answer: betimes.wire.secrets.SecretShown = await self._caller.call(
+            table.SECRETS_GET,
+            path={"secret": secret},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def put(
+        self,
+        secret: str,
+        *,
+        value: str | Unset | None = UNSET,
+        value_base64: str | Unset | None = UNSET,
+        keep: int | Unset = UNSET,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.secrets.Secret:
+        """Write a secret, as a new version if there is one."""
+        answer: betimes.wire.secrets.Secret = await self._caller.call(
+            table.SECRETS_PUT,
+            path={"secret": secret},
+            body={"value": value, "value_base64": value_base64, "keep": keep},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def delete(
+        self,
+        secret: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget a secret with all its versions."""
+        answer: None = await self._caller.call(
+            table.SECRETS_DELETE,
+            path={"secret": secret},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def delete_version(
+        self,
+        secret: str,
+        version: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget one version of a secret."""
+        answer: None = await self._caller.call(
+            table.SECRETS_DELETE_VERSION,
+            path={"secret": secret, "version": version},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+
 class AsyncRuns:
     """Operations of runs."""
 
@@ -5018,6 +5243,23 @@ class AsyncRuns:
             table.RUNS_CANCEL,
             path={"run": run},
             body={"reason": reason},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def cancel_by_key(
+        self,
+        *,
+        dedupe_key: str,
+        reason: str | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.runs.Run:
+        """End the run that holds a dedupe key."""
+        answer: betimes.wire.runs.Run = await self._caller.call(
+            table.RUNS_CANCEL_BY_KEY,
+            body={"dedupe_key": dedupe_key, "reason": reason},
             idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
@@ -5845,6 +6087,20 @@ class AsyncWorkers:
         )
         return answer
 
+    async def leave(
+        self,
+        worker: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> None:
+        """A worker goes; what it still holds comes back when its leases run out."""
+        answer: None = await self._caller.call(
+            table.WORKERS_LEAVE,
+            path={"worker": worker},
+            timeout=request_timeout,
+        )
+        return answer
+
     async def heartbeat(
         self,
         worker: str,
@@ -5918,6 +6174,22 @@ class AsyncLeases:
             table.LEASES_FAIL,
             path={"lease": lease},
             body={"error": error, "retry": retry},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def cancel(
+        self,
+        lease: str,
+        *,
+        reason: str | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workers.Settled:
+        """End the run as cancelled."""
+        answer: betimes.wire.workers.Settled = await self._caller.call(
+            table.LEASES_CANCEL,
+            path={"lease": lease},
+            body={"reason": reason},
             timeout=request_timeout,
         )
         return answer
@@ -6706,6 +6978,7 @@ class AsyncResources(AsyncMeta):
         self.upcoming = AsyncUpcoming(caller)
         self.calendars = AsyncCalendars(caller)
         self.targets = AsyncTargets(caller)
+        self.secrets = AsyncSecrets(caller)
         self.runs = AsyncRuns(caller)
         self.audit = AsyncAudit(caller)
         self.catchups = AsyncCatchups(caller)

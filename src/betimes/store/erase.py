@@ -8,14 +8,7 @@ from betimes.store.queries import load
 SQL = load("erase")
 ROWS = 500
 PARTS = (
-    "parcels",
-    "runs",
-    "jobs",
-    "letters",
-    "events",
-    "deliveries",
-    "alerts",
-    "keys",
+    *("vault", "parcels", "runs", "jobs", "letters", "events", "deliveries", "alerts", "keys"),
     "blobs",
     "workflows",
 )

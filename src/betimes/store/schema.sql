@@ -321,6 +321,7 @@ CREATE TABLE betimes.cluster (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     pepper_check bytea,
     paused_reason text,
+    master_check bytea,
     CONSTRAINT cluster_one_check CHECK (one),
     CONSTRAINT cluster_shards_check CHECK (((shards >= 1) AND (shards <= 4096)))
 );
@@ -328,6 +329,21 @@ CREATE TABLE betimes.cluster (
 COMMENT ON TABLE betimes.cluster IS 'One row: what was fixed when this cell was made.';
 
 COMMENT ON COLUMN betimes.cluster.pepper_check IS 'A digest under the pepper, so that a node with another pepper notices it.';
+
+COMMENT ON COLUMN betimes.cluster.master_check IS 'Which master key this cell is used with, so that a node with another one notices it.';
+
+CREATE TABLE betimes.data_keys (
+    tenant_id uuid NOT NULL,
+    version integer NOT NULL,
+    master bytea NOT NULL,
+    wrapped bytea NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT data_keys_version_check CHECK ((version >= 1))
+);
+
+ALTER TABLE ONLY betimes.data_keys FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.data_keys.master IS 'Which master key wraps it: a digest, not the key.';
 
 CREATE TABLE betimes.dead_letters (
     shard smallint NOT NULL,
@@ -512,6 +528,16 @@ ALTER TABLE ONLY betimes.gaps FORCE ROW LEVEL SECURITY;
 COMMENT ON TABLE betimes.gaps IS 'Missed fires, from the first to the last instant included, that are neither runs nor decisions yet.';
 
 COMMENT ON COLUMN betimes.gaps.completes IS 'The job has no fire left: it is complete when its gap is settled.';
+
+CREATE TABLE betimes.handler_schemas (
+    tenant_id uuid NOT NULL,
+    handler text NOT NULL,
+    digest text NOT NULL,
+    schema text NOT NULL,
+    declared_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY betimes.handler_schemas FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE betimes.idempotency (
     shard smallint NOT NULL,
@@ -937,6 +963,19 @@ CREATE TABLE betimes.runs_default (
     CONSTRAINT runs_when_full_check CHECK (((when_full >= 0) AND (when_full <= 1)))
 );
 
+CREATE TABLE betimes.secrets (
+    tenant_id uuid NOT NULL,
+    name text NOT NULL,
+    version integer NOT NULL,
+    key_version integer NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    created_by text,
+    sealed bytea NOT NULL,
+    CONSTRAINT secrets_version_check CHECK ((version >= 1))
+);
+
+ALTER TABLE ONLY betimes.secrets FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE betimes.sessions (
     digest bytea NOT NULL,
     tenant_id uuid NOT NULL,
@@ -1126,6 +1165,9 @@ ALTER TABLE ONLY betimes.catchups
 ALTER TABLE ONLY betimes.cluster
     ADD CONSTRAINT cluster_pkey PRIMARY KEY (one);
 
+ALTER TABLE ONLY betimes.data_keys
+    ADD CONSTRAINT data_keys_pkey PRIMARY KEY (tenant_id, version);
+
 ALTER TABLE ONLY betimes.dead_letters
     ADD CONSTRAINT dead_letters_pkey PRIMARY KEY (shard, run_id);
 
@@ -1155,6 +1197,9 @@ ALTER TABLE ONLY betimes.endpoints
 
 ALTER TABLE ONLY betimes.gaps
     ADD CONSTRAINT gaps_pkey PRIMARY KEY (shard, from_at, job_id);
+
+ALTER TABLE ONLY betimes.handler_schemas
+    ADD CONSTRAINT handler_schemas_pkey PRIMARY KEY (tenant_id, handler, digest);
 
 ALTER TABLE ONLY betimes.idempotency
     ADD CONSTRAINT idempotency_pkey PRIMARY KEY (shard, tenant_id, key, day);
@@ -1212,6 +1257,9 @@ ALTER TABLE ONLY betimes.runs
 
 ALTER TABLE ONLY betimes.runs_default
     ADD CONSTRAINT runs_default_pkey PRIMARY KEY (shard, id);
+
+ALTER TABLE ONLY betimes.secrets
+    ADD CONSTRAINT secrets_pkey PRIMARY KEY (tenant_id, name, version);
 
 ALTER TABLE ONLY betimes.sessions
     ADD CONSTRAINT sessions_pkey PRIMARY KEY (digest);
@@ -1408,11 +1456,17 @@ ALTER TABLE ONLY betimes.breakers
 ALTER TABLE ONLY betimes.calendars
     ADD CONSTRAINT calendars_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY betimes.data_keys
+    ADD CONSTRAINT data_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY betimes.device_grants
     ADD CONSTRAINT device_grants_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.endpoints
     ADD CONSTRAINT endpoints_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.handler_schemas
+    ADD CONSTRAINT handler_schemas_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.members
     ADD CONSTRAINT members_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
@@ -1422,6 +1476,9 @@ ALTER TABLE ONLY betimes.queues
 
 ALTER TABLE ONLY betimes.routings
     ADD CONSTRAINT routings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.secrets
+    ADD CONSTRAINT secrets_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.sessions
     ADD CONSTRAINT sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
@@ -1455,6 +1512,8 @@ ALTER TABLE betimes.calendars ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.catchups ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.data_keys ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.dead_letters ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.decisions ENABLE ROW LEVEL SECURITY;
@@ -1468,6 +1527,8 @@ ALTER TABLE betimes.device_grants ENABLE ROW LEVEL SECURITY;
 ALTER TABLE betimes.endpoints ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.gaps ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.handler_schemas ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.idempotency ENABLE ROW LEVEL SECURITY;
 
@@ -1505,6 +1566,8 @@ CREATE POLICY own_tenant ON betimes.calendars TO betimes_api USING ((tenant_id =
 
 CREATE POLICY own_tenant ON betimes.catchups TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.data_keys TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.dead_letters TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.decisions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -1518,6 +1581,8 @@ CREATE POLICY own_tenant ON betimes.device_grants TO betimes_api USING ((tenant_
 CREATE POLICY own_tenant ON betimes.endpoints TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.gaps TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.handler_schemas TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.idempotency TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -1547,6 +1612,8 @@ CREATE POLICY own_tenant ON betimes.run_notes TO betimes_api USING ((tenant_id =
 
 CREATE POLICY own_tenant ON betimes.runs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.secrets TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.sessions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.silences TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -1572,6 +1639,8 @@ ALTER TABLE betimes.run_logs ENABLE ROW LEVEL SECURITY;
 ALTER TABLE betimes.run_notes ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.runs ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.secrets ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.sessions ENABLE ROW LEVEL SECURITY;
 
@@ -1599,6 +1668,8 @@ CREATE POLICY whole_system ON betimes.calendars TO betimes_system USING (true) W
 
 CREATE POLICY whole_system ON betimes.catchups TO betimes_system USING (true) WITH CHECK (true);
 
+CREATE POLICY whole_system ON betimes.data_keys TO betimes_system USING (true) WITH CHECK (true);
+
 CREATE POLICY whole_system ON betimes.dead_letters TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.decisions TO betimes_system USING (true) WITH CHECK (true);
@@ -1612,6 +1683,8 @@ CREATE POLICY whole_system ON betimes.device_grants TO betimes_system USING (tru
 CREATE POLICY whole_system ON betimes.endpoints TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.gaps TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.handler_schemas TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.idempotency TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1640,6 +1713,8 @@ CREATE POLICY whole_system ON betimes.run_logs TO betimes_system USING (true) WI
 CREATE POLICY whole_system ON betimes.run_notes TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.runs TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.secrets TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.sessions TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1707,6 +1782,9 @@ GRANT SELECT,UPDATE ON TABLE betimes.catchups TO betimes_api;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.cluster TO betimes_system;
 GRANT SELECT ON TABLE betimes.cluster TO betimes_api;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.data_keys TO betimes_system;
+GRANT SELECT,INSERT ON TABLE betimes.data_keys TO betimes_api;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dead_letters TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dead_letters TO betimes_api;
 
@@ -1731,6 +1809,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.endpoints TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.gaps TO betimes_system;
 GRANT SELECT,INSERT ON TABLE betimes.gaps TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.handler_schemas TO betimes_system;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.handler_schemas TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.idempotency TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.idempotency TO betimes_api;
@@ -1784,6 +1865,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs_default TO betimes_system;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.secrets TO betimes_system;
+GRANT SELECT,INSERT,DELETE ON TABLE betimes.secrets TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.sessions TO betimes_system;
 GRANT SELECT,DELETE ON TABLE betimes.sessions TO betimes_api;

@@ -26,6 +26,8 @@ MISSING = {
     "blob": "blob_01JD00000000000000000000ZZ",
     "operation": "op_01JD00000000000000000000ZZ",
     "calendar": "nowhere",
+    "secret": "nothing",
+    "version": "1",
     "member": "mem_01JD00000000000000000000ZZ",
     "node": "nod_01JD00000000000000000000ZZ",
     "catchup": "ctu_01JD00000000000000000000ZZ",
@@ -51,11 +53,12 @@ BODIES: dict[str, Any] = {
     "runs.update": {"priority": 1},
     "calendars.put": {"dates": ["2026-12-25"]},
     "members.update": {"role": "viewer"},
+    "secrets.put": {"value": "x"},
     "endpoints.update": {"name": "x"},
     "alert_rules.put": {"condition": "job_failed_n", "threshold": 1},
     "endpoints.redeliver": {"since": "2026-01-01T00:00:00Z"},
 }
-TAKES_NAMES = {"jobs.replace", "calendars.put", "alert_rules.put"}
+TAKES_NAMES = {"jobs.replace", "calendars.put", "alert_rules.put", "secrets.put"}
 
 
 async def things_of(served: Served) -> dict[str, str]:
@@ -74,6 +77,7 @@ async def things_of(served: Served) -> dict[str, str]:
     operation = (await other("POST", "/v1/runs/bulk", bulk)).json["id"]
     theirs = {"dates": ["2026-12-25"]}
     assert (await other("PUT", "/v1/calendars/theirs?force=true", theirs)).status == 201
+    assert (await other("PUT", "/v1/secrets/their-own", {"value": "x"})).status == 201
     person = {"email": "ada@example.org", "name": "Ada"}
     member = (await other("POST", "/v1/members", person)).json["id"]
     hook = {"type": "webhook", "url": "https://example.com/", "event_types": ["*"]}
@@ -88,6 +92,8 @@ async def things_of(served: Served) -> dict[str, str]:
         "delivery": await delivery_of(served, tenant, endpoint),
         "member": member,
         "calendar": "theirs",
+        "secret": "their-own",
+        "version": "1",
         "job": job,
         "run": run["id"],
         "letter": run["id"],
@@ -141,7 +147,7 @@ async def test_a_foreign_id_answers_like_a_missing_one(served: Served, admin: Cl
             continue  # takes names, which every tenant has for itself
         theirs = await ask(admin, route, foreign)
         nobodys = await ask(admin, route, MISSING)
-        (name,) = route.parameters
+        name = route.parameters[0]
         told = without_ids(theirs, foreign[name]), without_ids(nobodys, MISSING[name])
         assert theirs.status == nobodys.status == 404, (route.name, theirs.body, nobodys.body)
         assert told[0] == told[1], route.name
