@@ -9,6 +9,7 @@ from betimes.dispatcher.route import Router
 from betimes.dispatcher.send import Sender
 from betimes.dispatcher.watch import Watcher
 from betimes.domain.clock import Clock
+from betimes.ops.vault import Vault
 from betimes.rhythm import Stopping
 from betimes.store.database import Database
 from betimes.telemetry import Telemetry
@@ -28,6 +29,7 @@ class Dispatcher:
         shards: int,
         roll: Callable[[], float],
         entropy: Callable[[int], bytes],
+        vault: Vault | None,
     ) -> None:
         nudge = asyncio.Event()
         self.router = Router(
@@ -46,6 +48,7 @@ class Dispatcher:
             settings=settings,
             roll=roll,
             entropy=entropy,
+            vault=vault,
             nudge=nudge,
         )
 

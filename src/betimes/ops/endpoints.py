@@ -17,9 +17,10 @@ from betimes.domain.errors import (
 from betimes.domain.event import TEST, is_pattern
 from betimes.domain.ids import TenantId, random_ids, shard_of, to_ms, to_text
 from betimes.domain.notice import DeliveryState, Filter, delivery_id
-from betimes.domain.sealing import Seal
 from betimes.ops.checks import check_text
 from betimes.ops.desk import TAIL_BYTES, Desk
+from betimes.ops.secrets import vault_of
+from betimes.ops.vault import Sealed, Vault
 from betimes.store import deliveries as sent
 from betimes.store import endpoints as rows
 from betimes.store.deliveries import Delivery
@@ -44,8 +45,10 @@ __all__ = [
     "list_deliveries",
     "list_endpoints",
     "new_endpoint",
+    "open_credential",
     "put_test",
     "redeliver",
+    "reseal_credentials",
     "rotate_secret",
     "secret_of",
 ]
@@ -59,10 +62,9 @@ BY_HAND = "disabled by hand"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notifying:
-    """What endpoints need beyond the desk: keys for secrets and credentials, and bounds."""
+    """What endpoints need beyond the desk: a key for signing secrets, and bounds."""
 
     secret_key: bytes = field(repr=False)
-    seal: Seal
     endpoints_max: int = 100
     rules_max: int = 100
     mail_domains: Sequence[str] | None = None
@@ -90,7 +92,6 @@ def new_endpoint(
     kind: str,
     name: str,
     address: str,
-    sealed: bytes | None,
     event_types: Sequence[str],
     chosen: Filter,
     settings: Mapping[str, Any],
@@ -107,7 +108,6 @@ def new_endpoint(
         kind=kind,
         name=name,
         address=address,
-        sealed=sealed,
         event_types=tuple(dict.fromkeys(event_types)),
         filter=chosen,
         settings=settings,
@@ -145,8 +145,10 @@ def _check(name: str, event_types: Sequence[str]) -> None:
             )
 
 
-async def create_endpoint(desk: Desk, endpoint: Endpoint, *, most: int) -> Endpoint:
-    """Keep it; from now on it is told what it wants to know."""
+async def create_endpoint(
+    desk: Desk, endpoint: Endpoint, *, most: int, credential: bytes | None = None
+) -> Endpoint:
+    """Keep it, its credential sealed; from now on it is told what it wants to know."""
 
     async def work(connection: Connection) -> Endpoint:
         if await rows.count_endpoints(connection, endpoint.tenant) >= most:
@@ -154,6 +156,7 @@ async def create_endpoint(desk: Desk, endpoint: Endpoint, *, most: int) -> Endpo
             if known is None:
                 raise OverQuota(f"a tenant has at most {most} endpoints")
         fresh = replace(endpoint, listens_since=await read_arrival_clock(connection))
+        fresh = await _sealed(desk, connection, fresh, credential)
         await rows.insert_endpoint(connection, fresh)
         return fresh
 
@@ -188,7 +191,12 @@ async def get_endpoint(
 
 
 async def change_endpoint(
-    desk: Desk, endpoint: Endpoint, changed: Endpoint, *, disabled: bool | None
+    desk: Desk,
+    endpoint: Endpoint,
+    changed: Endpoint,
+    *,
+    disabled: bool | None,
+    credential: bytes | None = None,
 ) -> Endpoint:
     """Write what changed over the revision that was read; also whether it is told anything."""
     _check(changed.name, changed.event_types)
@@ -196,6 +204,7 @@ async def change_endpoint(
     async def work(connection: Connection) -> Endpoint:
         now = await desk.now(connection)
         fresh = replace(changed, updated_at=now)
+        fresh = await _sealed(desk, connection, fresh, credential)
         if disabled is not None:
             arrival = await read_arrival_clock(connection)
             fresh = _switched(endpoint, fresh, disabled=disabled, now=now, arrival=arrival)
@@ -316,6 +325,50 @@ async def redeliver(desk: Desk, tenant: TenantId, delivery: UUID) -> Delivery:
         return await _delivery(connection, tenant, delivery)
 
     return await desk.transact(work, tenant=tenant)
+
+
+def _place(endpoint: UUID) -> tuple[object, ...]:
+    return "endpoints", endpoint, "secret"
+
+
+async def _sealed(
+    desk: Desk, connection: Connection, endpoint: Endpoint, credential: bytes | None
+) -> Endpoint:
+    """The one place where credentials of endpoints are sealed."""
+    if credential is None:
+        return endpoint
+    vault = vault_of(desk)
+    sealed = await vault.seal(connection, endpoint.tenant, _place(endpoint.id), credential)
+    return replace(endpoint, sealed=sealed.content, key_version=sealed.key_version)
+
+
+async def open_credential(vault: Vault, connection: Connection, endpoint: Endpoint) -> bytes | None:
+    """The one place where they are opened."""
+    if endpoint.sealed is None:
+        return None
+    sealed = Sealed(endpoint.key_version, endpoint.sealed)
+    return await vault.open(connection, endpoint.tenant, _place(endpoint.id), sealed)
+
+
+async def reseal_credentials(
+    connection: Connection, vault: Vault, tenant: TenantId, *, most: int
+) -> int:
+    """Seal some credentials anew under the newest data key; how many were looked at."""
+    newest = await vault.newest(connection, tenant)
+    found = await rows.under_old_keys(connection, tenant, newest=newest, most=most)
+    for endpoint, content, was in found:
+        place = _place(endpoint)
+        opened = await vault.open(connection, tenant, place, Sealed(was, content))
+        fresh = await vault.seal(connection, tenant, place, opened)
+        await rows.reseal(
+            connection,
+            tenant,
+            endpoint,
+            sealed=fresh.content,
+            key_version=fresh.key_version,
+            was=was,
+        )
+    return len(found)
 
 
 def _switched(

@@ -501,6 +501,7 @@ CREATE TABLE betimes.endpoints (
     revision integer DEFAULT 1 NOT NULL,
     created_by text,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    key_version integer DEFAULT 0 NOT NULL,
     CONSTRAINT endpoints_kind_check CHECK ((kind = ANY (ARRAY['webhook'::text, 'email'::text, 'chat'::text]))),
     CONSTRAINT endpoints_secret_version_check CHECK ((secret_version > 0))
 );
