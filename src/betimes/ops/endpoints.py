@@ -14,23 +14,19 @@ from betimes.domain.errors import (
     OverQuota,
     VersionMismatch,
 )
-from betimes.domain.event import TEST, is_pattern
-from betimes.domain.ids import TenantId, random_ids, shard_of, to_ms, to_text
-from betimes.domain.notice import DeliveryState, Filter, delivery_id
+from betimes.domain.event import is_pattern
+from betimes.domain.ids import TenantId, random_ids, to_ms
+from betimes.domain.notice import Filter
 from betimes.ops.checks import check_text
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.secrets import vault_of
 from betimes.ops.vault import Sealed, Vault
-from betimes.store import deliveries as sent
 from betimes.store import endpoints as rows
-from betimes.store.deliveries import Delivery
 from betimes.store.endpoints import Endpoint, MailboxView
 from betimes.store.pool import Connection
 from betimes.store.routing import read_arrival_clock
 
 __all__ = [
-    "Delivery",
-    "DeliveryState",
     "Endpoint",
     "Filter",
     "MailboxView",
@@ -40,14 +36,10 @@ __all__ = [
     "create_endpoint",
     "delete_endpoint",
     "enable_endpoint",
-    "get_delivery",
     "get_endpoint",
-    "list_deliveries",
     "list_endpoints",
     "new_endpoint",
     "open_credential",
-    "put_test",
-    "redeliver",
     "reseal_credentials",
     "rotate_secret",
     "secret_of",
@@ -184,7 +176,7 @@ async def get_endpoint(
     """One endpoint, and how it fares."""
 
     async def work(connection: Connection) -> tuple[Endpoint, MailboxView | None]:
-        found = await _required(connection, tenant, endpoint)
+        found = await required(connection, tenant, endpoint)
         return found, (await rows.read_mailboxes(connection, [found])).get(endpoint)
 
     return await desk.transact(work, tenant=tenant)
@@ -253,80 +245,6 @@ async def delete_endpoint(desk: Desk, endpoint: Endpoint) -> Endpoint:
     return await desk.transact(work, tenant=endpoint.tenant)
 
 
-async def put_test(desk: Desk, endpoint: Endpoint, *, request: str) -> UUID:
-    """Put a test into its mailbox; the id of the delivery, the same for the same request."""
-    now = desk.clock.now()
-    digest = blake2b(f"{endpoint.id}{request}".encode(), digest_size=TAIL_BYTES).digest()
-    (event,) = random_ids(to_ms(now), endpoint.shard, digest)
-    delivery = delivery_id(event, endpoint.id)
-    subject = to_text("ep", endpoint.id)
-
-    async def work(connection: Connection) -> UUID:
-        at = await desk.now(connection)
-        body = {"endpoint_id": subject, "name": endpoint.name}
-        await sent.tell(
-            connection, endpoint.tenant, TEST, event=event, subject=subject, body=body, now=at
-        )
-        await sent.insert_test(
-            connection,
-            endpoint.tenant,
-            delivery=delivery,
-            endpoint=endpoint.id,
-            event=event,
-            kind=TEST,
-            now=at,
-        )
-        await rows.wake_mailbox(connection, endpoint, due_at=at)
-        return delivery
-
-    return await desk.transact(work, tenant=endpoint.tenant)
-
-
-async def list_deliveries(
-    desk: Desk,
-    tenant: TenantId,
-    endpoint: UUID,
-    *,
-    before: UUID,
-    states: Sequence[DeliveryState],
-    types: Sequence[str],
-    most: int,
-) -> list[Delivery]:
-    """A page of deliveries to an endpoint, newest first."""
-
-    async def work(connection: Connection) -> list[Delivery]:
-        await _required(connection, tenant, endpoint)
-        return await sent.list_deliveries(
-            connection, tenant, endpoint, before=before, states=states, types=types, most=most
-        )
-
-    return await desk.transact(work, tenant=tenant)
-
-
-async def get_delivery(desk: Desk, tenant: TenantId, delivery: UUID) -> Delivery:
-    """One delivery."""
-
-    async def work(connection: Connection) -> Delivery:
-        return await _delivery(connection, tenant, delivery)
-
-    return await desk.transact(work, tenant=tenant)
-
-
-async def redeliver(desk: Desk, tenant: TenantId, delivery: UUID) -> Delivery:
-    """Send a delivery that is over once more, under the same id."""
-
-    async def work(connection: Connection) -> Delivery:
-        found = await _delivery(connection, tenant, delivery)
-        endpoint = await _required(connection, tenant, found.endpoint)
-        now = await desk.now(connection)
-        await sent.redeliver(connection, tenant, [delivery], now=now)
-        if endpoint.disabled_at is None:
-            await rows.wake_mailbox(connection, endpoint, due_at=now)
-        return await _delivery(connection, tenant, delivery)
-
-    return await desk.transact(work, tenant=tenant)
-
-
 def _place(endpoint: UUID) -> tuple[object, ...]:
     return "endpoints", endpoint, "secret"
 
@@ -384,22 +302,16 @@ def _switched(
 async def _written(connection: Connection, before: Endpoint, fresh: Endpoint) -> Endpoint:
     revision = await rows.change_endpoint(connection, fresh, replaces=before.revision)
     if revision is None:
-        found = await _required(connection, before.tenant, before.id)
+        found = await required(connection, before.tenant, before.id)
         if found != replace(fresh, revision=found.revision, updated_at=found.updated_at):
             raise VersionMismatch("the endpoint was changed meanwhile; read it again")
         return found
     return replace(fresh, revision=revision)
 
 
-async def _required(connection: Connection, tenant: TenantId, endpoint: UUID) -> Endpoint:
+async def required(connection: Connection, tenant: TenantId, endpoint: UUID) -> Endpoint:
+    """One endpoint, inside a transaction."""
     found = await rows.read_endpoint(connection, tenant, endpoint)
     if found is None:
         raise NotFound("there is no such endpoint")
-    return found
-
-
-async def _delivery(connection: Connection, tenant: TenantId, delivery: UUID) -> Delivery:
-    found = await sent.read_delivery(connection, tenant, delivery)
-    if found is None or shard_of(found.endpoint) != shard_of(delivery):
-        raise NotFound("there is no such delivery")
     return found

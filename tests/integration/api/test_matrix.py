@@ -12,7 +12,8 @@ from betimes.api.route import Route
 from betimes.api.routes import ROUTES
 from betimes.domain.ids import TenantId, from_text, to_text
 from betimes.domain.scopes import EVERYTHING
-from betimes.ops.endpoints import get_endpoint, put_test
+from betimes.ops.deliveries import put_test
+from betimes.ops.endpoints import get_endpoint
 from betimes.store.joining import Episode, Pace, join, shard_of_tenant
 from betimes.store.pool import Connection
 
