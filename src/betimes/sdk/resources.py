@@ -633,6 +633,7 @@ class Jobs:
         priority: int | Unset = UNSET,
         concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
         fairness_key: str | Unset | None = UNSET,
+        rate_limit_key: str | Unset | None = UNSET,
         retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
@@ -667,6 +668,7 @@ class Jobs:
                 "priority": priority,
                 "concurrency": concurrency,
                 "fairness_key": fairness_key,
+                "rate_limit_key": rate_limit_key,
                 "retry": retry,
                 "timeout": timeout,
                 "start_deadline": start_deadline,
@@ -764,6 +766,7 @@ class Jobs:
         priority: int | Unset = UNSET,
         concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
         fairness_key: str | Unset | None = UNSET,
+        rate_limit_key: str | Unset | None = UNSET,
         retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
@@ -800,6 +803,7 @@ class Jobs:
                 "priority": priority,
                 "concurrency": concurrency,
                 "fairness_key": fairness_key,
+                "rate_limit_key": rate_limit_key,
                 "retry": retry,
                 "timeout": timeout,
                 "start_deadline": start_deadline,
@@ -1541,6 +1545,7 @@ class Runs:
         priority: int | Unset = UNSET,
         concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
         fairness_key: str | Unset | None = UNSET,
+        rate_limit_key: str | Unset | None = UNSET,
         delay: str | float | Unset | None = UNSET,
         at: str | Unset | None = UNSET,
         retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
@@ -1565,6 +1570,7 @@ class Runs:
                 "priority": priority,
                 "concurrency": concurrency,
                 "fairness_key": fairness_key,
+                "rate_limit_key": rate_limit_key,
                 "delay": delay,
                 "at": at,
                 "retry": retry,
@@ -2274,9 +2280,11 @@ class Queues:
         max_concurrency: int | Unset | None = UNSET,
         per_key_concurrency: int | Unset | None = UNSET,
         rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        per_key_rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
         weight: float | Unset = UNSET,
         fairness: Literal["tenant", "key", "none"] | Unset = UNSET,
         default_retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
+        retention: str | float | Unset | None = UNSET,
         description: str | Unset = UNSET,
         labels: dict[str, str] | Unset = UNSET,
         if_match: str | None = None,
@@ -2290,9 +2298,11 @@ class Queues:
                 "max_concurrency": max_concurrency,
                 "per_key_concurrency": per_key_concurrency,
                 "rate": rate,
+                "per_key_rate": per_key_rate,
                 "weight": weight,
                 "fairness": fairness,
                 "default_retry": default_retry,
+                "retention": retention,
                 "description": description,
                 "labels": labels,
             },
@@ -2439,6 +2449,76 @@ class Queues:
             table.QUEUES_KEYS,
             path={"queue": queue},
             query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class RateLimits:
+    """Operations of rate_limits."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.queues.KeyRate]:
+        """List the rate limit keys about which something was said."""
+        answer: Pages[betimes.wire.queues.KeyRate] = self._caller.pages(
+            table.RATE_LIMITS_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def get(
+        self,
+        key: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.KeyRate:
+        """Read the rate of one key."""
+        answer: betimes.wire.queues.KeyRate = self._caller.call(
+            table.RATE_LIMITS_GET,
+            path={"key": key},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def put(
+        self,
+        key: str,
+        *,
+        limit: int,
+        per: str | float | Unset = UNSET,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.KeyRate:
+        """Say how many runs of a rate limit key may start in a time."""
+        answer: betimes.wire.queues.KeyRate = self._caller.call(
+            table.RATE_LIMITS_PUT,
+            path={"key": key},
+            body={"limit": limit, "per": per},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def delete(
+        self,
+        key: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Say nothing about a rate limit key any more."""
+        answer: None = self._caller.call(
+            table.RATE_LIMITS_DELETE,
+            path={"key": key},
+            if_match=if_match,
             timeout=request_timeout,
         )
         return answer
@@ -3501,6 +3581,7 @@ class Resources(Meta):
         self.catchups = Catchups(caller)
         self.dead_letters = DeadLetters(caller)
         self.queues = Queues(caller)
+        self.rate_limits = RateLimits(caller)
         self.usage = Usage(caller)
         self.blobs = Blobs(caller)
         self.workers = Workers(caller)
@@ -4116,6 +4197,7 @@ class AsyncJobs:
         priority: int | Unset = UNSET,
         concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
         fairness_key: str | Unset | None = UNSET,
+        rate_limit_key: str | Unset | None = UNSET,
         retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
@@ -4150,6 +4232,7 @@ class AsyncJobs:
                 "priority": priority,
                 "concurrency": concurrency,
                 "fairness_key": fairness_key,
+                "rate_limit_key": rate_limit_key,
                 "retry": retry,
                 "timeout": timeout,
                 "start_deadline": start_deadline,
@@ -4247,6 +4330,7 @@ class AsyncJobs:
         priority: int | Unset = UNSET,
         concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
         fairness_key: str | Unset | None = UNSET,
+        rate_limit_key: str | Unset | None = UNSET,
         retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
@@ -4283,6 +4367,7 @@ class AsyncJobs:
                 "priority": priority,
                 "concurrency": concurrency,
                 "fairness_key": fairness_key,
+                "rate_limit_key": rate_limit_key,
                 "retry": retry,
                 "timeout": timeout,
                 "start_deadline": start_deadline,
@@ -5024,6 +5109,7 @@ class AsyncRuns:
         priority: int | Unset = UNSET,
         concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
         fairness_key: str | Unset | None = UNSET,
+        rate_limit_key: str | Unset | None = UNSET,
         delay: str | float | Unset | None = UNSET,
         at: str | Unset | None = UNSET,
         retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
@@ -5048,6 +5134,7 @@ class AsyncRuns:
                 "priority": priority,
                 "concurrency": concurrency,
                 "fairness_key": fairness_key,
+                "rate_limit_key": rate_limit_key,
                 "delay": delay,
                 "at": at,
                 "retry": retry,
@@ -5757,9 +5844,11 @@ class AsyncQueues:
         max_concurrency: int | Unset | None = UNSET,
         per_key_concurrency: int | Unset | None = UNSET,
         rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        per_key_rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
         weight: float | Unset = UNSET,
         fairness: Literal["tenant", "key", "none"] | Unset = UNSET,
         default_retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
+        retention: str | float | Unset | None = UNSET,
         description: str | Unset = UNSET,
         labels: dict[str, str] | Unset = UNSET,
         if_match: str | None = None,
@@ -5773,9 +5862,11 @@ class AsyncQueues:
                 "max_concurrency": max_concurrency,
                 "per_key_concurrency": per_key_concurrency,
                 "rate": rate,
+                "per_key_rate": per_key_rate,
                 "weight": weight,
                 "fairness": fairness,
                 "default_retry": default_retry,
+                "retention": retention,
                 "description": description,
                 "labels": labels,
             },
@@ -5922,6 +6013,76 @@ class AsyncQueues:
             table.QUEUES_KEYS,
             path={"queue": queue},
             query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class AsyncRateLimits:
+    """Operations of rate_limits."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.queues.KeyRate]:
+        """List the rate limit keys about which something was said."""
+        answer: AsyncPages[betimes.wire.queues.KeyRate] = self._caller.pages(
+            table.RATE_LIMITS_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def get(
+        self,
+        key: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.KeyRate:
+        """Read the rate of one key."""
+        answer: betimes.wire.queues.KeyRate = await self._caller.call(
+            table.RATE_LIMITS_GET,
+            path={"key": key},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def put(
+        self,
+        key: str,
+        *,
+        limit: int,
+        per: str | float | Unset = UNSET,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.KeyRate:
+        """Say how many runs of a rate limit key may start in a time."""
+        answer: betimes.wire.queues.KeyRate = await self._caller.call(
+            table.RATE_LIMITS_PUT,
+            path={"key": key},
+            body={"limit": limit, "per": per},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def delete(
+        self,
+        key: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Say nothing about a rate limit key any more."""
+        answer: None = await self._caller.call(
+            table.RATE_LIMITS_DELETE,
+            path={"key": key},
+            if_match=if_match,
             timeout=request_timeout,
         )
         return answer
@@ -6984,6 +7145,7 @@ class AsyncResources(AsyncMeta):
         self.catchups = AsyncCatchups(caller)
         self.dead_letters = AsyncDeadLetters(caller)
         self.queues = AsyncQueues(caller)
+        self.rate_limits = AsyncRateLimits(caller)
         self.usage = AsyncUsage(caller)
         self.blobs = AsyncBlobs(caller)
         self.workers = AsyncWorkers(caller)
