@@ -147,7 +147,7 @@ async def make_service(node: Node, hints: Hints) -> Service:
         roll=node.dice.roll,
         targets=url_policy(node.settings.target),
         signing=signing_secrets(pepper),
-        notifying=notifying_of(node.settings, pepper, node.dice.entropy),
+        notifying=notifying_of(node.settings, pepper),
     )
 
 

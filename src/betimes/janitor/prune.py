@@ -87,6 +87,7 @@ class Pruner:
             rows += await self._pruning.default_runs(shard, before=runs)
             rows += await self._pruning.catchups(shard, before=runs)
             rows += await self._pruning.words(shard, before=runs)
+            rows += await self._pruning.alerts(shard, before=runs)
             rows += await self._pruning.keys(shard, now=now)
             rows += await self._pruning.expired(shard, now=self._clock.stated())
             total += rows

@@ -324,7 +324,7 @@ def _leased(
             fence=parcel.fence,
             attempt=run.attempt + parcel.deliveries,
             started_us=to_us(now),
-            plain=spec.fixed_delay is None,
+            plain=spec.is_plain,
         ),
         run=run,
         spec=spec,

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from betimes.domain.ids import TenantId
 from betimes.ops.desk import Desk
+from betimes.ops.endpoints import reseal_credentials
 from betimes.ops.secrets import reseal_secrets, vault_of
 from betimes.ops.vault import REPLACED_FOR
 from betimes.store import vault as rows
@@ -71,6 +72,7 @@ async def reseal_some(desk: Desk, tenant: TenantId) -> int:
 
     async def work(connection: Connection) -> int:
         done = await reseal_secrets(connection, vault, tenant, most=BATCH)
+        done += await reseal_credentials(connection, vault, tenant, most=BATCH)
         if not done:
             await rows.drop_unused(connection, tenant, before=_settled(await desk.now(connection)))
         return done

@@ -34,6 +34,8 @@ class Endpoint:
     updated_at: datetime
     listens_since: datetime
     sealed: bytes | None = field(default=None, repr=False)
+    key_version: int = 0
+    """Which data key of the tenant it is sealed under."""
     filter: Filter = field(default_factory=Filter)
     settings: Mapping[str, Any] = field(default_factory=dict)
     secret_version: int = 1
@@ -135,6 +137,37 @@ async def listeners_of(
     return found
 
 
+async def under_old_keys(
+    connection: Connection, tenant: TenantId, *, newest: int, most: int
+) -> list[tuple[UUID, bytes, int]]:
+    """Credentials that are sealed under old keys: whose, what, and which key."""
+    rows = await many(
+        connection, SQL["endpoints_under_old_keys"], tenant=tenant, newest=newest, most=most
+    )
+    return [(row["id"], row["sealed"], row["key_version"]) for row in rows]
+
+
+async def reseal(
+    connection: Connection,
+    tenant: TenantId,
+    endpoint: UUID,
+    *,
+    sealed: bytes,
+    key_version: int,
+    was: int,
+) -> None:
+    """Keep a credential under another key, unless it was changed meanwhile."""
+    await maybe(
+        connection,
+        SQL["reseal_endpoint"],
+        tenant=tenant,
+        id=endpoint,
+        sealed=sealed,
+        key_version=key_version,
+        was=was,
+    )
+
+
 async def delete_endpoint(connection: Connection, endpoint: Endpoint) -> bool:
     """Forget an endpoint with its mailbox; False when it is gone already."""
     row = await maybe(connection, SQL["delete_endpoint"], tenant=endpoint.tenant, id=endpoint.id)
@@ -219,6 +252,7 @@ def _definition(endpoint: Endpoint) -> dict[str, Any]:
         "name": endpoint.name,
         "address": endpoint.address,
         "sealed": endpoint.sealed,
+        "key_version": endpoint.key_version,
         "event_types": list(endpoint.event_types),
         "filter": to_json(endpoint.filter.to_json()),
         "settings": to_json(endpoint.settings),
@@ -239,6 +273,7 @@ def endpoint_of(row: asyncpg.Record, tenant: TenantId) -> Endpoint:
         name=row["name"],
         address=row["address"],
         sealed=row["sealed"],
+        key_version=row["key_version"],
         event_types=tuple(row["event_types"]),
         filter=Filter.from_json(from_json(row["filter"])),
         settings=from_json(row["settings"]),

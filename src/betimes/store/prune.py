@@ -35,6 +35,10 @@ class Pruning:
         """Episodes of catching up that were over before an instant."""
         return await self._count("prune_catchups", shard=shard, before=before)
 
+    async def alerts(self, shard: ShardId, *, before: datetime) -> int:
+        """Episodes of alerts that were over before an instant."""
+        return await self._count("prune_alerts", shard=shard, before=before)
+
     async def expired(self, shard: ShardId, *, now: datetime | None) -> int:
         """Operations that ended, and blobs whose time is up."""
         work = await self._count("prune_operations", shard=shard, now=now)

@@ -55,6 +55,7 @@ A test compares this table with the names used in the code; a star stands for th
 | `rotator.tick`     | span  | debug    | rotated, resealed   |                                   |
 | `router.tick`      | span  | debug    | handed              |                                   |
 | `courier.tick`     | span  | debug    | mailboxes           |                                   |
+| `watcher.tick`     | span  | debug    | rules               |                                   |
 | `mailbox.lost`     | event | warning  |                     | endpoint                          |
 | `endpoint.disabled`| event | warning  |                     | endpoint, reason                  |
 | `snapshot.old`     | event | warning  | seconds             |                                   |

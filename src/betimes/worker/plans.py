@@ -134,7 +134,7 @@ class Plans:
             handler=name,
             call=_unhandled if handler is None else self._ways[handler.kind](handler),
             start_deadline=spec.start_deadline,
-            plain=spec.fixed_delay is None,
+            plain=spec.is_plain,
         )
 
 

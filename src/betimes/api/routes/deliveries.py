@@ -16,7 +16,7 @@ from betimes.api.shaping import coerced, missing, page, paged, read_instant
 from betimes.domain.errors import Invalid, NotFound
 from betimes.domain.ids import from_text, shard_of, to_text
 from betimes.domain.scopes import Scope
-from betimes.ops import endpoints as ops
+from betimes.ops import deliveries as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
 from betimes.ops.operations import new_operation

@@ -39,6 +39,19 @@ DELETE FROM betimes.catchups USING aged
  WHERE catchups.shard = :shard::smallint AND catchups.id = aged.id
 RETURNING catchups.id;
 
+-- name: prune_alerts :many
+-- Forget episodes of alerts that were over before an instant, a bounded number.
+-- Index: alerts_resolved_idx
+-- Returns: id uuid
+WITH aged AS MATERIALIZED (
+    SELECT id FROM betimes.alerts
+     WHERE shard = :shard::smallint AND resolved_at < :before::timestamptz
+     LIMIT :most::integer FOR UPDATE SKIP LOCKED
+)
+DELETE FROM betimes.alerts USING aged
+ WHERE alerts.shard = :shard::smallint AND alerts.id = aged.id
+RETURNING alerts.id;
+
 -- name: prune_blobs :many
 -- Forget payloads and results whose time is up, a bounded number.
 -- Index: blobs_expires_idx
