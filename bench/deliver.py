@@ -82,6 +82,10 @@ class Errand:
         """Never."""
         await asyncio.Event().wait()
 
+    def park(self) -> bool:
+        """Never asked."""
+        return False
+
     def snooze(self, pause: timedelta) -> Snoozed:
         """Later."""
         return Snoozed(until=AT + pause)

@@ -197,6 +197,7 @@ def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes:
         admission=Admission(settings=settings, clock=clock),
         waiters=Waiters(clock),
         lease_secret=PEPPER,
+        grant_secret=PEPPER,
         version="0",
         routes=ROUTES,
         roll=half,

@@ -636,10 +636,15 @@ CREATE TABLE betimes.blobs (
     location text,
     nonce bytea,
     content bytea,
+    retention text DEFAULT 'standard'::text NOT NULL,
     CONSTRAINT blobs_size_check CHECK ((size >= 0))
 );
 
 ALTER TABLE ONLY betimes.blobs FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.blobs.key_version IS 'Which data key of the tenant seals it; 0 is what was written before there were keys.';
+
+COMMENT ON COLUMN betimes.blobs.location IS 'Where it is kept when that is not here: a scheme and a name.';
 
 CREATE TABLE betimes.breakers (
     tenant_id uuid NOT NULL,
@@ -651,6 +656,7 @@ CREATE TABLE betimes.breakers (
     probe_by uuid,
     window_data jsonb DEFAULT '{}'::jsonb NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    reset_at timestamp with time zone,
     CONSTRAINT breakers_state_check CHECK (((state >= 0) AND (state <= 2)))
 );
 
@@ -1758,6 +1764,8 @@ CREATE INDEX api_keys_tenant_idx ON betimes.api_keys USING btree (tenant_id, cre
 CREATE INDEX audit_tenant_idx ON betimes.audit USING btree (tenant_id, at, shard, number);
 
 CREATE INDEX blobs_expires_idx ON betimes.blobs USING btree (shard, expires_at) WHERE (expires_at IS NOT NULL);
+
+CREATE INDEX blobs_located_idx ON betimes.blobs USING btree (shard, expires_at) WHERE (location IS NOT NULL);
 
 CREATE INDEX breakers_broken_idx ON betimes.breakers USING btree (tenant_id, origin) WHERE (state <> 0);
 

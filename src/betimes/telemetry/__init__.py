@@ -53,6 +53,7 @@ A test compares this table with the names used in the code; a star stands for th
 | `offerer.tick`     | span  | debug    | offered             |                                   |
 | `operator.tick`    | span  | debug    | worked              |                                   |
 | `rotator.tick`     | span  | debug    | rotated, resealed   |                                   |
+| `clearer.tick`     | span  | debug    | blobs               |                                   |
 | `router.tick`      | span  | debug    | handed              |                                   |
 | `courier.tick`     | span  | debug    | mailboxes           |                                   |
 | `watcher.tick`     | span  | debug    | rules               |                                   |

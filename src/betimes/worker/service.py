@@ -25,14 +25,14 @@ from betimes.store.workers import WorkerCard, Workers
 from betimes.telemetry import Telemetry
 from betimes.worker.claim import Claims
 from betimes.worker.drain import drain
-from betimes.worker.execute import Executor
+from betimes.worker.execute import Executor, Keep
 from betimes.worker.finish import Reporter
 from betimes.worker.handlers import Handlers, Kind
 from betimes.worker.heartbeat import Answer, Heartbeat, Pulse
 from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.hints import Hint
 from betimes.worker.lookout import CLAIM_RUNS_MAX, Lookout
-from betimes.worker.plans import Plans, on_the_loop
+from betimes.worker.plans import Fetch, Plans, on_the_loop
 from betimes.worker.processes import Processes
 from betimes.worker.registry import Registry
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
@@ -58,6 +58,14 @@ class Chance:
     entropy: Callable[[int], bytes]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Large:
+    """Payloads and results by reference, kept by somebody else."""
+
+    fetch: Fetch
+    keep: Keep
+
+
 class Parts:
     """Everything a worker consists of, wired; tests crank the parts by hand.
 
@@ -78,6 +86,7 @@ class Parts:
         margin: timedelta = MARGIN,
         hints: Hinter = NO_HINTS,
         signals: WorkerSignals = NO_SIGNALS,
+        large: Large | None = None,
     ) -> None:
         self._chance = chance
         self._hints = hints
@@ -95,6 +104,7 @@ class Parts:
             specs=Specs(database),
             handlers=handlers,
             ways={Kind.ASYNC: on_the_loop, Kind.THREAD: self.threads, Kind.PROCESS: self.processes},
+            fetch=None if large is None else large.fetch,
         )
         self.reporter = Reporter(
             finishing=Finishing(database, worker, margin),
@@ -117,6 +127,7 @@ class Parts:
             roll=chance.roll,
             new_parcel_id=self._new_parcel_id,
             signals=signals,
+            keep=None if large is None else large.keep,
         )
         self.claims = Claims(
             parcels=self.parcels,
@@ -215,6 +226,7 @@ class Worker:
         listen: Callable[[Hear], Listens | None] = lambda _: None,
         hints: Hinter = NO_HINTS,
         signals: WorkerSignals = NO_SIGNALS,
+        large: Large | None = None,
     ) -> None:
         self._worker = card.id
         self._card = card
@@ -229,6 +241,7 @@ class Worker:
         self._margin = margin
         self._listen = listen
         self._hints = hints
+        self._large = large
         self._signals = signals
 
     async def run(self, stopping: Stopping) -> None:
@@ -281,6 +294,7 @@ class Worker:
             margin=self._margin,
             hints=self._hints,
             signals=self._signals,
+            large=self._large,
         )
 
     def _helpers(
