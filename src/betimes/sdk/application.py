@@ -55,6 +55,16 @@ class App:
         return f"<app {self.name!r}, {len(self._tasks)} tasks>"
 
     @property
+    def url(self) -> str | None:
+        """Where the service is, if it was said here and not in the environment."""
+        return self._url
+
+    @property
+    def api_key(self) -> str | None:
+        """The key, if it was given here and not in the environment."""
+        return self._api_key
+
+    @property
     def tasks(self) -> Mapping[str, AnyTask]:
         """Its tasks by name."""
         return MappingProxyType(self._tasks)

@@ -7,7 +7,21 @@ from betimes.store.queries import load
 
 SQL = load("erase")
 ROWS = 500
-PARTS = ("intake", "parcels", "runs", "jobs", "letters", "events", "keys", "blobs", "workflows")
+PARTS = (
+    *(
+        "vault",
+        "intake",
+        "parcels",
+        "runs",
+        "jobs",
+        "letters",
+        "events",
+        "deliveries",
+        "keys",
+        "blobs",
+    ),
+    "workflows",
+)
 
 
 async def erase_some(connection: Connection, tenant: TenantId, part: str) -> int:

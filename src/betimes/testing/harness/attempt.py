@@ -1,9 +1,10 @@
 """One attempt: the handler is called as a worker calls it, and comes to an outcome."""
 
-import traceback
 from collections.abc import Generator, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
+
+import msgspec
 
 from betimes.domain.outcome import (
     Cancelled,
@@ -14,13 +15,14 @@ from betimes.domain.outcome import (
     Succeeded,
     TimedOut,
 )
-from betimes.sdk import control
+from betimes.runtime.calling import call, call_async
 from betimes.sdk.context import Context, Facts, current
-from betimes.sdk.middleware import AttemptEnd, Middleware
-from betimes.sdk.shapes import Unfit, encode
+from betimes.sdk.task import AnyTask
 from betimes.testing.harness.asking import span
 from betimes.testing.harness.run import HarnessRun, Line
+from betimes.wire.workers import ErrorTold, ReportOne, RetryAfter
 
+LEASE = "harness"
 Awaiting = Generator[Any, Any, Any]
 """Yields what is to be awaited, and is sent what came of it."""
 
@@ -37,9 +39,7 @@ class Heard:
 
     def checkpoint(self, data: bytes) -> None:
         """Where the next attempt may begin."""
-        from msgspec.json import decode  # noqa: PLC0415 -- few handlers need it
-
-        self._run.checkpoint = decode(data)
+        self._run.checkpoint = msgspec.json.decode(data)
 
     def log(self, level: str, message: str, fields: Mapping[str, Any]) -> None:
         """One line."""
@@ -70,60 +70,54 @@ def context_of(run: HarnessRun, now: datetime) -> Context:
     return Context(facts, Heard(run))
 
 
+class Planned:
+    """A task that fails as the test has planned, in the place of its function."""
+
+    def __init__(self, task: AnyTask, error: BaseException) -> None:
+        self.app = task.app
+        self.arguments = self
+        self.decode = task.arguments.decode
+        self._error = error
+
+    def call(self, _context: Context, _arguments: Mapping[str, Any]) -> Any:
+        """What would have called the function."""
+        raise self._error
+
+
 def attempt(run: HarnessRun, now: datetime, planned: BaseException | None) -> Awaiting:
-    """Call the handler, or fail as the test has planned; returns the outcome."""
+    """Call the handler as the runtime of workers does; returns the outcome of its report."""
+    task = run.task if planned is None else cast("AnyTask", Planned(run.task, planned))
     context = context_of(run, now)
+    payload = b"null" if run.payload is None else run.payload
     token = current.set(context)
     try:
-        value = yield from _around(run, context, planned)
-        return Succeeded(None if value is None else encode(value))
-    except Unfit as error:
-        return Failed(ErrorFacts("InvalidPayload", str(error)), retryable=False)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 -- somebody else's code
-        return outcome_of(error, now)
+        if run.task.is_async:
+            report = yield call_async(task, context, payload, LEASE)
+        else:
+            report = call(task, context, payload, LEASE)
     finally:
         current.reset(token)
+    return outcome_of(report, now)
 
 
-def _around(run: HarnessRun, context: Context, planned: BaseException | None) -> Awaiting:
-    """Middleware in order on the way in, in reverse on the way out."""
-    arguments = run.arguments
-    begun: list[Middleware] = []
-    value: Any = None
-    failure: BaseException | None = None
-    try:
-        for hook in run.task.app.middleware:
-            hook.before_attempt(context)
-            begun.append(hook)
-        if planned is not None:
-            raise planned  # noqa: TRY301 -- in the place of the handler's own error
-        value = run.task.arguments.call(context, arguments)
-        if run.task.is_async:
-            value = yield value
-    except BaseException as error:
-        failure = error
-        raise
-    finally:
-        for hook in reversed(begun):
-            hook.after_attempt(context, AttemptEnd(result=value, error=failure))
-    return value
-
-
-def outcome_of(error: BaseException, now: datetime) -> Outcome:
-    """What a handler raised, as the service hears of it."""
-    match error:
-        case control.PermanentError():
-            return Failed(_facts(error), retryable=False)
-        case control.Retry(after=after):
-            return Failed(_facts(error), after=None if after is None else span(after))
-        case control.Snooze(until=None, after=after):
-            return Snoozed(now + span(after or 0))
-        case control.Snooze(until=until) if until is not None:
-            return Snoozed(until)
-        case control.Cancelled(reason=reason):
-            return Cancelled(reason)
-        case _:
-            return Failed(_facts(error))
+def outcome_of(report: ReportOne, now: datetime) -> Outcome:
+    """What a report means to the service."""
+    match report.action:
+        case "complete":
+            return Succeeded(None if report.result is None else bytes(report.result))
+        case "snooze":
+            pause = now + span(report.for_ or 0)
+            return Snoozed(pause if report.until is None else datetime.fromisoformat(report.until))
+        case "cancel" | "release":
+            return Cancelled(report.reason)
+        case "fail":
+            told = report.error or ErrorTold()
+            wish = report.retry
+            return Failed(
+                ErrorFacts(told.type or "Error", told.message, told.stack),
+                retryable=wish != "never",
+                after=span(wish.after) if isinstance(wish, RetryAfter) else None,
+            )
 
 
 def limited(
@@ -133,8 +127,3 @@ def limited(
     if limit is not None and spent > limit:
         return TimedOut(limit), limit
     return outcome, spent
-
-
-def _facts(error: BaseException) -> ErrorFacts:
-    stack = "".join(traceback.format_exception(error))
-    return ErrorFacts(type(error).__qualname__, str(error), stack)

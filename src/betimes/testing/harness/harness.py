@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, Self
 
+from betimes.runtime.dead import DeadRun
 from betimes.schedule import Skipped, parse
 from betimes.sdk.application import App
 from betimes.sdk.exchange import Given
@@ -17,25 +18,17 @@ from betimes.sdk.task import AnyTask, Task
 from betimes.testing.harness.answering import Answering
 from betimes.testing.harness.asking import instant, read_run, span, terms_of
 from betimes.testing.harness.asserting import Where, matching, open_harnesses
-from betimes.testing.harness.client import AsyncHarnessClient, HarnessClient
+from betimes.testing.harness.client import AsyncHarnessClient, AtOnce, HarnessClient
 from betimes.testing.harness.frozen import told
+from betimes.testing.harness.job import Job
 from betimes.testing.harness.run import HarnessRun, Runs
-from betimes.testing.harness.world import Job, WorkerDies, World
+from betimes.testing.harness.world import WorkerDies, World
 
 START = "2026-01-01T00:00Z"
 STEPS_MAX = 1_000_000
 
 Length = timedelta | str | float
 Named = AnyTask | str
-
-
-@dataclass(frozen=True, slots=True)
-class DeadRun:
-    """A run that will not be tried again, as `on_dead` is told of it."""
-
-    run_id: str
-    task: str
-    attempts: int
 
 
 @dataclass(slots=True, eq=False)
@@ -106,7 +99,7 @@ class Harness:
         before = {name: app.__dict__[name] for name in names if name in app.__dict__}
         app.__dict__["client"] = HarnessClient(self._perform)
         app.__dict__["async_client"] = AsyncHarnessClient(self._aperform)
-        app.__dict__["tx"] = lambda *_args, **_options: _AtOnce(app)
+        app.__dict__["tx"] = lambda *_args, **_options: AtOnce(app)
         try:
             yield
         finally:
@@ -373,21 +366,6 @@ class Harness:
         if self._answering.waits(operation) and not self._world.in_handler:
             await self.arun_until_idle()
         return self._answering.answer(operation, given)
-
-
-class _AtOnce:
-    """`app.tx` inside a Harness: enqueued at once, since nobody tells us of the commit."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-
-    def enqueue(self, task: Any, *args: Any, **kwargs: Any) -> Any:
-        """As `task.enqueue`."""
-        return self._app.enqueue(task.prepare(*args, **kwargs))
-
-    async def aenqueue(self, task: Any, *args: Any, **kwargs: Any) -> Any:
-        """As `task.aenqueue`."""
-        return await self._app.aenqueue(task.prepare(*args, **kwargs))
 
 
 async def _coroutine(awaitable: Any) -> Any:

@@ -8,7 +8,6 @@ is only the order of events and a clock that jumps from one to the next.
 import heapq
 from collections import deque
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import IntEnum
 from itertools import count
@@ -22,10 +21,11 @@ from betimes.fairness.dedupe import DedupeAnswer, Holder
 from betimes.fairness.dedupe import answer as dedupe_answer
 from betimes.fairness.overlap import Unended, Verdict, policy_of
 from betimes.fairness.overlap import answer as overlap_answer
-from betimes.schedule import Schedule, Skipped, plan_catchup
+from betimes.schedule import plan_catchup
 from betimes.schedule.moment import to_datetime, to_instant
 from betimes.sdk.task import AnyTask
 from betimes.testing.harness.attempt import attempt, limited
+from betimes.testing.harness.job import Job
 from betimes.testing.harness.run import HarnessRun, Terms
 
 FIRES_AHEAD = 512
@@ -47,25 +47,6 @@ class Kind(IntEnum):
     EXPIRE = 1
     FIRE = 2
     DUE = 3
-
-
-@dataclass(slots=True, eq=False)
-class Job:
-    """A task with a schedule, and where it has come to."""
-
-    task: AnyTask
-    schedule: Schedule
-    terms: Terms
-    since: datetime
-    fires: list[datetime] = field(default_factory=list)
-    missed: list[Skipped] = field(default_factory=list)
-    ahead: deque[int] = field(default_factory=deque)
-    begun: list[HarnessRun] = field(default_factory=list)
-    """Runs that have started and have not ended; also while they wait for a retry."""
-    waiting: deque[HarnessRun] = field(default_factory=deque)
-    failures: int = 0
-    paused: bool = False
-    planned_through: int = 0
 
 
 class World:
