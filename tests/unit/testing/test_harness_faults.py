@@ -1,6 +1,7 @@
 """What goes wrong in a Harness: workers that die, runs that overlap, services that are away."""
 
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
