@@ -1,4 +1,4 @@
-"""The janitor of a node: reaper, partition keeper, pruner, errands, operator and offerer."""
+"""The janitor of a node: reaper, partition keeper, pruner, surveyor, errands, operator, offerer."""
 
 import asyncio
 
@@ -10,6 +10,7 @@ from betimes.janitor.operate import Operator
 from betimes.janitor.partitions import PartitionKeeper
 from betimes.janitor.prune import Pruner
 from betimes.janitor.reap import Reaper
+from betimes.janitor.survey import Surveyor
 from betimes.ops.desk import Desk
 from betimes.rhythm import Stopping
 from betimes.store.partitions import Partitions
@@ -53,14 +54,16 @@ class Janitor:
         self.offerer = Offerer(
             repairing=Repairing(database), hints=desk.hints, clock=clock, telemetry=telemetry
         )
+        self.surveyor = Surveyor(partitions=Partitions(database), clock=clock, telemetry=telemetry)
         self.operator = Operator(desk=desk, clock=clock, telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
-        """Run the six loops."""
+        """Run the seven loops."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.reaper.run(stopping), name="reaper")
             group.create_task(self.partitions.run(stopping), name="partitions")
             group.create_task(self.pruner.run(stopping), name="pruner")
             group.create_task(self.errands.run(stopping), name="errands")
             group.create_task(self.offerer.run(stopping), name="offerer")
+            group.create_task(self.surveyor.run(stopping), name="surveyor")
             group.create_task(self.operator.run(stopping), name="operator")

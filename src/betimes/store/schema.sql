@@ -103,6 +103,30 @@ CREATE FUNCTION betimes.partition_storage(parent text) RETURNS text
     END
 $$;
 
+CREATE FUNCTION betimes.survey(least_bytes bigint) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    grown    regclass;
+    surveyed integer := 0;
+BEGIN
+    FOR grown IN
+        SELECT leaf.oid::regclass FROM pg_class AS leaf
+         WHERE leaf.relnamespace = 'betimes'::regnamespace AND leaf.relkind = 'r'
+           AND (leaf.relname = 'parcels' OR leaf.relname ~ '^runs_([0-9]{8}|default)$')
+           AND pg_relation_size(leaf.oid) >= least_bytes
+           AND (leaf.reltuples < 0 OR pg_relation_size(leaf.oid) / 8 > leaf.relpages::bigint * current_setting('block_size')::bigint)
+    LOOP
+        EXECUTE format('ANALYZE (SKIP_LOCKED) %s', grown);
+        surveyed := surveyed + 1;
+    END LOOP;
+    RETURN surveyed;
+END
+$_$;
+
+COMMENT ON FUNCTION betimes.survey(least_bytes bigint) IS 'Count anew what tables hold that are at least so large and eight times as large as when they were last counted.';
+
 CREATE TABLE betimes.api_keys (
     id text NOT NULL,
     tenant_id uuid NOT NULL,
@@ -1481,6 +1505,9 @@ GRANT ALL ON FUNCTION betimes.drop_partition(parent text, day date) TO betimes_s
 
 REVOKE ALL ON FUNCTION betimes.ensure_partition(parent text, day date) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.ensure_partition(parent text, day date) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.survey(least_bytes bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.survey(least_bytes bigint) TO betimes_system;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.api_keys TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.api_keys TO betimes_api;

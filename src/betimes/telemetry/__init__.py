@@ -40,6 +40,7 @@ A test compares this table with the names used in the code; a star stands for th
 | `pruner.tick`      | span  | debug    | rows                |                                   |
 | `errands.tick`     | span  | debug    | resumed, deleted    |                                   |
 | `offerer.tick`     | span  | debug    | offered             |                                   |
+| `surveyor.tick`    | span  | debug    | tables              |                                   |
 | `operator.tick`    | span  | debug    | worked              |                                   |
 | `snapshot.old`     | event | warning  | seconds             |                                   |
 | `lease.expired`    | event | warning  |                     | workers, runs                     |

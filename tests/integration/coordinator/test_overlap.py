@@ -376,6 +376,7 @@ async def test_a_run_that_was_moved_minds_the_others_and_they_mind_it(
     await case.accounted()
     started = {one.run: one.at for one in case.line.started}
     moved = await run_row(database, second["id"])
+    assert moved is not None
     assert moved["moved"]
     assert moved["state"] >= FINAL
     if second["id"] in started:
