@@ -42,6 +42,10 @@ RUNS_PER_TRANSACTION = 2_000
 TURN_SECONDS = 0.002
 """How long computing may keep the event loop."""
 PAGES_PER_SHARD_MAX = 8
+BEHIND_SHARE, LATE_SHARE = 0.75, 0.5
+"""How much of the time may go into jobs that are behind, and into what they have missed: the rest
+belongs to what is on time."""
+REST_SECONDS_MAX = 0.25
 GAPS_PER_PASS = 2_000
 SCHEDULES_MAX = 50_000
 Place = tuple[datetime, UUID]
@@ -108,8 +112,10 @@ class Planner:
     ) -> int:
         """The jobs whose next fire lies between two instants, in every shard that has any.
 
-        Where no `before` is given, it is the mark up to which the shard is planned now.
+        Where no `before` is given, it is the mark up to which the shard is planned now; where it
+        is, they are behind.
         """
+        late = before is not None
         horizon = self._settings.horizon
         marks = {one.claim.shard: plan_until(one.claim.shard, now, horizon) for one in held}
         limits = marks if before is None else dict.fromkeys(marks, before)
@@ -121,14 +127,22 @@ class Planner:
             shard = one.claim.shard
             self._turns[shard] = self._clock.monotonic()
             current = Pass(self._schedules, now=now, until=marks[shard])
-            return await self._plan_shard(one, current, after, limits[shard])
+            return await self._plan_shard(one, current, after, limits[shard], late=late)
 
-        return await self._take_turns(wanted, held, plan)
+        return await self._take_turns(wanted, held, plan, late=late)
 
     async def _take_turns(
-        self, wanted: list[Held], held: list[Held], work: Callable[[Held], Awaitable[int]]
+        self,
+        wanted: list[Held],
+        held: list[Held],
+        work: Callable[[Held], Awaitable[int]],
+        *,
+        late: bool,
     ) -> int:
-        """A few shards at a time: one is computed while another one is written."""
+        """A few shards at a time: one is computed while another one is written.
+
+        Of what was missed one at a time: nobody waits for it who is on time.
+        """
         turns = iter(wanted)
         runs = 0
         failed: list[Unavailable] = []
@@ -149,7 +163,7 @@ class Planner:
 
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(SHARDS_AT_ONCE, len(wanted))):
+                for _ in range(min(1 if late else SHARDS_AT_ONCE, len(wanted))):
                     group.create_task(take_turns(), name="planner.shard")
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
@@ -172,11 +186,19 @@ class Planner:
             if not one.under_way:
                 one.planned_at = now
 
-    async def _plan_shard(self, held: Held, current: Pass, after: Place, before: datetime) -> int:
+    async def _rest(self, since: float, share: float) -> None:
+        """Leave the machine to others, in proportion to what a page of late work has taken."""
+        worked = self._clock.monotonic() - since
+        await self._clock.sleep(min(worked * (1 / share - 1), REST_SECONDS_MAX))
+
+    async def _plan_shard(
+        self, held: Held, current: Pass, after: Place, before: datetime, *, late: bool
+    ) -> int:
         """Page through the due jobs; a bound on pages lets the other shards have their turn."""
         runs = 0
         for _ in range(PAGES_PER_SHARD_MAX):
-            if not held.term.is_trusted(self._clock.monotonic()):
+            began = self._clock.monotonic()
+            if not held.term.is_trusted(began):
                 break
             jobs = await self._planning.due_jobs(
                 held.claim.shard, before=before, after=after, most=JOBS_PER_PAGE
@@ -187,6 +209,8 @@ class Planner:
                 self._step_down(held)
                 break
             held.planned_at = self._clock.monotonic()
+            if late:
+                await self._rest(began, BEHIND_SHARE)
             if len(jobs) < JOBS_PER_PAGE:
                 break
             after = (jobs[-1].next_fire_at, jobs[-1].id)
@@ -246,9 +270,12 @@ class Planner:
         most = min(JOBS_PER_PAGE, max(1, GAPS_PER_PASS // len(wanted)))
 
         async def settle(one: Held) -> int:
-            return await self._settle_page(one, settling, pace, most)
+            began = self._clock.monotonic()
+            settled = await self._settle_page(one, settling, pace, most)
+            await self._rest(began, LATE_SHARE)
+            return settled
 
-        runs = await self._take_turns(wanted, held, settle)
+        runs = await self._take_turns(wanted, held, settle, late=True)
         self.nudge.set()  # there may be more, and the next pass begins with what is on time
         return runs
 

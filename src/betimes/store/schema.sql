@@ -493,6 +493,30 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.survey(least_bytes bigint) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    grown    regclass;
+    surveyed integer := 0;
+BEGIN
+    FOR grown IN
+        SELECT leaf.oid::regclass FROM pg_class AS leaf
+         WHERE leaf.relnamespace = 'betimes'::regnamespace AND leaf.relkind = 'r'
+           AND (leaf.relname = 'parcels' OR leaf.relname ~ '^runs_([0-9]{8}|default)$')
+           AND pg_relation_size(leaf.oid) >= least_bytes
+           AND (leaf.reltuples < 0 OR pg_relation_size(leaf.oid) / 8 > leaf.relpages::bigint * current_setting('block_size')::bigint)
+    LOOP
+        EXECUTE format('ANALYZE (SKIP_LOCKED) %s', grown);
+        surveyed := surveyed + 1;
+    END LOOP;
+    RETURN surveyed;
+END
+$_$;
+
+COMMENT ON FUNCTION betimes.survey(least_bytes bigint) IS 'Count anew what tables hold that are at least so large and eight times as large as when they were last counted.';
+
 CREATE TABLE betimes.alert_rules (
     tenant_id uuid NOT NULL,
     name text NOT NULL,
@@ -2268,6 +2292,9 @@ GRANT ALL ON FUNCTION betimes.stored_options(asked jsonb) TO betimes_system;
 
 REVOKE ALL ON FUNCTION betimes.stored_retry(asked jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.stored_retry(asked jsonb) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.survey(least_bytes bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.survey(least_bytes bigint) TO betimes_system;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.alert_rules TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.alert_rules TO betimes_api;
