@@ -1,9 +1,10 @@
-"""A million stored schedules (ten with `--ten-million`): what they cost while nothing is due.
+"""A million stored schedules (ten with `--ten-million`): what they cost a coordinator.
 
-Each fires once a day, at times spread over the day. Told are the time to store them with COPY, the
-bytes of each, a pass of the planner, the takeover of all shards by a coordinator that finds nothing
-but the database, and the memory of a coordinator process. A small number is measured beside the
-large one: the figures should not depend on it.
+Each fires once a day, at one of the minutes of the day. Told are the time to store them with COPY,
+the bytes of each, the first plan of all shards, their takeover by another coordinator, the passes
+of its planner in its own rhythm (all of them, and those that found something to plan), and the
+memory of a coordinator process. A small number is measured beside the large one: the figures should
+not depend on it.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
+from typing import Any
 
 from bench.kit.processes import a_node, resident_mb
 from bench.kit.report import Report, lags_ms
@@ -33,7 +35,6 @@ from betimes.store.nodes import NodeCard
 from betimes.telemetry import Telemetry
 
 DAY_MINUTES = 24 * 60
-TICKS = 20
 PATIENCE_SECONDS = 120.0
 
 
@@ -43,6 +44,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--schedules", type=int, nargs="*", default=[10_000, 1_000_000])
     parser.add_argument("--ten-million", action="store_true")
     parser.add_argument("--seconds", type=float, default=15.0, help="a coordinator is watched")
+    parser.add_argument("--ticking", type=float, default=75.0, help="seconds of the planner's life")
     parser.add_argument("--shards", type=int, default=64)
     parser.add_argument("--quick", action="store_true")
     return run_to_end(measure(parser.parse_args(arguments)))
@@ -54,7 +56,8 @@ async def measure(options: argparse.Namespace) -> int:
     if options.ten_million:
         options.schedules = [10_000, 10_000_000]
     if options.quick:
-        options.schedules, options.seconds = [min(options.schedules[0], 500)], 1.0
+        options.schedules = [min(options.schedules[0], 500)]
+        options.seconds = options.ticking = 1.0
     async with a_server(options.shards) as server:
         for schedules in options.schedules:
             await one_size(server, report, options, schedules)
@@ -68,7 +71,7 @@ async def one_size(
     """Fill, then look at it from all sides."""
     raw = await copy_rate(server, rows=min(schedules, 50_000), shards=options.shards)
     await empty(server)
-    settings = {"schedules": schedules, "shards": options.shards}
+    settings: dict[str, Any] = {"schedules": schedules, "shards": options.shards}
     seconds = await copy_jobs(server, daily_jobs(schedules, options.shards), count=schedules)
     size = await value(server, "SELECT pg_total_relation_size('betimes.jobs')")
     report.tell(
@@ -81,10 +84,14 @@ async def one_size(
     )
     async with a_database(server) as database:
         first = await a_coordinator(database)
-        await take_over(report, settings, first, options.shards)
-        await time_ticks(report, settings, first)
-        await first.elector.hand_over()
-        await nodes.leave(database, first.node)
+        await take_over(report, settings, first, "first plan")
+        await catch_up(report, settings, first)
+        await leave(database, first)
+        second = await a_coordinator(database)
+        await take_over(report, settings, second, "takeover")
+        await catch_up(report, settings, second)
+        await time_ticks(report, settings, second, options.ticking)
+        await leave(database, second)
         await look_ahead(report, settings, database, options.shards)
     async with a_node(server, "coordinator") as process:
         await asyncio.sleep(options.seconds)
@@ -92,28 +99,28 @@ async def one_size(
 
 
 async def take_over(
-    report: Report, settings: dict[str, object], coordinator: Coordinator, shards: int
+    report: Report, settings: dict[str, Any], coordinator: Coordinator, figure: str
 ) -> None:
     """From owning nothing to having planned and published every shard once."""
     began = perf_counter()
-    while len(coordinator.holdings) < shards:
+    while len(coordinator.holdings) < settings["shards"]:
         await coordinator.elector.tick()
     owned = perf_counter() - began
     runs = await coordinator.planner.tick()
     await coordinator.publisher.tick()
     seconds = perf_counter() - began
     report.tell(
-        f"takeover at {settings['schedules']:,}",
+        f"{figure} at {settings['schedules']:,}",
         settings,
         all_shards_owned_seconds=round(owned, 2),
         all_shards_ready_seconds=round(seconds, 2),
-        ms_per_shard=round(seconds / shards * 1e3, 1),
+        ms_per_shard=round(seconds / settings["shards"] * 1e3, 1),
         runs_planned=runs,
     )
 
 
-async def time_ticks(report: Report, settings: dict[str, object], coordinator: Coordinator) -> None:
-    """Passes of the planner with what a second brings, after what fell due while we stored."""
+async def catch_up(report: Report, settings: dict[str, Any], coordinator: Coordinator) -> None:
+    """What fell due while we stored, and the rest of the horizon."""
     began, late = perf_counter(), 0
     while (runs := await coordinator.planner.tick()) and perf_counter() - began < PATIENCE_SECONDS:
         late += runs
@@ -124,18 +131,41 @@ async def time_ticks(report: Report, settings: dict[str, object], coordinator: C
         seconds=round(perf_counter() - began, 2),
         runs=late,
     )
-    seconds = []
-    for _ in range(TICKS):
-        await asyncio.sleep(0.2)
-        began = perf_counter()
-        await coordinator.planner.tick()
-        seconds.append(perf_counter() - began)
+
+
+async def leave(database: Database, coordinator: Coordinator) -> None:
+    """Hand everything over and be gone."""
+    await coordinator.elector.hand_over()
+    await nodes.leave(database, coordinator.node)
+
+
+async def time_ticks(
+    report: Report, settings: dict[str, Any], coordinator: Coordinator, ticking: float
+) -> None:
+    """Passes of the planner in its own rhythm."""
+    every = CoordinatorSettings().plan_every.total_seconds()
+    passes: list[tuple[float, int]] = []
+    ends = perf_counter() + ticking
+    while (began := perf_counter()) < ends:
+        planned = await coordinator.planner.tick()
+        passes.append((perf_counter() - began, planned))
         await coordinator.publisher.tick()
-    report.tell(f"planner tick at {settings['schedules']:,}", settings, **lags_ms(seconds))
+        await asyncio.sleep(max(0.0, began + every - perf_counter()))
+    at = f"at {settings['schedules']:,}"
+    report.tell(f"planner tick {at}", settings, **lags_ms([seconds for seconds, _ in passes]))
+    busy = [(seconds, planned) for seconds, planned in passes if planned]
+    if busy:
+        report.tell(
+            f"planner tick with work {at}",
+            settings,
+            passes=len(busy),
+            runs=sum(planned for _, planned in busy),
+            **lags_ms([seconds for seconds, _ in busy]),
+        )
 
 
 async def look_ahead(
-    report: Report, settings: dict[str, object], database: Database, shards: int
+    report: Report, settings: dict[str, Any], database: Database, shards: int
 ) -> None:
     """A day of the load ahead by the minute, over all tenants and grouped by queue."""
     clock, dice = SystemClock(), Dice()
@@ -158,7 +188,7 @@ async def look_ahead(
         settings,
         seconds=round(seconds, 2),
         sampled=found.sampled or 1.0,
-        fires_to_schedules=round(fires / int(str(settings["schedules"])), 3),
+        fires_to_schedules=round(fires / settings["schedules"], 3),
     )
 
 
@@ -182,7 +212,7 @@ async def a_coordinator(database: Database) -> Coordinator:
 
 
 def daily_jobs(count: int, shards: int) -> Iterator[Row]:
-    """Jobs that fire once a day, minute by minute over the day."""
+    """Jobs that fire once a day, minute by minute over the day and in every shard alike."""
     dice, made = Dice(), datetime.now(UTC)
     today = made.replace(hour=0, minute=0, second=0, microsecond=0)
     crons = []
@@ -192,7 +222,7 @@ def daily_jobs(count: int, shards: int) -> Iterator[Row]:
         schedule = json.dumps({"type": "cron", "expr": expression, "timezone": "UTC"})
         crons.append((fire if fire > made else fire + timedelta(days=1), schedule))
     for number in range(count):
-        next_fire_at, schedule = crons[number * 7 % DAY_MINUTES]
-        shard = number % shards
+        next_fire_at, schedule = crons[number % DAY_MINUTES]
+        shard = number // DAY_MINUTES % shards
         (job,) = random_ids(to_ms(made), shard, dice.entropy(8))
         yield (shard, job, TENANT, next_fire_at, made, made, "noop", "bench", schedule, "{}")

@@ -95,8 +95,8 @@ def interval_jobs(
             schedule["overlap"] = overlap
         schedules.append((anchor, json.dumps(schedule)))
     for number in range(count):
-        anchor, schedule = schedules[number % phases]
+        anchor, told = schedules[number % phases]
         # Neighbours in time go to different shards.
         shard = (number * 7 + number // phases) % shards
         (job,) = random_ids(to_ms(made), shard, dice.entropy(8))
-        yield (shard, job, TENANT, anchor, made, made, HANDLER, tzdata, schedule, "{}")
+        yield (shard, job, TENANT, anchor, made, made, HANDLER, tzdata, told, "{}")

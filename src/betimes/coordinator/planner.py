@@ -4,8 +4,9 @@ What is authoritative: `next_fire_at` of a job. It moves in the transaction that
 to it, under the shard's epoch and the job's revision, so every fire becomes exactly one run or one
 recorded decision, whoever dies in between.
 
-A job is planned when its next fire is nearer than half the horizon, and then half a horizon further
-(`plan_until`): frequent jobs advance their row once per half horizon, not once per fire.
+Every shard has marks of its own, half a horizon apart (`plan_until`), and is planned up to the last
+one within the horizon. So frequent jobs advance their row once per half horizon, not once per fire,
+and the shards take turns: the jobs of a popular minute are planned a shard at a time, not at once.
 
 What is on time comes first. Then jobs that are behind go on with the fires of now and leave a gap
 each. What was missed is settled last, a bounded number of gaps in each pass.
@@ -94,29 +95,33 @@ class Planner:
         with self._telemetry.span("planner.tick") as span:
             span.expect_errors()
             now = self._time.now()
-            before = now + self._settings.horizon / 2
             edge = now - LATE_AFTER
             held = self._holdings.trusted(self._clock.monotonic())
-            runs = await self._plan_due(held, now, after=(edge, UUID(int=0)), before=before)
+            runs = await self._plan_due(held, now, after=(edge, UUID(int=0)))
             runs += await self._plan_due(held, now, after=BEGINNING, before=edge)
             runs += await self._settle(held)
             span.add(runs=runs)
         return runs
 
     async def _plan_due(
-        self, held: list[Held], now: datetime, *, after: Place, before: datetime
+        self, held: list[Held], now: datetime, *, after: Place, before: datetime | None = None
     ) -> int:
-        """The jobs whose next fire lies between two instants, in every shard that has any."""
-        shards = [one.claim.shard for one in held]
-        due = set(await self._planning.shards_to_plan(shards, after=after[0], before=before))
+        """The jobs whose next fire lies between two instants, in every shard that has any.
+
+        Where no `before` is given, it is the mark up to which the shard is planned now.
+        """
+        horizon = self._settings.horizon
+        marks = {one.claim.shard: plan_until(one.claim.shard, now, horizon) for one in held}
+        limits = marks if before is None else dict.fromkeys(marks, before)
+        due = set(await self._planning.shards_to_plan(limits, after=after[0]))
         self._passed(held)
         wanted = sorted((one for one in held if one.claim.shard in due), key=self._last_turn)
 
         async def plan(one: Held) -> int:
-            self._turns[one.claim.shard] = self._clock.monotonic()
-            until = plan_until(one.claim.shard, now, self._settings.horizon)
-            current = Pass(self._schedules, now=now, until=until)
-            return await self._plan_shard(one, current, after, before)
+            shard = one.claim.shard
+            self._turns[shard] = self._clock.monotonic()
+            current = Pass(self._schedules, now=now, until=marks[shard])
+            return await self._plan_shard(one, current, after, limits[shard])
 
         return await self._take_turns(wanted, held, plan)
 

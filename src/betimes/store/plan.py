@@ -98,15 +98,15 @@ class Planning:
     margin: timedelta
 
     async def shards_to_plan(
-        self, shards: Sequence[ShardId], *, after: datetime, before: datetime
+        self, limits: Mapping[ShardId, datetime], *, after: datetime
     ) -> list[ShardId]:
-        """Which of these shards have a job whose next fire lies between two instants."""
+        """Which shards have a job whose next fire lies between `after` and their own instant."""
         rows = await self.database.many(
             SQL["find_shards_to_plan"],
             lane=Lane.ENGINE,
-            shards=list(shards),
+            shards=list(limits),
+            limits=list(limits.values()),
             after=after,
-            before=before,
         )
         return [ShardId(row["shard"]) for row in rows]
 

@@ -260,3 +260,20 @@ class _With:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._real, name)
+
+
+async def test_the_jobs_of_a_popular_minute_are_planned_a_shard_at_a_time(world: World) -> None:
+    """What all have at noon is not one pass with everything in it: each shard has its own turn."""
+    shards = [int(str(shard)) for (shard,) in await world.fetch("SELECT shard FROM betimes.shards")]
+    noon = world.clock.now() + SETTINGS.horizon * 2
+    schedule: dict[str, object] = {"type": "once", "at": noon.isoformat()}
+    for shard in [*shards, *shards]:
+        await world.insert_job(schedule, shard=shard, next_fire_at=noon)
+    coordinator = await world.coordinator()
+    turns = []
+    while world.clock.now() <= noon - SETTINGS.horizon / 2 + timedelta(seconds=1):
+        turns.append(await plan(coordinator))
+        world.clock.advance(1)
+        await world.alive(coordinator.node)
+    assert len(shards) > 1
+    assert sorted(turns)[-len(shards) - 1 :] == [0, *[2] * len(shards)]

@@ -1,13 +1,13 @@
 -- From definitions to runs: the planner's statements, all under the shard's epoch.
 
 -- name: find_shards_to_plan :many
--- Which of these shards have a job whose next fire lies between two instants.
+-- Which of these shards have a job whose next fire lies between an instant and one of the shard's own.
 -- Scatter: one probe of an index per shard
 -- Returns: shard int2
-SELECT wanted.shard FROM unnest(:shards::smallint[]) AS wanted (shard)
+SELECT wanted.shard FROM unnest(:shards::smallint[], :limits::timestamptz[]) AS wanted (shard, before)
  WHERE EXISTS (SELECT FROM betimes.jobs
                 WHERE jobs.shard = wanted.shard AND jobs.next_fire_at >= :after::timestamptz
-                  AND jobs.next_fire_at < :before::timestamptz);
+                  AND jobs.next_fire_at < wanted.before);
 
 -- name: read_due_jobs :many
 -- Jobs of one shard in the order of their next fire, page by page.
