@@ -18,6 +18,10 @@ AT_ONCE = 1000
 OK, FAILED = 0, 1
 
 SOURCES = {
+    "apscheduler": Place("betimes.cli.takeover:apscheduler", "Jobs of APScheduler 3."),
+    "celery": Place("betimes.cli.takeover:celery", "The beat schedule of a Celery application."),
+    "crontab": Place("betimes.cli.takeover:crontab", "A crontab, a user's or the system's."),
+    "kubernetes": Place("betimes.cli.takeover:kubernetes", "Kubernetes CronJobs."),
     "betimes": Place("betimes.cli.exchange:betimes", "Our own format, as `export` writes it."),
 }
 

@@ -8,6 +8,6 @@ be kept is told as a warning. Nothing here reads files, asks for the time or tal
 """
 
 from betimes.importers.shadow import Comparison, compare
-from betimes.importers.verdict import Verdict, named
+from betimes.importers.verdict import Verdict, judged
 
-__all__ = ["Comparison", "Verdict", "compare", "named"]
+__all__ = ["Comparison", "Verdict", "compare", "judged"]

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 
 from betimes.importers.verdict import Verdict
 from betimes.schedule import parse
@@ -10,6 +11,9 @@ from betimes.schedule.moment import to_datetime, to_instant
 
 COMPARED_MAX = 1_200_000
 """Twice a fire each minute of a year, with room."""
+
+WALKED_MAX = 60_000
+"""Fires of a model that asks somebody else's library for each of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +26,7 @@ class Comparison:
 
     place: str
     name: str
+    until: datetime
     ours: int
     theirs: int
     missing: tuple[datetime, ...]
@@ -35,16 +40,24 @@ class Comparison:
 
 
 def compare(verdict: Verdict, after: datetime, until: datetime) -> Comparison | None:
-    """The fires of both in (after, until]; None for what is not imported or has no model."""
+    """The fires of both in (after, until]; None for what is not imported or has no model.
+
+    A model that walks is followed for so many fires only; `until` of the answer says how far.
+    """
     if verdict.job is None or verdict.model is None:
         return None
+    most = WALKED_MAX if verdict.walks else COMPARED_MAX
+    found = list(islice(verdict.model(after, until), most))
+    if len(found) == most:
+        until = found[-1]
+    theirs = Counter(one.astimezone(UTC) for one in found)
     schedule = parse(verdict.job["schedule"], now=after, seed=str(verdict.job["name"]))
     instants = schedule.instants(to_instant(after), to_instant(until), COMPARED_MAX)
     ours = {to_datetime(instant) for instant in instants}
-    theirs = Counter(one.astimezone(UTC) for one in verdict.model(after, until))
     return Comparison(
         place=verdict.place,
         name=str(verdict.job["name"]),
+        until=until,
         ours=len(ours),
         theirs=theirs.total(),
         missing=tuple(sorted(set(theirs) - ours)),

@@ -3,9 +3,12 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
+
+from betimes.domain.errors import NeverFires, Refused
+from betimes.schedule import parse
 
 Model = Callable[[datetime, datetime], Iterable[datetime]]
 """The fires of a source by its own rules in (after, until], in UTC; a time may come twice."""
@@ -13,6 +16,8 @@ Model = Callable[[datetime, datetime], Iterable[datetime]]
 IMPORTED, REFUSED, SETTING = "imported", "refused", "setting"
 SLUG_LENGTH = 40
 DIGEST_BYTES = 4
+SOME_TIME = datetime(2026, 1, 1, tzinfo=UTC)
+"""Periods without an anchor are only looked at; when they begin does not matter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +25,7 @@ class Verdict:
     """One line, or one entry, and what it becomes.
 
     `job` is as the API takes it; without one `reason` says why, unless it only set something for
-    the lines below. `paused` says that the source did not run it.
+    the lines below. `paused` says that the source did not run it; `walks` that its model is slow.
     """
 
     place: str
@@ -30,6 +35,7 @@ class Verdict:
     warnings: tuple[str, ...] = ()
     paused: bool = False
     model: Model | None = field(default=None, compare=False)
+    walks: bool = False
 
     @property
     def kind(self) -> str:
@@ -47,6 +53,25 @@ def slug(text: str) -> str:
 def digest(*parts: str) -> str:
     """A few letters that stand for a text, the same in every process."""
     return blake2b("\0".join(parts).encode(), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def judged(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The same verdicts with no name twice, each schedule read as the service will read it."""
+    return [_readable(verdict) for verdict in named(verdicts)]
+
+
+def _readable(verdict: Verdict) -> Verdict:
+    if verdict.job is None:
+        return verdict
+    try:
+        parse(verdict.job["schedule"], now=SOME_TIME, seed=str(verdict.job["name"]))
+    except NeverFires:
+        return replace(
+            verdict, job=None, reason="there is no such date: it never ran, nor would it"
+        )
+    except Refused as refused:
+        return replace(verdict, job=None, reason=f"it cannot be said here: {refused.sentence}")
+    return verdict
 
 
 def named(verdicts: Sequence[Verdict]) -> list[Verdict]:
