@@ -112,7 +112,11 @@ def written(found: list[str]) -> str:
 
 def members(shape: Any, operation: str, inside: str = "") -> Iterator[str]:
     """Every member as source; objects inside are taken apart."""
+    names = {one.encode_name for one in msgspec.structs.fields(shape)}
     for one in msgspec.structs.fields(shape):
+        if one.encode_name == "dedupe_key" and "dedupe" not in names:
+            yield "Member('dedupe_key', 'text', required=True)"
+            continue
         counted = one.encode_name == "count" and (operation in COUNTED or inside)
         if (one.encode_name in LEFT_OUT and not counted and not inside) or (
             one.encode_name == "validate_only"

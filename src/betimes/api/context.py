@@ -20,6 +20,7 @@ async def context_of(call: Call[Any, Any], *schedules: object) -> Context:
         calendars=calendars,
         trace=call.request.traceparent,
         targets=targets_of(call),
+        accepted=await call.service.schemas.of(call.service.desk, call.tenant),
     )
 
 

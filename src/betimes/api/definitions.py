@@ -21,6 +21,7 @@ from betimes.domain.spec import from_ms, retry_from_json, retry_to_json, to_ms
 from betimes.domain.states import JobState
 from betimes.ops.calendars import CalendarRow, calendar_names, copy_of
 from betimes.ops.create import NewJob
+from betimes.ops.schemas import ANYTHING, Accepted
 from betimes.ops.timetable import shared_timetable
 from betimes.schedule import Schedule, ScheduleCache, complete, parse
 from betimes.target.url import UrlPolicy
@@ -43,6 +44,7 @@ class Context:
     trace: str | None = None
     """The caller's place in its own trace."""
     targets: UrlPolicy = field(default_factory=UrlPolicy)
+    accepted: Accepted = ANYTHING
 
 
 def new_job(asked: wire.NewJob, context: Context) -> NewJob:
@@ -74,11 +76,13 @@ def dedupe_of(asked: wire.Dedupe | None, key: str | None) -> Dedupe | None:
 def definition_of(asked: wire.NewJob, context: Context) -> Definition:
     """The part of a wire job that a revision covers."""
     handler, target = work_of(asked.handler, asked.target, context.targets)
+    payload = payload_of(asked)
+    context.accepted.check(handler, payload)
     return Definition(
         schedule=_schedule(asked, context),
         handler=handler if target else handler or HANDLER_DEFAULT,
         target=target,
-        payload=payload_of(asked),
+        payload=payload,
         queue=asked.queue,
         priority=asked.priority,
         options=_options(asked, context),

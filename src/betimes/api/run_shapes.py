@@ -17,6 +17,7 @@ from betimes.domain.spec import retry_to_json, to_ms
 from betimes.domain.trace import trace_of
 from betimes.ops.history import Attempt
 from betimes.ops.runs import RunView
+from betimes.ops.schemas import ANYTHING, Accepted
 from betimes.target.url import UrlPolicy
 from betimes.wire import runs as wire
 from betimes.wire.base import shown_instant, shown_maybe
@@ -24,15 +25,23 @@ from betimes.wire.base import shown_instant, shown_maybe
 MILLISECOND = timedelta(milliseconds=1)
 
 
-def new_run(asked: wire.NewRun, targets: UrlPolicy, *, trace: str | None = None) -> NewRun:
+def new_run(
+    asked: wire.NewRun,
+    targets: UrlPolicy,
+    *,
+    trace: str | None = None,
+    accepted: Accepted = ANYTHING,
+) -> NewRun:
     """A wire run as the verbs take it; `targets` are the rules for what it may call."""
     if asked.target is not None and asked.handler is not None:
         raise Trouble("invalid_parameter", "expected a handler or a target, got both")
     handler, target = work_of(asked.handler, asked.target, targets)
+    payload = None if asked.payload is None else msgspec.json.encode(asked.payload)
+    accepted.check(handler, payload)
     return NewRun(
         handler=handler,
         target=target,
-        payload=None if asked.payload is None else msgspec.json.encode(asked.payload),
+        payload=payload,
         queue=asked.queue,
         priority=asked.priority,
         due_at=maybe_instant(asked.at, pointer="/at"),
@@ -93,11 +102,19 @@ def shown_run(view: RunView, *, full: bool = False) -> wire.Run:
         tags=dict(run.options.get("tags") or {}),
         payload_ref=run.options.get("payload_ref"),
         dedupe_key=run.options.get("dedupe_key"),
+        progress=_progress(view),
     )
     if full:
         shown.payload = shown_payload(run.payload)
         shown.result = shown_payload(run.result)
     return shown
+
+
+def _progress(view: RunView) -> dict[str, Any] | None:
+    note = view.note
+    if note is None or (note.percent is None and note.message is None):
+        return None
+    return {"percent": note.percent, "message": note.message}
 
 
 def shown_failure(error: Mapping[str, Any] | None) -> wire.Failure | None:

@@ -20,10 +20,12 @@ from betimes.ops.credentials import Credentials
 from betimes.ops.dedupe import MadeJob
 from betimes.ops.desk import Desk
 from betimes.ops.devices import Devices
+from betimes.ops.endpoints import Notifying
 from betimes.ops.keys import KeyMaker
 from betimes.ops.making import Enqueued
 from betimes.ops.meter import Meter
 from betimes.ops.queues import Gates
+from betimes.ops.schemas import Schemas
 from betimes.ops.sessions import Sessions
 from betimes.ops.shared_reads import SharedReads
 from betimes.ops.together import Together
@@ -61,7 +63,9 @@ class Service:
     runs: Together[NewRun, Enqueued]
     job_reads: SharedReads[JobId, Job]
     pressure: Pressure
+    notifying: Notifying
     gates: Gates = field(default_factory=Gates)
+    schemas: Schemas = field(default_factory=Schemas)
     meter: Meter = field(default_factory=Meter)
     targets: UrlPolicy = field(default_factory=UrlPolicy)
     """What any tenant may call; the settings of a tenant can open more."""

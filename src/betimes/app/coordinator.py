@@ -4,6 +4,7 @@ import asyncio
 
 from betimes.app.desk import desk_of
 from betimes.app.listening import listener
+from betimes.app.masters import possible_vault
 from betimes.app.node import Node
 from betimes.coordinator.service import Coordinator
 from betimes.domain.ids import TAIL_BYTES, random_ids, to_ms
@@ -56,10 +57,11 @@ class JanitorRole:
         """Keep house until asked to stop."""
         node = self._node
         janitor = Janitor(
-            desk=await desk_of(node, self._hints),
+            desk=await desk_of(node, self._hints, vault=await possible_vault(node)),
             clock=node.clock,
             telemetry=node.telemetry,
             settings=node.settings.janitor,
+            rotate_after=node.settings.vault.rotate_after,
             new_id=lambda: next(
                 random_ids(to_ms(node.clock.now()), 0, node.dice.entropy(TAIL_BYTES))
             ),

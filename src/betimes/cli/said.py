@@ -20,6 +20,8 @@ METAVARS = {
     "schedule": "SCHEDULE",
 }  # fmt: skip
 SHORT = {"queue": "-Q", "filter.queue": "-Q", "tag": "-l", "tags": "-l", "count": "-n"}
+FROM_FILES = frozenset({"ics", "value", "value_base64"})
+"""Texts that are too long, or too secret, for a line that others may read."""
 MULTIPLE = frozenset({"texts", "choices", "pairs", "numbers"})
 DURATION = re.compile(r"P[0-9A-Z.,]+|[0-9.]+|(?:[0-9.]+(?:ms|s|m|h|d|w))+")
 
@@ -102,8 +104,8 @@ def value_of(member: Member, value: Any, *, now: datetime, zone: tzinfo) -> Any:
             return {name: whole(name, number) for name, number in map(pair, value)}
         case "texts" | "choices":
             return [part for one in value for part in _parts(member, one)]
-        case "text" if member.place == "ics" and value.startswith("@"):
-            return content_of(value)
+        case "text" if member.place in FROM_FILES and (value == "-" or value.startswith("@")):
+            return content_of(value).removesuffix("\n")
         case _:
             return value
 

@@ -579,6 +579,43 @@ OFFERS: dict[str, Offer] = {
     "targets.signing_secret": Offer(
         "GET", "/v1/targets/signing-secret", "Read what requests to targets are signed with."
     ),
+    "secrets.list": Offer(
+        "GET",
+        "/v1/secrets",
+        "List the names of secrets.",
+        query=(Member("limit", "int"),),
+        pages=True,
+    ),
+    "secrets.get": Offer(
+        "GET",
+        "/v1/secrets/{secret}",
+        "When and by whom a secret was written; never what it is.",
+        parameters=("secret",),
+    ),
+    "secrets.put": Offer(
+        "PUT",
+        "/v1/secrets/{secret}",
+        "Write a secret, as a new version if there is one.",
+        parameters=("secret",),
+        body=(
+            Member("value", "text"),
+            Member("value_base64", "text"),
+            Member("keep", "int"),
+        ),
+        tries=True,
+    ),
+    "secrets.delete": Offer(
+        "DELETE",
+        "/v1/secrets/{secret}",
+        "Forget a secret with all its versions.",
+        parameters=("secret",),
+    ),
+    "secrets.delete_version": Offer(
+        "DELETE",
+        "/v1/secrets/{secret}/versions/{version}",
+        "Forget one version of a secret.",
+        parameters=("secret", "version"),
+    ),
     "runs.create": Offer(
         "POST",
         "/v1/runs",
@@ -705,6 +742,16 @@ OFFERS: dict[str, Offer] = {
         "End a run; one under way is told with its worker's next heartbeat.",
         parameters=("run",),
         body=(Member("reason", "text"),),
+        keyed=True,
+    ),
+    "runs.cancel_by_key": Offer(
+        "POST",
+        "/v1/runs/cancel",
+        "End the run that holds a dedupe key.",
+        body=(
+            Member("dedupe_key", "text", required=True),
+            Member("reason", "text"),
+        ),
         keyed=True,
     ),
     "runs.retry": Offer(
@@ -1073,6 +1120,12 @@ OFFERS: dict[str, Offer] = {
         "Tell a worker to finish; it hears of it with its next heartbeat.",
         parameters=("worker",),
     ),
+    "workers.leave": Offer(
+        "POST",
+        "/v1/workers/{worker}/leave",
+        "A worker goes; what it still holds comes back when its leases run out.",
+        parameters=("worker",),
+    ),
     "workers.heartbeat": Offer(
         "POST",
         "/v1/workers/{worker}/heartbeat",
@@ -1114,6 +1167,13 @@ OFFERS: dict[str, Offer] = {
             Member("error.stack", "text"),
             Member("retry", "json"),
         ),
+    ),
+    "leases.cancel": Offer(
+        "POST",
+        "/v1/leases/{lease}/cancel",
+        "End the run as cancelled.",
+        parameters=("lease",),
+        body=(Member("reason", "text"),),
     ),
     "leases.release": Offer(
         "POST",
@@ -1249,6 +1309,125 @@ OFFERS: dict[str, Offer] = {
         "/v1/events/stream",
         "Events as they happen, as server-sent events.",
         query=(Member("types", "texts"),),
+    ),
+    "endpoints.list": Offer(
+        "GET",
+        "/v1/endpoints",
+        "List who wants to be told, and how each fares.",
+        query=(
+            Member("limit", "int"),
+            Member("callbacks", "switch"),
+        ),
+        pages=True,
+    ),
+    "endpoints.create": Offer(
+        "POST",
+        "/v1/endpoints",
+        "Make an endpoint; the secret of a webhook is in the answer, this once.",
+        body=(
+            Member("type", "choice", ("webhook", "email", "chat"), required=True),
+            Member("event_types", "texts", required=True),
+            Member("url", "text"),
+            Member("address", "text"),
+            Member("style", "choice", ("slack", "teams", "discord")),
+            Member("name", "text"),
+            Member("filter.queues", "texts"),
+            Member("filter.tags", "pairs"),
+            Member("filter.jobs", "texts"),
+            Member("filter.severity", "choice", ("info", "warning", "error", "critical")),
+            Member("concurrency", "int"),
+            Member("disabled", "switch"),
+        ),
+        tries=True,
+    ),
+    "endpoints.get": Offer(
+        "GET", "/v1/endpoints/{endpoint}", "Read one endpoint.", parameters=("endpoint",)
+    ),
+    "endpoints.update": Offer(
+        "PATCH",
+        "/v1/endpoints/{endpoint}",
+        "Change an endpoint, disable it, or send to it again.",
+        parameters=("endpoint",),
+        body=(
+            Member("event_types", "texts"),
+            Member("url", "text"),
+            Member("address", "text"),
+            Member("style", "choice", ("slack", "teams", "discord")),
+            Member("name", "text"),
+            Member("filter.queues", "texts"),
+            Member("filter.tags", "pairs"),
+            Member("filter.jobs", "texts"),
+            Member("filter.severity", "choice", ("info", "warning", "error", "critical")),
+            Member("concurrency", "int"),
+            Member("disabled", "switch"),
+        ),
+        tries=True,
+    ),
+    "endpoints.delete": Offer(
+        "DELETE",
+        "/v1/endpoints/{endpoint}",
+        "Forget an endpoint; what waited for it is sent to nobody.",
+        parameters=("endpoint",),
+    ),
+    "endpoints.rotate_secret": Offer(
+        "POST",
+        "/v1/endpoints/{endpoint}/rotate-secret",
+        "Sign with a new secret; the present one signs beside it for a while.",
+        parameters=("endpoint",),
+        body=(Member("overlap", "duration"),),
+    ),
+    "endpoints.enable": Offer(
+        "POST",
+        "/v1/endpoints/{endpoint}/enable",
+        "Send to an endpoint that was disabled; what waits goes out.",
+        parameters=("endpoint",),
+        keyed=True,
+    ),
+    "event_types.list": Offer(
+        "GET", "/v1/event-types", "Every type of event, with the shape of its data."
+    ),
+    "endpoints.redeliver": Offer(
+        "POST",
+        "/v1/endpoints/{endpoint}/redeliver",
+        "Send an endpoint what failed or was never sent since an instant, as an operation.",
+        parameters=("endpoint",),
+        body=(
+            Member("since", "time", required=True),
+            Member("operation_id", "text"),
+        ),
+        keyed=True,
+    ),
+    "endpoints.test": Offer(
+        "POST",
+        "/v1/endpoints/{endpoint}/test",
+        "Send a test and answer what came of it.",
+        parameters=("endpoint",),
+        keyed=True,
+    ),
+    "endpoints.deliveries": Offer(
+        "GET",
+        "/v1/endpoints/{endpoint}/deliveries",
+        "List what was sent to an endpoint, newest first.",
+        parameters=("endpoint",),
+        query=(
+            Member("limit", "int"),
+            Member("state", "choices", ("waiting", "delivered", "failed")),
+            Member("types", "texts"),
+        ),
+        pages=True,
+    ),
+    "deliveries.get": Offer(
+        "GET",
+        "/v1/deliveries/{delivery}",
+        "Read one delivery, and what its last attempt was answered.",
+        parameters=("delivery",),
+    ),
+    "deliveries.redeliver": Offer(
+        "POST",
+        "/v1/deliveries/{delivery}/redeliver",
+        "Send a delivery that is over once more, under the same id.",
+        parameters=("delivery",),
+        keyed=True,
     ),
     "operations.list": Offer(
         "GET",

@@ -92,9 +92,7 @@ def crontab(
     return take_over(talk, read_crontab(text, where), f"crontab-{where.prefix}", **manner)
 
 
-@service_command(
-    "kubernetes", look=LOOK, example="kubectl get cronjob -o yaml | betimes import kubernetes -"
-)
+@service_command("kubernetes", look=LOOK, example="betimes import kubernetes manifests/ --dry-run")
 @click.argument("files", nargs=-1, required=True)
 @click.option(
     "--handler", default="container", show_default=True, help="Handler that runs containers."
@@ -104,6 +102,8 @@ def kubernetes(
     talk: Talk, *, files: tuple[str, ...], handler: str, queue: str | None, **manner: Any
 ) -> int:  # fmt: skip
     """Take over Kubernetes CronJobs from files or directories of YAML, or - for standard input.
+
+    `kubectl get cronjobs -A -o yaml | betimes import kubernetes -` takes a whole cluster's.
 
     The jobs call a handler with {image, command, args, env}. What is suspended there is paused
     here.

@@ -114,6 +114,12 @@ NOUNS: dict[str, Noun] = {
             Verb("payload", "runs.payload"),
             Verb("result", "runs.result"),
             Verb("cancel", "runs.cancel", done="cancelled"),
+            Verb(
+                "cancel-by-key",
+                "runs.cancel_by_key",
+                says="Cancel the run that holds a dedupe key.",
+                said=("dedupe_key",),
+            ),
             Verb("retry", "runs.retry", done="will be tried again"),
             Verb("replay", "runs.replay"),
             Verb("update", "runs.update", done="changed"),
@@ -167,6 +173,7 @@ NOUNS: dict[str, Noun] = {
             Verb("drain", "workers.drain", done="drains"),
             Verb("delete", "workers.delete", done="deleted", danger="Forget the worker {}"),
         ),
+        (("run", "betimes.cli.worker:run", "Do the work of an app."),),
     ),
     "dead": Noun(
         "Dead letters: runs that are out of attempts.",
@@ -260,7 +267,66 @@ NOUNS: dict[str, Noun] = {
         "What happened, in order.",
         "AT=at:time TYPE=type SUBJECT=subject DATA=data",
         "ID=id",
-        (Verb("list", "events.list"),),
+        (
+            Verb("list", "events.list"),
+            Verb(
+                "types",
+                "event_types.list",
+                columns="TYPE=name SEVERITY=severity SAYS=says",
+            ),
+        ),
+    ),
+    "hook": Noun(
+        "Who is told of what happens: webhooks, mailboxes, chats.",
+        "ID=id TYPE=type TO=url|address EVENTS=event_types STATE=status.state "
+        "ERROR=status.last_error",
+        "NAME=name FAILURES=status.failures DISABLED=disabled_reason CREATED=created_at:when",
+        (
+            Verb("list", "endpoints.list"),
+            Verb(
+                "create",
+                "endpoints.create",
+                said=("type",),
+                example="betimes hook create webhook --url https://example.org/h "
+                "--event-types run.dead",
+            ),
+            Verb("get", "endpoints.get"),
+            Verb("update", "endpoints.update", done="changed"),
+            Verb("delete", "endpoints.delete", done="deleted", danger="Forget the endpoint {}"),
+            Verb("test", "endpoints.test"),
+            Verb("enable", "endpoints.enable", done="enabled"),
+            Verb("rotate-secret", "endpoints.rotate_secret"),
+            Verb(
+                "deliveries",
+                "endpoints.deliveries",
+                columns="ID=id TYPE=event_type STATE=state ATTEMPT=attempt STATUS=status "
+                "CREATED=created_at:when NEXT=next_attempt_at:when ERROR=error",
+            ),
+            Verb("delivery", "deliveries.get"),
+            Verb("resend", "deliveries.redeliver", done="will be sent again"),
+            Verb("redeliver", "endpoints.redeliver", hides=("operation_id",)),
+        ),
+    ),
+    "secret": Noun(
+        "Secrets that headers and payloads name.",
+        "NAME=name VERSION=version VERSIONS=versions UPDATED=updated_at:when BY=created_by",
+        verbs=(
+            Verb("list", "secrets.list"),
+            Verb("get", "secrets.get"),
+            Verb(
+                "set",
+                "secrets.put",
+                done="kept",
+                example="betimes secret set stripe --value - < stripe.key",
+            ),
+            Verb("delete", "secrets.delete", done="deleted", danger="Forget the secret {}"),
+            Verb(
+                "delete-version",
+                "secrets.delete_version",
+                done="deleted",
+                danger="Forget a version of the secret {}",
+            ),
+        ),
     ),
     "tenant": Noun(
         "Tenants of the service.",
@@ -433,6 +499,8 @@ ELSEWHERE: dict[str, str] = {
     "leases.extend": "the protocol of workers",
     "leases.progress": "the protocol of workers",
     "leases.checkpoint": "the protocol of workers",
+    "leases.cancel": "the protocol of workers",
+    "workers.leave": "the protocol of workers",
     "leases.logs": "the protocol of workers",
     "leases.batch": "the protocol of workers",
 }

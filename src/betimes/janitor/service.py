@@ -1,6 +1,7 @@
-"""The janitor of a node: reaper, partition keeper, pruner, errands, operator and offerer."""
+"""The janitor of a node: reaper, partition keeper, pruner, errands, operator and others."""
 
 import asyncio
+from datetime import timedelta
 
 from betimes.config.settings import JanitorSettings
 from betimes.domain.clock import Clock
@@ -10,6 +11,7 @@ from betimes.janitor.operate import Operator
 from betimes.janitor.partitions import PartitionKeeper
 from betimes.janitor.prune import Pruner
 from betimes.janitor.reap import Reaper
+from betimes.janitor.rotate import Rotator
 from betimes.ops.desk import Desk
 from betimes.rhythm import Stopping
 from betimes.store.partitions import Partitions
@@ -30,6 +32,7 @@ class Janitor:
         telemetry: Telemetry,
         settings: JanitorSettings,
         new_id: NewId,
+        rotate_after: timedelta = timedelta(days=90),
     ) -> None:
         database, shards = desk.database, desk.shards
         self.reaper = Reaper(
@@ -52,9 +55,10 @@ class Janitor:
             repairing=Repairing(database), hints=desk.hints, clock=clock, telemetry=telemetry
         )
         self.operator = Operator(desk=desk, clock=clock, telemetry=telemetry)
+        self.rotator = Rotator(desk=desk, clock=clock, telemetry=telemetry, older_than=rotate_after)
 
     async def run(self, stopping: Stopping) -> None:
-        """Run the six loops."""
+        """Run the loops."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.reaper.run(stopping), name="reaper")
             group.create_task(self.partitions.run(stopping), name="partitions")
@@ -62,3 +66,4 @@ class Janitor:
             group.create_task(self.errands.run(stopping), name="errands")
             group.create_task(self.offerer.run(stopping), name="offerer")
             group.create_task(self.operator.run(stopping), name="operator")
+            group.create_task(self.rotator.run(stopping), name="rotator")

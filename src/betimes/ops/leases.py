@@ -39,6 +39,7 @@ __all__ = [
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LOST = "the lease ended; somebody else may hold the run"
+RUN_CANCELLED = "RUN_CANCELLED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +171,9 @@ async def _ending(
     spec = with_retry(spec, rules.queue(tenant, stored.queue).retry)
     effort = Effort(lease.attempt, run.first_started_at or started_at)
     decision = decide(one.outcome, effort, spec.retry, now, roll)
+    if run.cancel_at is not None and not isinstance(one.outcome, Succeeded):
+        # Whoever was asked to end and did so has ended it, however the worker puts it.
+        decision = Finish(RunState.CANCELLED, RUN_CANCELLED)
     whose = _Whose(tenant=tenant, queue=stored.queue, priority=stored.priority, run=run, spec=spec)
     return whose.ending(one, decision, parcel, started_at=started_at, now=now)
 

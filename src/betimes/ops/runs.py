@@ -2,19 +2,24 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from uuid import UUID
 
+from betimes.domain.dedupe import Dedupe
 from betimes.domain.errors import IllegalTransition, NotFound
 from betimes.domain.ids import RunId, TenantId, compose, shard_of, to_ms, to_text
 from betimes.domain.parcel import Lane, Parcel
 from betimes.domain.run import Holding, Run, shown_state
 from betimes.domain.states import FINAL, RunState, Shown, Trigger, check_run
 from betimes.ops.checks import check_payload
+from betimes.ops.dedupe import OF_RUN, key_of
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.revival import revive_runs
 from betimes.store.control import Frozen, ask_to_end, end_runs, freeze, hold
+from betimes.store.dedupe import holder_of
 from betimes.store.jobs import to_optional_json
 from betimes.store.pool import Connection
 from betimes.store.publish import insert_parcels
+from betimes.store.run_notes import Note, read_notes
 from betimes.store.runs import insert_manual, lock_run, read_holding, read_run
 
 RUN_CANCELLED = "RUN_CANCELLED"
@@ -29,6 +34,8 @@ class RunView:
     run: Run
     holding: Holding | None
     state: Shown
+    note: Note | None = None
+    """What its worker has said about it; read for single runs only."""
 
 
 async def get_run(desk: Desk, tenant: TenantId, run: RunId) -> RunView:
@@ -40,7 +47,9 @@ async def get_run(desk: Desk, tenant: TenantId, run: RunId) -> RunView:
         if found is None or found.tenant != tenant:
             raise no_such_run(run)
         holding = None if found.state in FINAL else await read_holding(connection, run)
-        return RunView(run=found, holding=holding, state=shown_state(found.state, holding, now))
+        notes = await read_notes(connection, found.shard, [run])
+        state = shown_state(found.state, holding, now)
+        return RunView(run=found, holding=holding, state=state, note=notes.get(run))
 
     return await desk.transact(work, tenant=tenant)
 
@@ -67,6 +76,21 @@ async def cancel_run(
         return await _view(connection, run, Shown.CANCELLED)
 
     return await desk.transact(work, tenant=tenant)
+
+
+async def cancel_by_key(
+    desk: Desk, tenant: TenantId, key: str, *, reason: str = RUN_CANCELLED
+) -> RunView:
+    """Cancel the run that holds a dedupe key."""
+    where = key_of(desk.shards, tenant, Dedupe(key=key), OF_RUN)
+
+    async def find(connection: Connection) -> UUID | None:
+        return await holder_of(connection, tenant, where)
+
+    holder = await desk.transact(find, tenant=tenant)
+    if holder is None:
+        raise NotFound(f"no run holds the dedupe key {key!r}")
+    return await cancel_run(desk, tenant, RunId(holder), reason=reason)
 
 
 async def retry_run(

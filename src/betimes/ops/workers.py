@@ -1,19 +1,31 @@
 """Workers that speak HTTP: registering, leasing, signs of life."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from uuid import UUID
 
 from betimes.domain.errors import NotFound
-from betimes.domain.ids import RunId, TenantId, WorkerId, random_ids, shard_of, to_ms
+from betimes.domain.ids import (
+    Fence,
+    ParcelId,
+    RunId,
+    TenantId,
+    WorkerId,
+    random_ids,
+    shard_of,
+    to_ms,
+)
 from betimes.ops.checks import check_queue, check_text
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.leasing import Leased, lease_runs, required
+from betimes.ops.schemas import declare
 from betimes.store import remote as rows
 from betimes.store.pool import Connection, Lane
 from betimes.store.remote import HeldLease, RemoteWorker
 from betimes.store.run_notes import Note
+from betimes.store.schemas import Declared
 
 __all__ = [
     "Beat",
@@ -30,6 +42,9 @@ __all__ = [
     "new_worker",
     "register",
 ]
+
+
+NO_SCHEMAS: Mapping[str, Declared] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +90,14 @@ def new_worker(
     )
 
 
-async def register(desk: Desk, worker: RemoteWorker) -> RemoteWorker:
-    """Make a worker known."""
+async def register(
+    desk: Desk, worker: RemoteWorker, schemas: Mapping[str, Declared] = NO_SCHEMAS
+) -> RemoteWorker:
+    """Make a worker known, and what its handlers accept."""
 
     async def work(connection: Connection) -> RemoteWorker:
         await rows.insert_worker(connection, worker)
+        await declare(connection, desk, worker.tenant, schemas)
         return worker
 
     return await desk.transact(work, tenant=worker.tenant)
@@ -132,12 +150,14 @@ async def beat(
     desk: Desk,
     tenant: TenantId,
     worker: WorkerId,
-    leases: Sequence[HeldLease],
+    leases: Mapping[HeldLease, timedelta],
     *,
     draining: bool,
-    ttl: timedelta,
 ) -> Beat:
-    """Prolong every lease that is named and still held; tell what was lost or is to end."""
+    """Prolong leases by what is said beside each; tell what was lost or is to end.
+
+    A lease is of a parcel: of several runs in one, the one that wants it longest decides.
+    """
 
     async def work(connection: Connection) -> Beat:
         told = await rows.beat_worker(
@@ -151,11 +171,10 @@ async def beat(
         if told is None:
             raise NotFound("there is no such worker")
         mine = [one for one in leases if one.worker == worker]
-        kept = (
-            await rows.renew(connection, worker, mine, ttl=ttl, now=desk.clock.stated())
-            if mine
-            else {}
-        )
+        kept: dict[tuple[ParcelId, Fence], datetime] = {}
+        for ttl in sorted({leases[one] for one in mine}):
+            alike = [one for one in mine if leases[one] == ttl]
+            kept |= await rows.renew(connection, worker, alike, ttl=ttl, now=desk.clock.stated())
         extended = {
             one: kept[one.parcel, one.fence] for one in mine if (one.parcel, one.fence) in kept
         }

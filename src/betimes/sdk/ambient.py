@@ -9,6 +9,7 @@ import os
 import random  # noqa: TID251 -- see above
 import time
 import uuid
+from datetime import UTC, datetime
 
 
 def variable(name: str) -> str | None:
@@ -34,3 +35,8 @@ def pause(seconds: float) -> None:
 async def apause(seconds: float) -> None:
     """Let other tasks go on for a while."""
     await asyncio.sleep(seconds)  # noqa: TID251 -- see above
+
+
+def wall_clock() -> datetime:
+    """The time of this machine: for showing what comes next, never for deciding."""
+    return datetime.now(UTC)  # noqa: TID251 -- see above

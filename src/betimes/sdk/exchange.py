@@ -57,6 +57,7 @@ class Given:
     if_match: str | None = None
     idempotency_key: str | None = None
     timeout: float | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ class Manner:
 
 def request_of(operation: Operation, given: Given, manner: Manner) -> Request:
     """The request for one call; every POST that takes an idempotency key gets one."""
-    headers = {"accept": operation.accepts, "user-agent": manner.agent}
+    headers = {"accept": operation.accepts, "user-agent": manner.agent, **given.headers}
     if manner.api_key is not None:
         headers["authorization"] = f"Bearer {manner.api_key}"
     body = None

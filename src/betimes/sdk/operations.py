@@ -11,6 +11,7 @@ import betimes.wire.apply
 import betimes.wire.base
 import betimes.wire.calendars
 import betimes.wire.catchups
+import betimes.wire.endpoints
 import betimes.wire.explain
 import betimes.wire.forecast
 import betimes.wire.insights
@@ -22,6 +23,7 @@ import betimes.wire.operations
 import betimes.wire.people
 import betimes.wire.queues
 import betimes.wire.runs
+import betimes.wire.secrets
 import betimes.wire.targets
 import betimes.wire.workers
 from betimes.sdk.operation import Operation
@@ -414,6 +416,36 @@ TARGETS_SIGNING_SECRET = Operation(
     path="/v1/targets/signing-secret",
     answers={200: betimes.wire.targets.SigningSecret},
 )
+SECRETS_LIST = Operation(
+    name="secrets.list",
+    method="GET",
+    path="/v1/secrets",
+    answers={200: betimes.wire.base.Page[betimes.wire.secrets.Secret]},
+)
+SECRETS_GET = Operation(
+    name="secrets.get",
+    method="GET",
+    path="/v1/secrets/{secret}",
+    answers={200: betimes.wire.secrets.SecretShown},
+)
+SECRETS_PUT = Operation(
+    name="secrets.put",
+    method="PUT",
+    path="/v1/secrets/{secret}",
+    answers={200: betimes.wire.secrets.Secret, 201: betimes.wire.secrets.Secret},
+)
+SECRETS_DELETE = Operation(
+    name="secrets.delete",
+    method="DELETE",
+    path="/v1/secrets/{secret}",
+    answers={204: None},
+)
+SECRETS_DELETE_VERSION = Operation(
+    name="secrets.delete_version",
+    method="DELETE",
+    path="/v1/secrets/{secret}/versions/{version}",
+    answers={204: None},
+)
 RUNS_CREATE = Operation(
     name="runs.create",
     method="POST",
@@ -476,6 +508,13 @@ RUNS_CANCEL = Operation(
     name="runs.cancel",
     method="POST",
     path="/v1/runs/{run}/cancel",
+    answers={200: betimes.wire.runs.Run, 202: betimes.wire.runs.Run},
+    keyed=True,
+)
+RUNS_CANCEL_BY_KEY = Operation(
+    name="runs.cancel_by_key",
+    method="POST",
+    path="/v1/runs/cancel",
     answers={200: betimes.wire.runs.Run, 202: betimes.wire.runs.Run},
     keyed=True,
 )
@@ -728,6 +767,12 @@ WORKERS_DRAIN = Operation(
     path="/v1/workers/{worker}/drain",
     answers={202: betimes.wire.workers.Worker},
 )
+WORKERS_LEAVE = Operation(
+    name="workers.leave",
+    method="POST",
+    path="/v1/workers/{worker}/leave",
+    answers={204: None},
+)
 WORKERS_HEARTBEAT = Operation(
     name="workers.heartbeat",
     method="POST",
@@ -750,6 +795,12 @@ LEASES_FAIL = Operation(
     name="leases.fail",
     method="POST",
     path="/v1/leases/{lease}/fail",
+    answers={200: betimes.wire.workers.Settled},
+)
+LEASES_CANCEL = Operation(
+    name="leases.cancel",
+    method="POST",
+    path="/v1/leases/{lease}/cancel",
     answers={200: betimes.wire.workers.Settled},
 )
 LEASES_RELEASE = Operation(
@@ -861,6 +912,88 @@ EVENTS_STREAM = Operation(
     path="/v1/events/stream",
     answers={200: str},
     accepts="text/event-stream",
+)
+ENDPOINTS_LIST = Operation(
+    name="endpoints.list",
+    method="GET",
+    path="/v1/endpoints",
+    answers={200: betimes.wire.base.Page[betimes.wire.endpoints.Endpoint]},
+)
+ENDPOINTS_CREATE = Operation(
+    name="endpoints.create",
+    method="POST",
+    path="/v1/endpoints",
+    answers={201: betimes.wire.endpoints.Endpoint},
+)
+ENDPOINTS_GET = Operation(
+    name="endpoints.get",
+    method="GET",
+    path="/v1/endpoints/{endpoint}",
+    answers={200: betimes.wire.endpoints.Endpoint},
+)
+ENDPOINTS_UPDATE = Operation(
+    name="endpoints.update",
+    method="PATCH",
+    path="/v1/endpoints/{endpoint}",
+    answers={200: betimes.wire.endpoints.Endpoint},
+)
+ENDPOINTS_DELETE = Operation(
+    name="endpoints.delete",
+    method="DELETE",
+    path="/v1/endpoints/{endpoint}",
+    answers={204: None},
+)
+ENDPOINTS_ROTATE_SECRET = Operation(
+    name="endpoints.rotate_secret",
+    method="POST",
+    path="/v1/endpoints/{endpoint}/rotate-secret",
+    answers={200: betimes.wire.endpoints.Endpoint},
+)
+ENDPOINTS_ENABLE = Operation(
+    name="endpoints.enable",
+    method="POST",
+    path="/v1/endpoints/{endpoint}/enable",
+    answers={200: betimes.wire.endpoints.Endpoint},
+    keyed=True,
+)
+EVENT_TYPES_LIST = Operation(
+    name="event_types.list",
+    method="GET",
+    path="/v1/event-types",
+    answers={200: betimes.wire.endpoints.EventTypes},
+)
+ENDPOINTS_REDELIVER = Operation(
+    name="endpoints.redeliver",
+    method="POST",
+    path="/v1/endpoints/{endpoint}/redeliver",
+    answers={202: betimes.wire.operations.Operation},
+    keyed=True,
+)
+ENDPOINTS_TEST = Operation(
+    name="endpoints.test",
+    method="POST",
+    path="/v1/endpoints/{endpoint}/test",
+    answers={200: betimes.wire.endpoints.Delivery},
+    keyed=True,
+)
+ENDPOINTS_DELIVERIES = Operation(
+    name="endpoints.deliveries",
+    method="GET",
+    path="/v1/endpoints/{endpoint}/deliveries",
+    answers={200: betimes.wire.base.Page[betimes.wire.endpoints.Delivery]},
+)
+DELIVERIES_GET = Operation(
+    name="deliveries.get",
+    method="GET",
+    path="/v1/deliveries/{delivery}",
+    answers={200: betimes.wire.endpoints.Delivery},
+)
+DELIVERIES_REDELIVER = Operation(
+    name="deliveries.redeliver",
+    method="POST",
+    path="/v1/deliveries/{delivery}/redeliver",
+    answers={202: betimes.wire.endpoints.Delivery},
+    keyed=True,
 )
 OPERATIONS_LIST = Operation(
     name="operations.list",
@@ -981,6 +1114,11 @@ OPERATIONS = (
     CALENDARS_DELETE,
     TARGETS_LIST,
     TARGETS_SIGNING_SECRET,
+    SECRETS_LIST,
+    SECRETS_GET,
+    SECRETS_PUT,
+    SECRETS_DELETE,
+    SECRETS_DELETE_VERSION,
     RUNS_CREATE,
     RUNS_CREATE_MANY,
     RUNS_LIST,
@@ -991,6 +1129,7 @@ OPERATIONS = (
     RUNS_PAYLOAD,
     RUNS_RESULT,
     RUNS_CANCEL,
+    RUNS_CANCEL_BY_KEY,
     RUNS_RETRY,
     RUNS_REPLAY,
     RUNS_UPDATE,
@@ -1029,10 +1168,12 @@ OPERATIONS = (
     WORKERS_GET,
     WORKERS_DELETE,
     WORKERS_DRAIN,
+    WORKERS_LEAVE,
     WORKERS_HEARTBEAT,
     WORKERS_LEASE,
     LEASES_COMPLETE,
     LEASES_FAIL,
+    LEASES_CANCEL,
     LEASES_RELEASE,
     LEASES_SNOOZE,
     LEASES_EXTEND,
@@ -1051,6 +1192,19 @@ OPERATIONS = (
     AUDIT_VERIFY,
     EVENTS_LIST,
     EVENTS_STREAM,
+    ENDPOINTS_LIST,
+    ENDPOINTS_CREATE,
+    ENDPOINTS_GET,
+    ENDPOINTS_UPDATE,
+    ENDPOINTS_DELETE,
+    ENDPOINTS_ROTATE_SECRET,
+    ENDPOINTS_ENABLE,
+    EVENT_TYPES_LIST,
+    ENDPOINTS_REDELIVER,
+    ENDPOINTS_TEST,
+    ENDPOINTS_DELIVERIES,
+    DELIVERIES_GET,
+    DELIVERIES_REDELIVER,
     OPERATIONS_LIST,
     OPERATIONS_GET,
     OPERATIONS_CANCEL,

@@ -9,7 +9,7 @@ from uuid import UUID
 from betimes.domain.errors import Conflict
 from betimes.domain.ids import ShardId, TenantId, shard_of
 from betimes.domain.states import JobState, RunState
-from betimes.store.ask import execute, many
+from betimes.store.ask import execute, many, maybe
 from betimes.store.pool import Connection
 from betimes.store.queries import load
 
@@ -68,6 +68,12 @@ async def take_keys(
         if not wanted:
             return found
     raise Conflict("a dedupe key was taken and forgotten again and again; ask once more")
+
+
+async def holder_of(connection: Connection, tenant: TenantId, key: Key) -> UUID | None:
+    """Who has a key; None when nobody has it."""
+    row = await maybe(connection, SQL["read_holder"], shard=key.shard, tenant=tenant, key=key.text)
+    return None if row is None else row["holder"]
 
 
 async def hand_keys(

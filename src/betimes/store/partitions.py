@@ -13,7 +13,7 @@ from betimes.store.pool import Lane
 from betimes.store.queries import load
 
 SQL = load("partitions")
-PARENTS = ("runs", "attempts", "decisions", "idempotency", "outbox")
+PARENTS = ("runs", "attempts", "decisions", "idempotency", "outbox", "deliveries")
 DAY = timedelta(days=1)
 
 

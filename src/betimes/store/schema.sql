@@ -85,7 +85,7 @@ CREATE FUNCTION betimes.partition_bound(parent text, day date) RETURNS text
     LANGUAGE sql IMMUTABLE
     AS $$
     SELECT CASE
-        WHEN parent IN ('runs', 'attempts', 'outbox') THEN
+        WHEN parent IN ('runs', 'attempts', 'outbox', 'deliveries') THEN
             (lpad(to_hex((extract(epoch FROM day::timestamp) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid::text
         WHEN parent = 'decisions' THEN day::text || ' 00:00:00+00'
         ELSE day::text
@@ -99,6 +99,7 @@ CREATE FUNCTION betimes.partition_storage(parent text) RETURNS text
         -- Room for the one update in a run's life on the same page. Insert-driven vacuums are put off:
         -- today's partition is vacuumed for its updates, and yesterday's once.
         WHEN 'runs' THEN 'fillfactor = 40, autovacuum_vacuum_scale_factor = 0.2, autovacuum_vacuum_cost_delay = 0'
+        WHEN 'deliveries' THEN 'fillfactor = 60'
         ELSE 'fillfactor = 90'
     END
 $$;
@@ -272,6 +273,7 @@ CREATE TABLE betimes.cluster (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     pepper_check bytea,
     paused_reason text,
+    master_check bytea,
     CONSTRAINT cluster_one_check CHECK (one),
     CONSTRAINT cluster_shards_check CHECK (((shards >= 1) AND (shards <= 4096)))
 );
@@ -279,6 +281,21 @@ CREATE TABLE betimes.cluster (
 COMMENT ON TABLE betimes.cluster IS 'One row: what was fixed when this cell was made.';
 
 COMMENT ON COLUMN betimes.cluster.pepper_check IS 'A digest under the pepper, so that a node with another pepper notices it.';
+
+COMMENT ON COLUMN betimes.cluster.master_check IS 'Which master key this cell is used with, so that a node with another one notices it.';
+
+CREATE TABLE betimes.data_keys (
+    tenant_id uuid NOT NULL,
+    version integer NOT NULL,
+    master bytea NOT NULL,
+    wrapped bytea NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT data_keys_version_check CHECK ((version >= 1))
+);
+
+ALTER TABLE ONLY betimes.data_keys FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.data_keys.master IS 'Which master key wraps it: a digest, not the key.';
 
 CREATE TABLE betimes.dead_letters (
     shard smallint NOT NULL,
@@ -354,17 +371,50 @@ COMMENT ON COLUMN betimes.dedupe.prune_at IS 'When to look whether it may go: it
 
 CREATE TABLE betimes.deliveries (
     shard smallint NOT NULL,
-    event_id uuid NOT NULL,
-    endpoint_id uuid NOT NULL,
+    id uuid NOT NULL,
     tenant_id uuid NOT NULL,
+    endpoint_id uuid NOT NULL,
+    event_id uuid NOT NULL,
+    event_type text NOT NULL,
     due_at timestamp with time zone,
-    attempt smallint DEFAULT 0 NOT NULL,
     state smallint DEFAULT 0 NOT NULL,
+    attempt smallint DEFAULT 0 NOT NULL,
+    is_test boolean DEFAULT false NOT NULL,
+    status smallint,
+    error text,
     response jsonb,
-    finished_at timestamp with time zone
-);
+    created_at timestamp with time zone NOT NULL,
+    attempted_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    CONSTRAINT deliveries_state_check CHECK (((state >= 0) AND (state <= 2))),
+    CONSTRAINT deliveries_wait_or_are_over CHECK (((due_at IS NULL) = (state <> 0)))
+)
+PARTITION BY RANGE (id);
 
 ALTER TABLE ONLY betimes.deliveries FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.deliveries IS 'An event on its way to an endpoint: waiting, delivered or given up.';
+
+CREATE TABLE betimes.deliveries_default (
+    shard smallint CONSTRAINT deliveries_shard_not_null NOT NULL,
+    id uuid CONSTRAINT deliveries_id_not_null NOT NULL,
+    tenant_id uuid CONSTRAINT deliveries_tenant_id_not_null NOT NULL,
+    endpoint_id uuid CONSTRAINT deliveries_endpoint_id_not_null NOT NULL,
+    event_id uuid CONSTRAINT deliveries_event_id_not_null NOT NULL,
+    event_type text CONSTRAINT deliveries_event_type_not_null NOT NULL,
+    due_at timestamp with time zone,
+    state smallint DEFAULT 0 CONSTRAINT deliveries_state_not_null NOT NULL,
+    attempt smallint DEFAULT 0 CONSTRAINT deliveries_attempt_not_null NOT NULL,
+    is_test boolean DEFAULT false CONSTRAINT deliveries_is_test_not_null NOT NULL,
+    status smallint,
+    error text,
+    response jsonb,
+    created_at timestamp with time zone CONSTRAINT deliveries_created_at_not_null NOT NULL,
+    attempted_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    CONSTRAINT deliveries_state_check CHECK (((state >= 0) AND (state <= 2))),
+    CONSTRAINT deliveries_wait_or_are_over CHECK (((due_at IS NULL) = (state <> 0)))
+);
 
 CREATE TABLE betimes.device_grants (
     digest bytea NOT NULL,
@@ -393,7 +443,18 @@ CREATE TABLE betimes.endpoints (
     settings jsonb DEFAULT '{}'::jsonb NOT NULL,
     disabled_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT endpoints_kind_check CHECK ((kind = ANY (ARRAY['webhook'::text, 'email'::text, 'chat'::text])))
+    name text DEFAULT ''::text NOT NULL,
+    secret_version integer DEFAULT 1 NOT NULL,
+    secret_until timestamp with time zone,
+    is_callback boolean DEFAULT false NOT NULL,
+    wants_successes boolean DEFAULT false NOT NULL,
+    listens_since timestamp with time zone DEFAULT now() NOT NULL,
+    disabled_reason text,
+    revision integer DEFAULT 1 NOT NULL,
+    created_by text,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT endpoints_kind_check CHECK ((kind = ANY (ARRAY['webhook'::text, 'email'::text, 'chat'::text]))),
+    CONSTRAINT endpoints_secret_version_check CHECK ((secret_version > 0))
 );
 
 ALTER TABLE ONLY betimes.endpoints FORCE ROW LEVEL SECURITY;
@@ -419,6 +480,16 @@ ALTER TABLE ONLY betimes.gaps FORCE ROW LEVEL SECURITY;
 COMMENT ON TABLE betimes.gaps IS 'Missed fires, from the first to the last instant included, that are neither runs nor decisions yet.';
 
 COMMENT ON COLUMN betimes.gaps.completes IS 'The job has no fire left: it is complete when its gap is settled.';
+
+CREATE TABLE betimes.handler_schemas (
+    tenant_id uuid NOT NULL,
+    handler text NOT NULL,
+    digest text NOT NULL,
+    schema text NOT NULL,
+    declared_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY betimes.handler_schemas FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE betimes.idempotency (
     shard smallint NOT NULL,
@@ -521,6 +592,28 @@ COMMENT ON COLUMN betimes.limits.max_inflight IS 'For kind key: null means what 
 
 COMMENT ON COLUMN betimes.limits.used_at IS 'When somebody last relied on it, to the hour; rows that nobody needs are forgotten a day later.';
 
+CREATE TABLE betimes.mailboxes (
+    shard smallint NOT NULL,
+    endpoint_id uuid NOT NULL,
+    tenant_id uuid NOT NULL,
+    next_due_at timestamp with time zone,
+    owner uuid,
+    lease_until timestamp with time zone,
+    fence integer DEFAULT 0 NOT NULL,
+    failures integer DEFAULT 0 NOT NULL,
+    failing_since timestamp with time zone,
+    held_until timestamp with time zone,
+    last_success_at timestamp with time zone,
+    last_failure_at timestamp with time zone,
+    last_error text,
+    CONSTRAINT mailboxes_owned_until CHECK (((owner IS NULL) = (lease_until IS NULL)))
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='2000');
+
+ALTER TABLE ONLY betimes.mailboxes FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.mailboxes IS 'What waits for one endpoint, who empties it, and how it fares.';
+
 CREATE TABLE betimes.members (
     tenant_id uuid NOT NULL,
     id uuid NOT NULL,
@@ -599,7 +692,8 @@ CREATE TABLE betimes.outbox (
     type text NOT NULL,
     subject text NOT NULL,
     body jsonb NOT NULL,
-    created_at timestamp with time zone NOT NULL
+    created_at timestamp with time zone NOT NULL,
+    arrived_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL
 )
 PARTITION BY RANGE (id);
 
@@ -612,7 +706,8 @@ CREATE TABLE betimes.outbox_default (
     type text CONSTRAINT outbox_type_not_null NOT NULL,
     subject text CONSTRAINT outbox_subject_not_null NOT NULL,
     body jsonb CONSTRAINT outbox_body_not_null NOT NULL,
-    created_at timestamp with time zone CONSTRAINT outbox_created_at_not_null NOT NULL
+    created_at timestamp with time zone CONSTRAINT outbox_created_at_not_null NOT NULL,
+    arrived_at timestamp with time zone DEFAULT statement_timestamp() CONSTRAINT outbox_arrived_at_not_null NOT NULL
 );
 
 CREATE TABLE betimes.parcels (
@@ -682,6 +777,16 @@ CREATE TABLE betimes.queues (
 );
 
 ALTER TABLE ONLY betimes.queues FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE betimes.routings (
+    tenant_id uuid NOT NULL,
+    routed_through timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50');
+
+ALTER TABLE ONLY betimes.routings FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.routings IS 'How far the events of each tenant with endpoints have been handed out, by the time of their arrival.';
 
 CREATE TABLE betimes.run_logs (
     shard smallint NOT NULL,
@@ -809,6 +914,19 @@ CREATE TABLE betimes.runs_default (
     CONSTRAINT runs_state_check CHECK ((((state >= 0) AND (state <= 9)) AND (state <> 2))),
     CONSTRAINT runs_when_full_check CHECK (((when_full >= 0) AND (when_full <= 1)))
 );
+
+CREATE TABLE betimes.secrets (
+    tenant_id uuid NOT NULL,
+    name text NOT NULL,
+    version integer NOT NULL,
+    key_version integer NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    created_by text,
+    sealed bytea NOT NULL,
+    CONSTRAINT secrets_version_check CHECK ((version >= 1))
+);
+
+ALTER TABLE ONLY betimes.secrets FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE betimes.sessions (
     digest bytea NOT NULL,
@@ -942,6 +1060,8 @@ ALTER TABLE ONLY betimes.attempts ATTACH PARTITION betimes.attempts_default DEFA
 
 ALTER TABLE ONLY betimes.decisions ATTACH PARTITION betimes.decisions_default DEFAULT;
 
+ALTER TABLE ONLY betimes.deliveries ATTACH PARTITION betimes.deliveries_default DEFAULT;
+
 ALTER TABLE ONLY betimes.idempotency ATTACH PARTITION betimes.idempotency_default DEFAULT;
 
 ALTER TABLE ONLY betimes.outbox ATTACH PARTITION betimes.outbox_default DEFAULT;
@@ -978,6 +1098,9 @@ ALTER TABLE ONLY betimes.catchups
 ALTER TABLE ONLY betimes.cluster
     ADD CONSTRAINT cluster_pkey PRIMARY KEY (one);
 
+ALTER TABLE ONLY betimes.data_keys
+    ADD CONSTRAINT data_keys_pkey PRIMARY KEY (tenant_id, version);
+
 ALTER TABLE ONLY betimes.dead_letters
     ADD CONSTRAINT dead_letters_pkey PRIMARY KEY (shard, run_id);
 
@@ -991,7 +1114,10 @@ ALTER TABLE ONLY betimes.dedupe
     ADD CONSTRAINT dedupe_pkey PRIMARY KEY (shard, tenant_id, key);
 
 ALTER TABLE ONLY betimes.deliveries
-    ADD CONSTRAINT deliveries_pkey PRIMARY KEY (shard, event_id, endpoint_id);
+    ADD CONSTRAINT deliveries_pkey PRIMARY KEY (shard, id);
+
+ALTER TABLE ONLY betimes.deliveries_default
+    ADD CONSTRAINT deliveries_default_pkey PRIMARY KEY (shard, id);
 
 ALTER TABLE ONLY betimes.device_grants
     ADD CONSTRAINT device_grants_pkey PRIMARY KEY (digest);
@@ -1004,6 +1130,9 @@ ALTER TABLE ONLY betimes.endpoints
 
 ALTER TABLE ONLY betimes.gaps
     ADD CONSTRAINT gaps_pkey PRIMARY KEY (shard, from_at, job_id);
+
+ALTER TABLE ONLY betimes.handler_schemas
+    ADD CONSTRAINT handler_schemas_pkey PRIMARY KEY (tenant_id, handler, digest);
 
 ALTER TABLE ONLY betimes.idempotency
     ADD CONSTRAINT idempotency_pkey PRIMARY KEY (shard, tenant_id, key, day);
@@ -1019,6 +1148,9 @@ ALTER TABLE ONLY betimes.jobs
 
 ALTER TABLE ONLY betimes.limits
     ADD CONSTRAINT limits_pkey PRIMARY KEY (tenant_id, kind, key);
+
+ALTER TABLE ONLY betimes.mailboxes
+    ADD CONSTRAINT mailboxes_pkey PRIMARY KEY (shard, endpoint_id);
 
 ALTER TABLE ONLY betimes.members
     ADD CONSTRAINT members_pkey PRIMARY KEY (tenant_id, id);
@@ -1044,6 +1176,9 @@ ALTER TABLE ONLY betimes.parcels
 ALTER TABLE ONLY betimes.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (tenant_id, name);
 
+ALTER TABLE ONLY betimes.routings
+    ADD CONSTRAINT routings_pkey PRIMARY KEY (tenant_id);
+
 ALTER TABLE ONLY betimes.run_logs
     ADD CONSTRAINT run_logs_pkey PRIMARY KEY (shard, run_id, seq);
 
@@ -1055,6 +1190,9 @@ ALTER TABLE ONLY betimes.runs
 
 ALTER TABLE ONLY betimes.runs_default
     ADD CONSTRAINT runs_default_pkey PRIMARY KEY (shard, id);
+
+ALTER TABLE ONLY betimes.secrets
+    ADD CONSTRAINT secrets_pkey PRIMARY KEY (tenant_id, name, version);
 
 ALTER TABLE ONLY betimes.sessions
     ADD CONSTRAINT sessions_pkey PRIMARY KEY (digest);
@@ -1100,9 +1238,17 @@ CREATE INDEX dead_letters_tenant_idx ON betimes.dead_letters USING btree (tenant
 
 CREATE INDEX dedupe_prune_idx ON betimes.dedupe USING btree (shard, prune_at);
 
-CREATE INDEX deliveries_due_idx ON betimes.deliveries USING btree (shard, due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX deliveries_waiting_idx ON ONLY betimes.deliveries USING btree (shard, endpoint_id, due_at, id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX deliveries_default_shard_endpoint_id_due_at_id_idx ON betimes.deliveries_default USING btree (shard, endpoint_id, due_at, id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX deliveries_endpoint_idx ON ONLY betimes.deliveries USING btree (shard, endpoint_id, id);
+
+CREATE INDEX deliveries_default_shard_endpoint_id_id_idx ON betimes.deliveries_default USING btree (shard, endpoint_id, id);
 
 CREATE INDEX device_grants_expires_idx ON betimes.device_grants USING btree (expires_at);
+
+CREATE INDEX endpoints_successes_idx ON betimes.endpoints USING btree (tenant_id) WHERE (wants_successes AND (disabled_at IS NULL));
 
 CREATE INDEX jobs_calendars_idx ON betimes.jobs USING btree (tenant_id, id) WHERE (options ? 'calendars'::text);
 
@@ -1118,6 +1264,8 @@ CREATE INDEX jobs_tenant_idx ON betimes.jobs USING btree (tenant_id, id);
 
 CREATE INDEX limits_used_idx ON betimes.limits USING btree (used_at);
 
+CREATE INDEX mailboxes_due_idx ON betimes.mailboxes USING btree (next_due_at) WHERE (next_due_at IS NOT NULL);
+
 CREATE INDEX members_code_idx ON betimes.members USING btree (code) WHERE (code IS NOT NULL);
 
 CREATE UNIQUE INDEX members_email_idx ON betimes.members USING btree (tenant_id, email);
@@ -1129,6 +1277,10 @@ CREATE INDEX operations_expires_idx ON betimes.operations USING btree (shard, ex
 CREATE INDEX operations_open_idx ON betimes.operations USING btree (shard, created_at) WHERE (state < 2);
 
 CREATE INDEX operations_tenant_idx ON betimes.operations USING btree (tenant_id, id);
+
+CREATE INDEX outbox_arrived_idx ON ONLY betimes.outbox USING btree (tenant_id, arrived_at, id);
+
+CREATE INDEX outbox_default_tenant_id_arrived_at_id_idx ON betimes.outbox_default USING btree (tenant_id, arrived_at, id);
 
 CREATE INDEX outbox_tenant_idx ON ONLY betimes.outbox USING btree (tenant_id, id);
 
@@ -1184,9 +1336,17 @@ ALTER INDEX betimes.attempts_pkey ATTACH PARTITION betimes.attempts_default_pkey
 
 ALTER INDEX betimes.decisions_pkey ATTACH PARTITION betimes.decisions_default_pkey;
 
+ALTER INDEX betimes.deliveries_pkey ATTACH PARTITION betimes.deliveries_default_pkey;
+
+ALTER INDEX betimes.deliveries_waiting_idx ATTACH PARTITION betimes.deliveries_default_shard_endpoint_id_due_at_id_idx;
+
+ALTER INDEX betimes.deliveries_endpoint_idx ATTACH PARTITION betimes.deliveries_default_shard_endpoint_id_id_idx;
+
 ALTER INDEX betimes.idempotency_pkey ATTACH PARTITION betimes.idempotency_default_pkey;
 
 ALTER INDEX betimes.outbox_pkey ATTACH PARTITION betimes.outbox_default_pkey;
+
+ALTER INDEX betimes.outbox_arrived_idx ATTACH PARTITION betimes.outbox_default_tenant_id_arrived_at_id_idx;
 
 ALTER INDEX betimes.outbox_tenant_idx ATTACH PARTITION betimes.outbox_default_tenant_id_id_idx;
 
@@ -1207,17 +1367,29 @@ ALTER TABLE ONLY betimes.breakers
 ALTER TABLE ONLY betimes.calendars
     ADD CONSTRAINT calendars_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY betimes.data_keys
+    ADD CONSTRAINT data_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY betimes.device_grants
     ADD CONSTRAINT device_grants_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.endpoints
     ADD CONSTRAINT endpoints_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY betimes.handler_schemas
+    ADD CONSTRAINT handler_schemas_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY betimes.members
     ADD CONSTRAINT members_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.queues
     ADD CONSTRAINT queues_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.routings
+    ADD CONSTRAINT routings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.secrets
+    ADD CONSTRAINT secrets_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.sessions
     ADD CONSTRAINT sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
@@ -1244,6 +1416,8 @@ ALTER TABLE betimes.calendars ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.catchups ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.data_keys ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.dead_letters ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.decisions ENABLE ROW LEVEL SECURITY;
@@ -1258,6 +1432,8 @@ ALTER TABLE betimes.endpoints ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.gaps ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.handler_schemas ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.idempotency ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.job_revisions ENABLE ROW LEVEL SECURITY;
@@ -1265,6 +1441,8 @@ ALTER TABLE betimes.job_revisions ENABLE ROW LEVEL SECURITY;
 ALTER TABLE betimes.jobs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.limits ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.mailboxes ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.members ENABLE ROW LEVEL SECURITY;
 
@@ -1288,6 +1466,8 @@ CREATE POLICY own_tenant ON betimes.calendars TO betimes_api USING ((tenant_id =
 
 CREATE POLICY own_tenant ON betimes.catchups TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.data_keys TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.dead_letters TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.decisions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -1302,6 +1482,8 @@ CREATE POLICY own_tenant ON betimes.endpoints TO betimes_api USING ((tenant_id =
 
 CREATE POLICY own_tenant ON betimes.gaps TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.handler_schemas TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.idempotency TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.job_revisions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -1309,6 +1491,8 @@ CREATE POLICY own_tenant ON betimes.job_revisions TO betimes_api USING ((tenant_
 CREATE POLICY own_tenant ON betimes.jobs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.limits TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.mailboxes TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.members TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -1320,11 +1504,15 @@ CREATE POLICY own_tenant ON betimes.parcels TO betimes_api USING ((tenant_id = b
 
 CREATE POLICY own_tenant ON betimes.queues TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.routings TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.run_logs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.run_notes TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.runs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.secrets TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.sessions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -1342,11 +1530,15 @@ ALTER TABLE betimes.parcels ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.queues ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.routings ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.run_logs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.run_notes ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.runs ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.secrets ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.sessions ENABLE ROW LEVEL SECURITY;
 
@@ -1368,6 +1560,8 @@ CREATE POLICY whole_system ON betimes.calendars TO betimes_system USING (true) W
 
 CREATE POLICY whole_system ON betimes.catchups TO betimes_system USING (true) WITH CHECK (true);
 
+CREATE POLICY whole_system ON betimes.data_keys TO betimes_system USING (true) WITH CHECK (true);
+
 CREATE POLICY whole_system ON betimes.dead_letters TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.decisions TO betimes_system USING (true) WITH CHECK (true);
@@ -1382,6 +1576,8 @@ CREATE POLICY whole_system ON betimes.endpoints TO betimes_system USING (true) W
 
 CREATE POLICY whole_system ON betimes.gaps TO betimes_system USING (true) WITH CHECK (true);
 
+CREATE POLICY whole_system ON betimes.handler_schemas TO betimes_system USING (true) WITH CHECK (true);
+
 CREATE POLICY whole_system ON betimes.idempotency TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.job_revisions TO betimes_system USING (true) WITH CHECK (true);
@@ -1389,6 +1585,8 @@ CREATE POLICY whole_system ON betimes.job_revisions TO betimes_system USING (tru
 CREATE POLICY whole_system ON betimes.jobs TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.limits TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.mailboxes TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.members TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1400,11 +1598,15 @@ CREATE POLICY whole_system ON betimes.parcels TO betimes_system USING (true) WIT
 
 CREATE POLICY whole_system ON betimes.queues TO betimes_system USING (true) WITH CHECK (true);
 
+CREATE POLICY whole_system ON betimes.routings TO betimes_system USING (true) WITH CHECK (true);
+
 CREATE POLICY whole_system ON betimes.run_logs TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.run_notes TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.runs TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.secrets TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.sessions TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1464,6 +1666,9 @@ GRANT SELECT,UPDATE ON TABLE betimes.catchups TO betimes_api;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.cluster TO betimes_system;
 GRANT SELECT ON TABLE betimes.cluster TO betimes_api;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.data_keys TO betimes_system;
+GRANT SELECT,INSERT ON TABLE betimes.data_keys TO betimes_api;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dead_letters TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dead_letters TO betimes_api;
 
@@ -1478,6 +1683,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dedupe TO betimes_api;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.deliveries TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.deliveries TO betimes_api;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.deliveries_default TO betimes_system;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.device_grants TO betimes_system;
 GRANT SELECT ON TABLE betimes.device_grants TO betimes_api;
 
@@ -1486,6 +1693,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.endpoints TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.gaps TO betimes_system;
 GRANT SELECT,INSERT ON TABLE betimes.gaps TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.handler_schemas TO betimes_system;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.handler_schemas TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.idempotency TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.idempotency TO betimes_api;
@@ -1500,6 +1710,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.jobs TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.limits TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.limits TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.mailboxes TO betimes_system;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.mailboxes TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.members TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.members TO betimes_api;
@@ -1523,6 +1736,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.parcels TO betimes_api;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.queues TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.queues TO betimes_api;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.routings TO betimes_system;
+GRANT SELECT,INSERT ON TABLE betimes.routings TO betimes_api;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.run_logs TO betimes_system;
 GRANT SELECT,INSERT ON TABLE betimes.run_logs TO betimes_api;
 
@@ -1533,6 +1749,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs_default TO betimes_system;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.secrets TO betimes_system;
+GRANT SELECT,INSERT,DELETE ON TABLE betimes.secrets TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.sessions TO betimes_system;
 GRANT SELECT,DELETE ON TABLE betimes.sessions TO betimes_api;

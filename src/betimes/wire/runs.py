@@ -209,6 +209,13 @@ class CancelRun(Asked):
     reason: Reason = ""
 
 
+class CancelByKey(Asked):
+    """Which run, and why."""
+
+    dedupe_key: DedupeKey
+    reason: Reason = ""
+
+
 class RetryRun(Asked):
     """Whether to begin counting anew."""
 

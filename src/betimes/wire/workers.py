@@ -12,9 +12,15 @@ Queues = Annotated[list[Queue], msgspec.Meta(min_length=1, max_length=100)]
 
 
 class DeclaredHandler(Asked):
-    """A handler that a worker has."""
+    """A handler that a worker has; `schema` says which payloads it takes."""
 
     name: Handler
+    schema: (
+        Annotated[
+            Members, msgspec.Meta(description="JSON Schema of the payload, standing for itself.")
+        ]
+        | None
+    ) = None
 
 
 class NewWorker(Asked):
@@ -72,9 +78,10 @@ class Progress(Asked):
 
 
 class RunningLease(Asked):
-    """A lease the worker still works on."""
+    """A lease the worker still works on; `by` prolongs it by more or less than usual."""
 
     lease_id: LeaseId
+    by: Duration | None = None
 
 
 class Heartbeat(Asked):
@@ -186,6 +193,12 @@ class Snooze(Asked):
     for_: Duration | None = msgspec.field(default=None, name="for")
 
 
+class CancelLease(Asked):
+    """The worker ends the run for good, neither well nor badly."""
+
+    reason: Reason = ""
+
+
 class Extend(Asked):
     """For how long."""
 
@@ -237,10 +250,13 @@ class ReportOne(Asked):
     """One of many reports."""
 
     lease_id: LeaseId
-    action: Literal["complete", "fail", "release"]
+    action: Literal["complete", "fail", "release", "snooze", "cancel"]
     result: Json = None
     error: ErrorTold | None = None
-    retry: Literal["auto", "never"] = "auto"
+    retry: Literal["auto", "never"] | RetryAfter = "auto"
+    until: Instant | None = None
+    for_: Duration | None = msgspec.field(default=None, name="for")
+    reason: Reason = ""
 
 
 class Reports(Asked):

@@ -1,14 +1,20 @@
 """The tree of commands is what the routes say, and its help is kept word for word."""
 
 import importlib.util
+import re
+import typing
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import click
+import msgspec
 import pytest
 from click.testing import CliRunner
 
-from betimes.cli.build import command, members_of
+from betimes.api.routes import ROUTES
+from betimes.cli.build import command, look_of, members_of
+from betimes.cli.forms import LISTS
 from betimes.cli.main import COMMANDS, root
 from betimes.cli.offer import Member
 from betimes.cli.reference import commands, help_of, markdown
@@ -16,6 +22,7 @@ from betimes.cli.surface import OFFERS
 from betimes.cli.tree import ALONE, ELSEWHERE, NOUNS
 from betimes.cli.wishes import SHARED
 from betimes.cli.words import WORDS
+from betimes.wire.base import Page
 
 ROOT = Path(__file__).resolve().parents[3]
 VERBS = [*((noun, verb) for noun, kind in NOUNS.items() for verb in kind.verbs),
@@ -119,13 +126,13 @@ def test_examples_are_read_by_their_own_commands() -> None:
     tried = 0
     for path, one in commands():
         if isinstance(one, ServiceCommand) and one.example:
-            line = one.example.partition("&&")[0].partition(" > ")[0]
+            line = re.split(r"&&| [<>] ", one.example)[0]
             words = shlex.split(line)[1:]
             # A command that stands in two places of the tree has the example of the shorter.
             shorter = len(path[-1:]) if words[: len(path)] != list(path) else len(path)
             assert words[:shorter] == list(path[-shorter:]), path
             words = words[shorter:]
-            context = click.Context(one, info_name=path[-1], resilient_parsing=False)
+            context = click.Context(one, info_name=path[-1], help_option_names=["-h", "--help"])
             one.parse_args(context, words)
             tried += 1
     assert tried > 15
@@ -150,6 +157,41 @@ def test_lists_take_care_of_pages_themselves() -> None:
     verb = NOUNS["job"].verbs[1]
     assert verb.name == "list"
     assert "limit" not in {one.place for one in members_of(verb, OFFERS["jobs.list"])}
+
+
+def rows_of(operation: str) -> type[msgspec.Struct] | None:
+    """The shape of a row of what an operation answers, or of the answer itself."""
+    route = next(route for route in ROUTES if route.name == operation)
+    kind: Any = next(kind for status, kind in route.answers.items() if status < 300)
+    if typing.get_origin(kind) is Page:
+        kind = typing.get_args(kind)[0]
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return None
+    for field in msgspec.structs.fields(kind):
+        inner = typing.get_args(field.type)
+        if field.encode_name in LISTS and inner:
+            is_shape = isinstance(inner[0], type) and issubclass(inner[0], msgspec.Struct)
+            return inner[0] if is_shape else None
+    return kind
+
+
+def test_columns_are_members_of_what_is_answered() -> None:
+    looked = 0
+    for noun, verb in VERBS:
+        shape = rows_of(verb.operation)
+        own = verb.columns is not None or verb.name == "list"
+        if shape is None or not own:
+            continue
+        known = {field.encode_name for field in msgspec.structs.fields(shape)}
+        kind = NOUNS[noun] if noun else None
+        look = look_of(verb, kind, noun or "")
+        for one in (*look.columns, *look.wide):
+            firsts = {
+                way.partition(".")[0] for part in one.path.split("|") for way in part.split("~")
+            }
+            assert firsts <= known, (noun, verb.name, one)
+            looked += 1
+    assert looked > 120
 
 
 def test_help_has_the_width_of_the_page() -> None:

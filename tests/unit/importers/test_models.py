@@ -24,7 +24,7 @@ AFTER, UNTIL = datetime(2026, 1, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC
 
 def by_cronsim(expression: str, zone: str) -> set[datetime]:
     local = AFTER.astimezone(zone_info(zone))
-    found = set()
+    found: set[datetime] = set()
     for moment in CronSim(expression, local):
         instant = moment.astimezone(UTC)
         if instant > UNTIL:

@@ -37,6 +37,8 @@ KNOWN = frozenset({*NUMBERS, *TEXTS})
 async def enqueue(call: Call[NoQuery, bytes]) -> Reply:
     """Enqueue the body as the payload of one run."""
     new = _run(call)
+    accepted = await call.service.schemas.of(call.service.desk, call.tenant)
+    accepted.check(new.handler, new.payload)
 
     async def verb(desk: Desk) -> Enqueued:
         key = call.key.key if call.key else call.request.id

@@ -172,7 +172,7 @@ EDITABLE = tuple(
 )
 WRITE_PROBLEMS = (
     *("malformed_json", "unknown_field", "invalid_parameter", "payload_too_large"),
-    *("unsupported_media_type", "invalid_schedule", "quota_exceeded"),
+    *("unsupported_media_type", "invalid_schedule", "invalid_payload", "quota_exceeded"),
 )
 
 ROUTES = (

@@ -1,6 +1,6 @@
 """Leases: what workers report about the runs they hold."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -12,7 +12,15 @@ from betimes.api.problem import Trouble
 from betimes.api.route import BATCH_BYTES_MAX, Load, NoQuery, Policy, Route
 from betimes.api.shaping import coerced, maybe_instant, read_instant, read_span
 from betimes.domain.ids import to_text
-from betimes.domain.outcome import ErrorFacts, Failed, Outcome, Released, Snoozed, Succeeded
+from betimes.domain.outcome import (
+    Cancelled,
+    ErrorFacts,
+    Failed,
+    Outcome,
+    Released,
+    Snoozed,
+    Succeeded,
+)
 from betimes.domain.scopes import Scope
 from betimes.domain.states import shown
 from betimes.ops import leases as ops
@@ -66,18 +74,25 @@ async def complete(call: Call[NoQuery, wire.Complete]) -> Reply:
 
 async def fail(call: Call[NoQuery, wire.Fail]) -> Reply:
     """The attempt failed; the retry policy decides what follows."""
-    wish = call.body.retry
+    return await _report(call, _failed(call.body))
+
+
+def _failed(told: wire.Fail | wire.ReportOne) -> Failed:
+    wish = told.retry
     after = None
     if isinstance(wish, wire.RetryAfter):
         after = read_span(wish.after, pointer="/retry/after")
-    return await _report(
-        call, Failed(_facts(call.body.error), retryable=wish != "never", after=after)
-    )
+    return Failed(_facts(told.error), retryable=wish != "never", after=after)
 
 
 def _facts(error: wire.ErrorTold | None) -> ErrorFacts:
     told = error or wire.ErrorTold()
     return ErrorFacts(told.type or "Error", told.message, told.stack)
+
+
+async def cancel(call: Call[NoQuery, wire.CancelLease]) -> Reply:
+    """End the run as cancelled."""
+    return await _report(call, Cancelled(call.body.reason))
 
 
 async def release(call: Call[NoQuery, wire.Release]) -> Reply:
@@ -87,14 +102,15 @@ async def release(call: Call[NoQuery, wire.Release]) -> Reply:
 
 async def snooze(call: Call[NoQuery, wire.Snooze]) -> Reply:
     """Be called again later, without counting the attempt."""
-    body = call.body
-    if (body.until is None) == (body.for_ is None):
+    return await _report(call, _snoozed(call.body, call.service.now()))
+
+
+def _snoozed(told: wire.Snooze | wire.ReportOne, now: datetime) -> Snoozed:
+    if (told.until is None) == (told.for_ is None):
         raise Trouble("invalid_parameter", "expected `until` or `for`, one of them")
-    if body.for_ is not None:
-        until = call.service.now() + read_span(body.for_, pointer="/for")
-    else:
-        until = read_instant(body.until or "", pointer="/until")
-    return await _report(call, Snoozed(until))
+    if told.for_ is not None:
+        return Snoozed(now + read_span(told.for_, pointer="/for"))
+    return Snoozed(read_instant(told.until or "", pointer="/until"))
 
 
 async def extend(call: Call[NoQuery, wire.Extend]) -> Reply:
@@ -152,15 +168,16 @@ async def batch(call: Call[NoQuery, wire.Reports]) -> Reply:
             lease = read_token(call.service.lease_secret, call.tenant, one.lease_id)
         except Trouble:
             continue
-        reports.append(ops.Report(lease=lease, outcome=_outcome(one)))
+        reports.append(ops.Report(lease=lease, outcome=outcome_of(one, call.service.now())))
         places.append(place)
     settled = await ops.report(call.service.desk, call.tenant, reports, roll=call.service.roll)
     for place, outcome in zip(places, settled, strict=True):
-        done[place] = _reported(call.body.items[place].lease_id, outcome)
+        done[place] = reported(call.body.items[place].lease_id, outcome)
     return Reply(status=207, value=wire.ReportsDone(items=done))
 
 
-def _reported(text: str, settled: ops.Settled) -> wire.Reported:
+def reported(text: str, settled: ops.Settled) -> wire.Reported:
+    """What became of one report."""
     if settled.state is None:
         return wire.Reported(status=409, lease_id=text, code="lease_lost")
     return wire.Reported(
@@ -171,12 +188,19 @@ def _reported(text: str, settled: ops.Settled) -> wire.Reported:
     )
 
 
-def _outcome(one: wire.ReportOne) -> Outcome:
-    if one.action == "complete":
-        return Succeeded(_result(one.result))
-    if one.action == "release":
-        return Released()
-    return Failed(_facts(one.error), retryable=one.retry == "auto")
+def outcome_of(one: wire.ReportOne, now: datetime) -> Outcome:
+    """One of many reports as an outcome."""
+    match one.action:
+        case "complete":
+            return Succeeded(_result(one.result))
+        case "fail":
+            return _failed(one)
+        case "release":
+            return Released(one.reason)
+        case "snooze":
+            return _snoozed(one, now)
+        case "cancel":
+            return Cancelled(one.reason)
 
 
 async def read_log(call: Call[wire.ReadLog, None]) -> Reply:
@@ -230,6 +254,7 @@ def _action(
 ROUTES = (
     _action("complete", complete, wire.Complete, 200, wire.Settled, "The run ended well."),
     _action("fail", fail, wire.Fail, 200, wire.Settled, "The attempt failed."),
+    _action("cancel", cancel, wire.CancelLease, 200, wire.Settled, "End the run as cancelled."),
     _action("release", release, wire.Release, 200, wire.Settled, "Give a run back unfinished."),
     _action("snooze", snooze, wire.Snooze, 200, wire.Settled, "Be called again later."),
     _action("extend", extend, wire.Extend, 200, wire.ExtendedTo, "Hold a run for longer."),

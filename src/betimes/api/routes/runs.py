@@ -30,6 +30,7 @@ from betimes.ops.history import get_history
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.making import Enqueued, make_runs
 from betimes.ops.runs import RunView
+from betimes.ops.schemas import Accepted
 from betimes.wire import runs as wire
 from betimes.wire.base import Page, shown_instant
 from betimes.wire.jobs import BatchItem
@@ -37,7 +38,9 @@ from betimes.wire.jobs import BatchItem
 
 async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     """Enqueue one run."""
-    new = new_run(call.body, targets_of(call), trace=call.request.traceparent)
+    accepted = await call.service.schemas.of(call.service.desk, call.tenant)
+    trace = call.request.traceparent
+    new = new_run(call.body, targets_of(call), trace=trace, accepted=accepted)
 
     async def verb(desk: Desk) -> Enqueued:
         key = call.key.key if call.key else call.request.id
@@ -54,7 +57,8 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
 async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
     """Enqueue many runs, all or none, or each for itself."""
     alone = call.body.mode == "independent"
-    new, refused = _read_all(call, stop=not alone)
+    accepted = await call.service.schemas.of(call.service.desk, call.tenant)
+    new, refused = _read_all(call, accepted, stop=not alone)
     if not new:
         items = [refused[place] for place in range(len(refused))]
         return Reply(status=207, value=wire.RunsTold(items=items))
@@ -70,14 +74,15 @@ async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
 
 
 def _read_all(
-    call: Call[NoQuery, wire.NewRuns], *, stop: bool
+    call: Call[NoQuery, wire.NewRuns], accepted: Accepted, *, stop: bool
 ) -> tuple[list[NewRun], dict[int, BatchItem]]:
     """What can be enqueued, and what not by its place in the batch."""
     new, refused = list[NewRun](), dict[int, BatchItem]()
     targets = targets_of(call)
     for place, asked in enumerate(call.body.items):
         try:
-            made = new_run(asked, targets, trace=call.request.traceparent)
+            trace = call.request.traceparent
+            made = new_run(asked, targets, trace=trace, accepted=accepted)
             if not stop:
                 check_new_run(made)
             new.append(made)

@@ -20,6 +20,7 @@ from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
 from betimes.ops.meter import Demand
 from betimes.ops.runs import RUN_CANCELLED, RunView, cancel_run, replay_run, retry_run
+from betimes.ops.runs import cancel_by_key as cancel_run_by_key
 from betimes.wire import runs as wire
 
 
@@ -47,6 +48,21 @@ async def cancel(call: Call[NoQuery, wire.CancelRun]) -> Reply:
             )
         except NotFound:
             raise missing("run", call.path["run"]) from None
+
+    return await perform(call, verb, lambda view: told_view(view, event="run.cancelled"))
+
+
+async def cancel_by_key(call: Call[NoQuery, wire.CancelByKey]) -> Reply:
+    """End the run that holds a dedupe key."""
+    body = call.body
+
+    async def verb(desk: Desk) -> RunView:
+        try:
+            return await cancel_run_by_key(
+                desk, call.tenant, body.dedupe_key, reason=body.reason or RUN_CANCELLED
+            )
+        except NotFound:
+            raise missing("run", body.dedupe_key) from None
 
     return await perform(call, verb, lambda view: told_view(view, event="run.cancelled"))
 
@@ -107,6 +123,19 @@ ROUTES = (
         {200: wire.Run, 202: wire.Run},
         "End a run; one under way is told with its worker's next heartbeat.",
         Load.VITAL,
+    ),
+    Route(
+        method="POST",
+        path="/v1/runs/cancel",
+        name="runs.cancel_by_key",
+        says="End the run that holds a dedupe key.",
+        handler=cancel_by_key,
+        scope=Scope.RUNS_WRITE,
+        body=wire.CancelByKey,
+        answers={200: wire.Run, 202: wire.Run},
+        keyed=Keyed.OPTIONAL,
+        load=Load.VITAL,
+        problems=("invalid_state",),
     ),
     _action(
         "retry",

@@ -9,25 +9,27 @@ import msgspec
 
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
-from betimes.api.definitions import shown_payload
+from betimes.api.lease_shapes import shown_lease
 from betimes.api.leasing import read_token, write_token
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
-from betimes.api.shaping import coerced, missing, page, paged, read_id
+from betimes.api.shaping import coerced, maybe_span, missing, page, paged, read_id
 from betimes.domain.errors import Forbidden, NotFound
 from betimes.domain.ids import WorkerId, to_text
 from betimes.domain.scopes import Scope
-from betimes.domain.trace import traceparent_of
 from betimes.ops import workers as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
+from betimes.ops.schemas import Declared, declared
+from betimes.ops.workers import HeldLease
 from betimes.wire import workers as wire
-from betimes.wire.base import Page, shown_duration, shown_instant, shown_maybe
+from betimes.wire.base import Page, shown_duration, shown_instant
 
 POLL_SECONDS = 1.0
 HEARTBEATS_PER_LEASE = 3
 STALE_LEASES = 2
 WORKER = "wrk"
+BY_MAX = timedelta(hours=1)
 
 
 def _worker(call: Call[Any, Any]) -> WorkerId:
@@ -48,6 +50,7 @@ def allowed(call: Call[Any, Any], queues: list[str] | None) -> list[str] | None:
 async def register(call: Call[NoQuery, wire.NewWorker]) -> Reply:
     """Make a worker known."""
     body, service = call.body, call.service
+    schemas = _declared(body)
     worker = ops.new_worker(
         service.desk,
         call.tenant,
@@ -57,13 +60,28 @@ async def register(call: Call[NoQuery, wire.NewWorker]) -> Reply:
         handlers=[one if isinstance(one, str) else one.name for one in body.handlers],
         slots=body.slots,
         labels=body.labels,
-        details={"host": body.host, "pid": body.pid, "sdk": body.sdk},
+        details={
+            "host": body.host,
+            "pid": body.pid,
+            "sdk": body.sdk,
+            "schemas": {name: one.digest for name, one in schemas.items()},
+        },
     )
 
     async def verb(desk: Desk) -> ops.RemoteWorker:
-        return await ops.register(desk, worker)
+        return await ops.register(desk, worker, schemas)
 
-    return await perform(call, verb, lambda made: _registered(call, made))
+    reply = await perform(call, verb, lambda made: _registered(call, made))
+    service.schemas.forget(call.tenant)
+    return reply
+
+
+def _declared(body: wire.NewWorker) -> dict[str, Declared]:
+    return {
+        one.name: declared(one.name, one.schema, pointer=f"/handlers/{place}/schema")
+        for place, one in enumerate(body.handlers)
+        if not isinstance(one, str) and one.schema is not None
+    }
 
 
 def _registered(call: Call[Any, Any], worker: ops.RemoteWorker) -> Told:
@@ -162,28 +180,40 @@ async def delete(call: Call[NoQuery, None]) -> Reply:
     )
 
 
+async def leave(call: Call[NoQuery, None]) -> Reply:
+    """A worker goes; it has given back what it held."""
+    try:
+        await ops.delete_worker(call.service.desk, call.tenant, _worker(call))
+    except NotFound:
+        raise missing("worker", call.path["worker"]) from None
+    return Reply(status=204)
+
+
 async def heartbeat(call: Call[NoQuery, wire.Heartbeat]) -> Reply:
     """A sign of life: renews every lease it names."""
     service, worker = call.service, _worker(call)
-    leases = {}
+    leases = dict[HeldLease, timedelta]()
+    names = dict[HeldLease, str]()
     lost = []
-    for one in call.body.running:
+    for place, one in enumerate(call.body.running):
+        ttl = maybe_span(one.by, pointer=f"/running/{place}/by") or service.settings.lease_ttl
         try:
-            leases[one.lease_id] = read_token(service.lease_secret, call.tenant, one.lease_id)
+            lease = read_token(service.lease_secret, call.tenant, one.lease_id)
         except Trouble:
             lost.append(one.lease_id)
+            continue
+        leases[lease] = min(ttl, BY_MAX)
+        names[lease] = one.lease_id
     try:
         told = await ops.beat(
             service.desk,
             call.tenant,
             worker,
-            list(leases.values()),
+            leases,
             draining=call.body.state == "draining",
-            ttl=service.settings.lease_ttl,
         )
     except NotFound:
         raise missing("worker", call.path["worker"]) from None
-    names = {lease: text for text, lease in leases.items()}
     commands = [wire.Command(type="cancel", lease_id=names[one]) for one in told.cancelled]
     if told.draining:
         commands.append(wire.Command(type="drain"))
@@ -228,7 +258,9 @@ async def lease(call: Call[NoQuery, wire.LeaseRuns]) -> Reply:
             await _nap(woken, min(left, POLL_SECONDS))
         finally:
             service.waiters.leave(waited, call.tenant, woken)
-    return Reply(value=wire.LeasedRuns(runs=[_shown(call, one) for one in runs]))
+    secret, tenant = service.lease_secret, call.tenant
+    shown = [shown_lease(one, write_token(secret, tenant, one.lease)) for one in runs]
+    return Reply(value=wire.LeasedRuns(runs=shown))
 
 
 async def _nap(woken: asyncio.Event, seconds: float) -> None:
@@ -237,38 +269,6 @@ async def _nap(woken: asyncio.Event, seconds: float) -> None:
             await woken.wait()
     except TimeoutError:
         return
-
-
-def _shown(call: Call[Any, Any], one: ops.Leased) -> wire.LeasedRun:
-    run, spec = one.run, one.spec
-    payload = run.payload if run.payload is not None else spec.payload
-    checkpoint = None if one.note is None else one.note.checkpoint
-    text = to_text("run", run.id)
-    return wire.LeasedRun(
-        run_id=text,
-        lease_id=write_token(call.service.lease_secret, call.tenant, one.lease),
-        fence=one.lease.fence,
-        lease_expires_at=shown_instant(one.expires_at),
-        attempt=one.lease.attempt,
-        max_attempts=spec.retry.max_attempts,
-        due_at=shown_instant(run.due_at),
-        queue=one.queue,
-        priority=one.priority,
-        idempotency_key=text,
-        traceparent=traceparent_of(run.id, one.lease.attempt),
-        handler=run.handler or spec.handler,
-        job_id=None if run.job is None else to_text("job", run.job),
-        scheduled_for=shown_maybe(run.fire_at),
-        payload=shown_payload(payload),
-        payload_ref=spec.options.get("payload_ref"),
-        timeout=_span(spec.timeout),
-        checkpoint=shown_payload(checkpoint),
-        tags=dict(spec.options.get("tags") or {}),
-    )
-
-
-def _span(timeout: timedelta | None) -> str | None:
-    return None if timeout is None else shown_duration(timeout)
 
 
 def _route(method: str, path: str, name: str, says: str, handler: Any, **more: Any) -> Route:
@@ -341,6 +341,14 @@ ROUTES = (
         drain,
         scope=Scope.WORKERS_WRITE,
         answers={202: wire.Worker},
+    ),
+    _route(
+        "POST",
+        "/{worker}/leave",
+        "leave",
+        "A worker goes; what it still holds comes back when its leases run out.",
+        leave,
+        answers={204: None},
     ),
     _route(
         "POST",

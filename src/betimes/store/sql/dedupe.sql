@@ -24,6 +24,12 @@ SELECT taken.key, taken.holder, taken.created_at, taken.expires_at
  ORDER BY taken.shard, taken.key
    FOR UPDATE OF taken;
 
+-- name: read_holder :maybe
+-- Who has a key.
+-- Index: dedupe_pkey
+-- Returns: holder uuid
+SELECT holder FROM betimes.dedupe WHERE shard = :shard::smallint AND tenant_id = :tenant::uuid AND key = :key::text;
+
 -- name: hand_keys :exec
 -- Write down who has which key, from when and until when. The caller holds the rows.
 -- Scatter: every key lives in the shard of its own digest

@@ -1,0 +1,152 @@
+"""Payloads are held to what workers say their handlers accept.
+
+A handler nobody has described accepts anything. Where workers of two releases run side by side, a
+payload that suits one of them is accepted: somebody can do it, so a rolling update refuses none.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Any, NoReturn
+
+import jsonschema_rs
+import msgspec
+
+from betimes.domain.errors import Invalid, TooLarge
+from betimes.domain.ids import TenantId
+from betimes.ops.desk import Desk
+from betimes.store.pool import Connection
+from betimes.store.schemas import Declared, declare_schemas, read_schemas
+
+__all__ = ["ANYTHING", "Accepted", "Declared", "Schemas", "declare", "declared"]
+
+SCHEMA_BYTES_MAX = 64 * 1024
+DIGEST_BYTES = 16
+BELIEVED_FOR = 2.0
+TENANTS_MAX = 10_000
+COMPILED_MAX = 2_000
+ALIVE_FOR = timedelta(minutes=5)
+"""How long after its last sign of life what a worker accepts still counts."""
+FORGET_AFTER = timedelta(days=30)
+POINTER = "/payload"
+
+
+def declared(handler: str, schema: Mapping[str, Any], *, pointer: str) -> Declared:
+    """A schema as it is stored; one that is none is refused."""
+    text = msgspec.json.encode(schema, order="sorted")
+    if len(text) > SCHEMA_BYTES_MAX:
+        raise TooLarge(
+            f"expected a schema of at most {SCHEMA_BYTES_MAX} bytes, got {len(text)}",
+            pointer=pointer,
+        )
+    digest = blake2b(text, digest_size=DIGEST_BYTES).hexdigest()
+    try:
+        compiled(text.decode())
+    except ValueError as error:
+        reason = str(error).partition("\n")[0]
+        raise Invalid(f"expected a JSON Schema: {reason[:500]}", pointer=pointer) from error
+    return Declared(handler, digest, text.decode())
+
+
+@lru_cache(maxsize=COMPILED_MAX)
+def compiled(schema: str) -> Any:
+    """A validator; it reaches for nothing outside the schema, and its patterns cannot run away."""
+    options = jsonschema_rs.RegexOptions()
+    return jsonschema_rs.validator_for(schema, retriever=_refuse, pattern_options=options)
+
+
+def _refuse(uri: str) -> NoReturn:
+    raise ValueError(f"expected a schema that stands for itself, got a reference to {uri[:200]!r}")
+
+
+async def declare(
+    connection: Connection, desk: Desk, tenant: TenantId, schemas: Mapping[str, Declared]
+) -> None:
+    """Keep what a worker declares, inside the transaction that registers it."""
+    if schemas:
+        now = await desk.now(connection)
+        await declare_schemas(
+            connection, tenant, schemas, now=now, forget_before=now - FORGET_AFTER
+        )
+
+
+class Accepted:
+    """What the handlers of one tenant accept."""
+
+    def __init__(self, schemas: Mapping[str, Sequence[str]]) -> None:
+        self._schemas = schemas
+
+    def check(self, handler: str | None, payload: bytes | None) -> None:
+        """Refuse what no worker would take.
+
+        Raises:
+            Invalid: the payload fits none of the schemas of its handler.
+
+        """
+        schemas = self._schemas.get(handler or "")
+        if schemas:
+            _check(handler, payload, schemas)
+
+
+ANYTHING = Accepted({})
+
+
+class Schemas:
+    """What handlers accept, as learned a moment ago."""
+
+    def __init__(self) -> None:
+        self._known: dict[TenantId, tuple[Accepted, float]] = {}
+
+    def forget(self, tenant: TenantId) -> None:
+        """Ask anew: a worker has registered here."""
+        self._known.pop(tenant, None)
+
+    async def of(self, desk: Desk, tenant: TenantId) -> Accepted:
+        """What the handlers of a tenant accept."""
+        now = desk.clock.monotonic()
+        accepted, until = self._known.get(tenant, (ANYTHING, -1.0))
+        if until <= now:
+            schemas: dict[str, list[str]] = {}
+            for one in await _read(desk, tenant):
+                schemas.setdefault(one.handler, []).append(one.schema)
+            accepted = Accepted(schemas)
+            if len(self._known) >= TENANTS_MAX:
+                self._known.clear()
+            self._known[tenant] = (accepted, now + BELIEVED_FOR)
+        return accepted
+
+
+async def _read(desk: Desk, tenant: TenantId) -> list[Declared]:
+    async def work(connection: Connection) -> list[Declared]:
+        alive_after = await desk.now(connection) - ALIVE_FOR
+        return await read_schemas(connection, tenant, alive_after=alive_after)
+
+    return await desk.transact(work, tenant=tenant)
+
+
+def _check(handler: str | None, payload: bytes | None, schemas: Sequence[str]) -> None:
+    """Against each of the schemas; the first refusal is told when all refuse."""
+    try:
+        value = None if payload is None else msgspec.json.decode(payload)
+    except msgspec.DecodeError:
+        raise Invalid(
+            f"expected a payload in JSON, as the handler {handler!r} declares",
+            code="invalid_payload",
+            pointer=POINTER,
+        ) from None
+    refusal: Any = None
+    for schema in schemas:
+        found = next(iter(compiled(schema).iter_errors(value)), None)
+        if found is None:
+            return
+        refusal = refusal or found
+    raise Invalid(
+        f"the payload does not fit the handler {handler!r}: {refusal.message[:500]}",
+        code="invalid_payload",
+        pointer=POINTER + "".join(f"/{_escaped(step)}" for step in refusal.instance_path),
+    )
+
+
+def _escaped(step: object) -> str:
+    return str(step).replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,265 @@
+"""The app: a set of tasks and the way to the service they belong to.
+
+Making one, and decorating functions, touches no network: connections are made by the first call.
+"""
+
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+
+from betimes.sdk.context import Context
+from betimes.sdk.handle import RunHandle
+from betimes.sdk.middleware import Middleware
+from betimes.sdk.options import TASK_OPTIONS, TaskOptions, check_names
+from betimes.sdk.prepared import Prepared
+from betimes.sdk.task import AnyTask, Decorator, Task
+
+if TYPE_CHECKING:
+    from betimes.sdk.client import AsyncClient, Client
+    from betimes.sdk.resources import Calendars, DeadLetters, Jobs, Queues, Runs
+    from betimes.wire.apply import Applied
+    from betimes.wire.runs import Run, RunMade
+
+P = ParamSpec("P")
+R = TypeVar("R")
+BATCH_MAX = 1_000
+
+
+class App:
+    """Tasks by name, and a client of the service.
+
+    `url` and `api_key` come from BETIMES_URL and BETIMES_API_KEY when they are not given. `name`
+    marks the schedules that belong to this app; by default it is the module that made it.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        name: str | None = None,
+        middleware: Sequence[Middleware] = (),
+        timeout: float | None = None,
+    ) -> None:
+        self._url = url
+        self._api_key = api_key
+        self._timeout = timeout
+        self._tasks: dict[str, AnyTask] = {}
+        self.name = name or _maker()
+        self.middleware: list[Middleware] = list(middleware)
+
+    def __repr__(self) -> str:
+        return f"<app {self.name!r}, {len(self._tasks)} tasks>"
+
+    @property
+    def url(self) -> str | None:
+        """Where the service is, if it was said here and not in the environment."""
+        return self._url
+
+    @property
+    def api_key(self) -> str | None:
+        """The key, if it was given here and not in the environment."""
+        return self._api_key
+
+    @property
+    def tasks(self) -> Mapping[str, AnyTask]:
+        """Its tasks by name."""
+        return MappingProxyType(self._tasks)
+
+    @cached_property
+    def client(self) -> "Client":
+        """The blocking client, with every operation of the service."""
+        from betimes.sdk.client import Client  # noqa: PLC0415 -- only who calls needs it
+
+        return Client(self._url, self._api_key, **self._patience)
+
+    @cached_property
+    def async_client(self) -> "AsyncClient":
+        """The awaited client."""
+        from betimes.sdk.client import AsyncClient  # noqa: PLC0415 -- only who calls needs it
+
+        return AsyncClient(self._url, self._api_key, **self._patience)
+
+    @property
+    def _patience(self) -> dict[str, Any]:
+        return {} if self._timeout is None else {"timeout": self._timeout}
+
+    @property
+    def jobs(self) -> "Jobs":
+        """Operations on jobs."""
+        return self.client.jobs
+
+    @property
+    def runs(self) -> "Runs":
+        """Operations on runs."""
+        return self.client.runs
+
+    @property
+    def queues(self) -> "Queues":
+        """Operations on queues."""
+        return self.client.queues
+
+    @property
+    def calendars(self) -> "Calendars":
+        """Operations on calendars."""
+        return self.client.calendars
+
+    @property
+    def dead_letters(self) -> "DeadLetters":
+        """Operations on dead letters."""
+        return self.client.dead_letters
+
+    @overload
+    def task(  # type: ignore[overload-overlap]  # the first that fits is meant
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /
+    ) -> Task[P, R, Callable[Concatenate[Context, P], Coroutine[Any, Any, R]]]: ...
+    @overload
+    def task(
+        self, function: Callable[Concatenate[Context, P], R], /
+    ) -> Task[P, R, Callable[Concatenate[Context, P], R]]: ...
+    @overload
+    def task(
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> Task[P, R, Callable[P, Coroutine[Any, Any, R]]]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R, Callable[P, R]]: ...
+    @overload
+    def task(self, **options: Unpack[TaskOptions]) -> Decorator: ...
+    def task(self, function: Callable[..., Any] | None = None, /, **given: Any) -> Any:  # type: ignore[misc]
+        """Make a task of a function: `@app.task` or `@app.task(queue="mail", timeout="2m")`."""
+        check_names(given, TASK_OPTIONS, "an option of a task")
+        options: TaskOptions = given  # type: ignore[assignment]  # its names were checked
+
+        def make(wrapped: Callable[..., Any]) -> AnyTask:
+            return self._add(Task(self, wrapped, options.get("name") or wrapped.__name__, options))
+
+        return make if function is None else make(function)
+
+    def _add(self, task: AnyTask) -> AnyTask:
+        if task.name in self._tasks:
+            raise ValueError(f"expected one task of the name {task.name!r}, got a second")
+        self._tasks[task.name] = task
+        return task
+
+    def include(self, other: "App") -> None:
+        """Serve and schedule the tasks of another app as well; they keep their own client."""
+        for task in other.tasks.values():
+            self._add(task)
+
+    def enqueue(self, prepared: Prepared[R]) -> RunHandle[R]:
+        """Send a prepared call."""
+        self._before(prepared)
+        return self._made(prepared, self.client.perform(*_creation(prepared)))
+
+    async def aenqueue(self, prepared: Prepared[R]) -> RunHandle[R]:
+        """The same, awaited."""
+        self._before(prepared)
+        return self._made(prepared, await self.async_client.perform(*_creation(prepared)))
+
+    def enqueue_many(self, calls: Iterable[Prepared[Any]]) -> list[RunHandle[Any]]:
+        """Send many prepared calls, up to 1,000 in one request; each request is all or none.
+
+        Idempotency keys of single calls mean nothing here; dedupe keys do.
+        """
+        handles = []
+        for group in _groups(calls):
+            for one in group:
+                self._before(one)
+            made = self.client.perform(*_creations(group))
+            handles += [self._made(one, run) for one, run in zip(group, made.items, strict=True)]
+        return handles
+
+    async def aenqueue_many(self, calls: Iterable[Prepared[Any]]) -> list[RunHandle[Any]]:
+        """The same, awaited."""
+        handles = []
+        for group in _groups(calls):
+            for one in group:
+                self._before(one)
+            made = await self.async_client.perform(*_creations(group))
+            handles += [self._made(one, run) for one, run in zip(group, made.items, strict=True)]
+        return handles
+
+    def cancel(self, *, dedupe_key: str, reason: str = "") -> str | None:
+        """Cancel the run that holds a dedupe key; its id, or None when no active run has it."""
+        from betimes.sdk.errors import InvalidState, NotFound  # noqa: PLC0415 -- as above
+
+        try:
+            return self.client.runs.cancel_by_key(dedupe_key=dedupe_key, reason=reason).id
+        except (NotFound, InvalidState):
+            return None
+
+    def sync_schedules(self, *, prune: bool = False, dry_run: bool = False) -> "Applied":
+        """Bring the service's jobs to what the decorators of this app say.
+
+        With `prune`, jobs that an earlier version of this app declared are deleted; jobs that
+        others made are never touched.
+        """
+        from betimes.sdk.schedules import sync  # noqa: PLC0415 -- the room of time is large
+
+        return sync(self, prune=prune, dry_run=dry_run)
+
+    def close(self) -> None:
+        """Let go of the blocking client's connections; the app may still be used afterwards."""
+        if "client" in self.__dict__:
+            self.client.close()
+
+    async def aclose(self) -> None:
+        """The same for both clients."""
+        self.close()
+        if "async_client" in self.__dict__:
+            await self.async_client.close()
+
+    def _before(self, prepared: Prepared[Any]) -> None:
+        for one in self.middleware:
+            one.before_enqueue(prepared)
+
+    def _made(self, prepared: Prepared[R], made: "RunMade | Run") -> RunHandle[R]:
+        handle = RunHandle(self, prepared.task, made)
+        for one in reversed(self.middleware):
+            one.after_enqueue(prepared, handle)
+        return handle
+
+
+def _creation(prepared: Prepared[Any]) -> tuple[Any, Any]:
+    from betimes.sdk.exchange import Given  # noqa: PLC0415 -- as above
+    from betimes.sdk.operations import RUNS_CREATE  # noqa: PLC0415 -- as above
+
+    return RUNS_CREATE, Given(
+        body=prepared.body(),
+        idempotency_key=prepared.idempotency_key,
+        headers=prepared.headers,
+    )
+
+
+def _creations(group: Sequence[Prepared[Any]]) -> tuple[Any, Any]:
+    from betimes.sdk.exchange import Given  # noqa: PLC0415 -- as above
+    from betimes.sdk.operations import RUNS_CREATE_MANY  # noqa: PLC0415 -- as above
+
+    headers = {name: value for one in group for name, value in one.headers.items()}
+    return RUNS_CREATE_MANY, Given(
+        body={"items": [one.body() for one in group], "mode": "atomic"}, headers=headers
+    )
+
+
+def _groups(calls: Iterable[Prepared[Any]]) -> Iterator[list[Prepared[Any]]]:
+    group: list[Prepared[Any]] = []
+    for one in calls:
+        group.append(one)
+        if len(group) == BATCH_MAX:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _maker() -> str:
+    """The module that makes an app, by the name it would be imported under."""
+    told = sys._getframe(2).f_globals  # noqa: SLF001 -- the one way to know who calls
+    spec = told.get("__spec__")
+    name = spec.name if spec is not None else told.get("__name__", "app")
+    if name == "__main__":
+        name = str(told.get("__file__", "app")).replace("\\", "/").rpartition("/")[2]
+        name = name.removesuffix(".py")
+    return str(name).removesuffix(".__main__") or "app"
