@@ -90,7 +90,7 @@ def test_fish(environment: dict[str, str]) -> None:
         [line.split("\t")[0] for line in part.split("\n") if line] for part in told.split("===\n")
     ]
     assert parts == [["job"], ["pause"], ["paused"]]
-    assert "\tJobs: what is to run, and when." in told, "fish shows what a command says of itself"
+    assert "job\tJobs: what is to run" in told, "fish shows what a command says of itself"
 
 
 @needs("zsh")
