@@ -64,7 +64,10 @@ def _one(document: Any, place: str, where: Where) -> Verdict:
     if not isinstance(document, Mapping):
         return Verdict(place=place, source="", reason="an object was expected")
     kind = document.get("kind")
-    metadata = _members(document, "metadata")
+    try:
+        metadata = _members(document, "metadata")
+    except Refused as refused:
+        return Verdict(place=place, source=str(kind), reason=refused.sentence)
     name = str(metadata.get("name") or metadata.get("generateName") or "")
     verdict = Verdict(place=place, source=f"{kind} {name}".strip())
     if kind != "CronJob":
@@ -111,8 +114,9 @@ def _job(
         job["group"] = metadata["namespace"]
     if where.queue:
         job["queue"] = where.queue
-    if metadata.get("labels"):
-        job["metadata"] = {"labels": dict(metadata["labels"])}
+    labels = _members(metadata, "labels")
+    if labels:
+        job["metadata"] = {"labels": dict(labels)}
     deadline = template.get("activeDeadlineSeconds")
     if deadline is not None:
         job["timeout"] = f"PT{_whole(deadline, 'activeDeadlineSeconds')}S"
@@ -209,6 +213,8 @@ def _container(template: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     warnings: list[str] = []
     environment = {}
     for one in container.get("env") or []:
+        if not isinstance(one, Mapping) or "name" not in one:
+            raise BadSchedule("env as a list of {name, value} was expected")
         if "valueFrom" in one:
             warnings.append(f"env {one['name']} comes from a secret or a field and is not carried")
         else:
