@@ -19,6 +19,8 @@ from betimes.target.url import PORT_MAX, PortRange, TargetUrl, UrlPolicy, read_u
 NOBODY = UUID(int=0)
 """Connections of the service itself, shared with no tenant."""
 OBJECT_BYTES_MAX = 64 << 20
+PLAIN = ("content-type: application/octet-stream", "Expect:")
+"""Otherwise libcurl calls it a form, and some servers believe that."""
 OK, NO_CONTENT, NOT_FOUND = 200, 204, 404
 EVERYWHERE = AddressPolicy(allowed=(ip_network("0.0.0.0/0"), ip_network("::/0")), loopback=True)
 
@@ -88,7 +90,7 @@ class S3Shelf:
             tenant=NOBODY,
             url=url,
             method=method,
-            headers=[*(f"{key}: {value}" for key, value in headers.items()), "Expect:"],
+            headers=[*(f"{key}: {value}" for key, value in headers.items()), *PLAIN],
             body=body,
             patience=self._patience,
             addresses=self._policy.addresses,
