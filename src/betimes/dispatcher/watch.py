@@ -5,14 +5,14 @@ episode and the event that tells of it, is one transaction, guarded by the state
 episode fires once and resolves once, whoever dies in between.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from betimes.config.notify import NotifySettings
-from betimes.domain.alert import FIRE, AlertState, Episode, Finding, Turn, turn
+from betimes.domain.alert import FIRE, RESOLVE, AlertState, Condition, Episode, Finding, Turn, turn
 from betimes.domain.clock import Clock
 from betimes.domain.event import FIRING, RESOLVED
 from betimes.domain.ids import (
@@ -40,6 +40,13 @@ PAGES_MAX = 40
 LOOKS_PER_PERIOD = 4
 SILENCES_MAX = 1_000
 FIRST = UUID(int=0)
+ALSO = {
+    (Condition.JOB_LATE, FIRE): "run.late",
+    (Condition.QUEUE_LAG, FIRE): "queue.lagging",
+    (Condition.QUEUE_LAG, RESOLVE): "queue.recovered",
+}
+"""Conditions that are events by themselves, for those who listen to jobs and queues."""
+ALSO_TELLS = frozenset({"job_id", "queue", "name", "rule", "value", "threshold"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,11 +236,21 @@ class Watcher:
             body["queue"] = seen.subject.removeprefix("queue:")
         if what != FIRE:
             body["resolved_at"] = shown_instant(seen.now)
+        await self._write(connection, seen, FIRING if what == FIRE else RESOLVED, body)
+        also = ALSO.get((rule.condition, what))
+        if also is not None:
+            kept = {name: value for name, value in body.items() if name in ALSO_TELLS}
+            await self._write(connection, seen, also, kept)
+
+    async def _write(
+        self, connection: Connection, seen: Seen, kind: str, body: Mapping[str, Any]
+    ) -> None:
+        rule = seen.rule
         shard = shard_of_key(self._shards, str(rule.tenant), rule.name, seen.subject)
         await tell(
             connection,
             rule.tenant,
-            FIRING if what == FIRE else RESOLVED,
+            kind,
             event=self._fresh_id(shard, seen.now),
             subject=seen.subject,
             body={name: value for name, value in body.items() if value is not None},

@@ -65,9 +65,16 @@ class MailboxView:
     last_error: str | None
 
 
-async def insert_endpoint(connection: Connection, endpoint: Endpoint) -> bool:
-    """Keep an endpoint with its mailbox, and follow the events of its tenant; False if known."""
-    row = await maybe(
+async def insert_endpoint(connection: Connection, endpoint: Endpoint) -> None:
+    """Keep an endpoint with its mailbox, and follow the events of its tenant."""
+    await insert_callback(connection, endpoint)
+    await execute(connection, SQL["begin_routing"], tenant=endpoint.tenant)
+    await open_mailbox(connection, endpoint, due_at=None)
+
+
+async def insert_callback(connection: Connection, endpoint: Endpoint) -> None:
+    """Keep an endpoint unless it is known; whoever puts something into its mailbox makes that."""
+    await maybe(
         connection,
         SQL["insert_endpoint"],
         **_definition(endpoint),
@@ -75,9 +82,19 @@ async def insert_endpoint(connection: Connection, endpoint: Endpoint) -> bool:
         is_callback=endpoint.is_callback,
         created_by=endpoint.created_by,
     )
-    await execute(connection, SQL["begin_routing"], tenant=endpoint.tenant)
-    await open_mailbox(connection, endpoint, due_at=None)
-    return row is not None
+
+
+async def prune_callbacks(
+    connection: Connection, shard: ShardId, *, before: datetime, most: int
+) -> int:
+    """Forget the endpoints of callbacks to which nothing was sent for long; how many."""
+    idle = await many(connection, SQL["idle_callbacks"], shard=shard, before=before, most=most)
+    if idle:
+        ids = [row["endpoint_id"] for row in idle]
+        tenants = [row["tenant_id"] for row in idle]
+        await execute(connection, SQL["drop_callbacks"], tenants=tenants, ids=ids)
+        await execute(connection, SQL["drop_mailboxes"], shard=shard, ids=ids)
+    return len(idle)
 
 
 async def change_endpoint(

@@ -278,6 +278,14 @@ async def test_queues_that_lag_or_fill(
     assert await look(desk, clock) == [(FIRING, "queue:mail")]
     await fetch(desk.database, "DELETE FROM betimes.parcels WHERE rank < now() RETURNING 1")
     assert await look(desk, clock) == [(FIRING, "queue:mail"), (RESOLVED, "queue:mail")]
+    also = await fetch(
+        desk.database,
+        "SELECT type, body ->> 'queue' AS queue FROM betimes.outbox WHERE type LIKE 'queue.%'"
+        " ORDER BY arrived_at",
+    )
+    lags = condition is Condition.QUEUE_LAG
+    expected = [("queue.lagging", "mail"), ("queue.recovered", "mail")] if lags else []
+    assert [(row["type"], row["queue"]) for row in also] == expected
 
 
 async def test_silence_is_kept_and_what_still_holds_is_told_when_it_ends(

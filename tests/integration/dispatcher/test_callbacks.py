@@ -1,18 +1,20 @@
 """Callbacks: a job or a run says who is told how it ended, and they are told."""
 
 import json
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from betimes.domain.callback import callback_endpoint_id
-from betimes.domain.ids import to_text
+from betimes.domain.ids import ShardId, to_text
 from betimes.domain.run import NewRun
 from betimes.ops.create import NewJob, create_job
 from betimes.ops.desk import Desk
 from betimes.ops.endpoints import get_endpoint, list_endpoints
 from betimes.ops.enqueue import enqueue_run as enqueue
 from betimes.ops.manual import run_now
+from betimes.store.prune import Pruning
 from betimes.testing import ManualClock
 from notify_kit import FIRST, a_dispatcher, an_endpoint
 from ops_kit import SHARDS, TENANT, every, fetch
@@ -108,3 +110,46 @@ async def test_an_endpoint_that_hears_successes_has_them_written(
         await work(desk, clock)
         await bench.turn()
         assert told(target.received) == [("run.succeeded", to_text("run", run))]
+
+
+async def test_a_callback_that_fails_is_not_forgiven_by_the_next_one(
+    desk: Desk, clock: ManualClock
+) -> None:
+    async with a_target(status=500) as target, a_dispatcher(desk) as bench:
+        options = {"notify": [{"url": target.url("/done")}]}
+        for _ in range(2):
+            await enqueue(desk, TENANT, NewRun(handler="noop", options=options))
+            await work(desk, clock)
+            await bench.turn()
+        identity = callback_endpoint_id(TENANT, target.url("/done"), shards=SHARDS)
+        _, box = await get_endpoint(desk, TENANT, identity)
+        assert box is not None
+        assert box.failures == 2
+
+
+async def test_idle_callbacks_are_forgotten_and_come_back_when_needed(
+    desk: Desk, clock: ManualClock
+) -> None:
+    async with a_target() as target, a_dispatcher(desk) as bench:
+        options = {"notify": [{"url": target.url("/done")}]}
+        kept = await an_endpoint(desk, target.url("/kept"), types=["run.succeeded"])
+
+        async def run_once() -> None:
+            await enqueue(desk, TENANT, NewRun(handler="noop", options=options))
+            await work(desk, clock)
+            await bench.turn()
+
+        async def prune(before: datetime) -> int:
+            pruning = Pruning(desk.database)
+            return sum(
+                [await pruning.callbacks(ShardId(one), before=before) for one in range(SHARDS)]
+            )
+
+        await run_once()
+        assert await prune(clock.now()) == 0
+        clock.advance(timedelta(days=8))
+        assert await prune(clock.now() - timedelta(days=7)) == 1
+        shown = await list_endpoints(desk, TENANT, after=FIRST, callbacks=True, most=10)
+        assert [endpoint.id for endpoint, _ in shown] == [kept.id]
+        await run_once()
+        assert [one.path for one in target.received].count("/done") == 2

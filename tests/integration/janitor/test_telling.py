@@ -1,6 +1,6 @@
 """What happens to jobs without anybody asking is told once, in the transaction that makes it so."""
 
-from betimes.domain.ids import to_text
+from betimes.domain.ids import compose, to_ms, to_text
 from betimes.domain.job import AfterCompletion
 from betimes.janitor.errands import Errands
 from betimes.ops.create import NewJob, create_job
@@ -8,6 +8,7 @@ from betimes.ops.desk import Desk
 from betimes.ops.pause import pause_job
 from betimes.store.database import Database
 from betimes.store.pool import Lane
+from betimes.store.prune import Pruning
 from betimes.telemetry import Telemetry
 from betimes.testing import ManualClock
 from ops_kit import HOUR, MINUTE, TENANT, every, fetch, lost_reply, make_desk, once
@@ -53,3 +54,23 @@ async def test_a_job_that_goes_when_it_is_done_is_told(
     await errands.tick()
     await errands.tick()
     assert await told(desk) == [("job.deleted", to_text("job", job.id))]
+
+
+async def test_a_worker_that_is_heard_of_no_more_is_told(
+    database: Database, clock: ManualClock
+) -> None:
+    desk = make_desk(database, clock)
+    ours, theirs = (compose(to_ms(clock.now()), 0, number) for number in (1, 2))
+    async with database.connection(Lane.ENGINE) as connection:
+        for worker, tenant in ((ours, None), (theirs, TENANT)):
+            await connection.execute(
+                "INSERT INTO betimes.workers (id, tenant_id, name, queues, slots, started_at,"
+                " heartbeat_at) VALUES ($1, $2, 'w', '{default}', 1, $3, $3)",
+                worker,
+                tenant,
+                clock.now(),
+            )
+    clock.advance(2 * HOUR)
+    assert await Pruning(database).silent(after=HOUR, now=clock.now()) == 2
+    # The service's own workers are nobody's.
+    assert await told(desk) == [("worker.offline", to_text("wrk", theirs))]

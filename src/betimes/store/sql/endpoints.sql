@@ -111,6 +111,34 @@ UPDATE betimes.mailboxes SET next_due_at = NULL WHERE shard = :shard::smallint A
 -- Index: mailboxes_pkey
 DELETE FROM betimes.mailboxes WHERE shard = :shard::smallint AND endpoint_id = :id::uuid;
 
+-- name: idle_callbacks :many
+-- Mailboxes of callbacks in which nothing waits and from which nothing was sent for long, locked.
+-- Index: mailboxes_pkey
+-- Guard: the row lock, which whoever puts something in takes as well
+-- Returns: endpoint_id uuid, tenant_id uuid
+WITH idle AS MATERIALIZED (
+    SELECT mailboxes.endpoint_id, mailboxes.tenant_id FROM betimes.mailboxes
+     WHERE mailboxes.shard = :shard::smallint AND next_due_at IS NULL AND owner IS NULL
+       AND greatest(last_success_at, last_failure_at) < :before::timestamptz
+       AND EXISTS (SELECT FROM betimes.endpoints
+                    WHERE endpoints.tenant_id = mailboxes.tenant_id AND endpoints.id = mailboxes.endpoint_id
+                      AND endpoints.is_callback)
+     LIMIT :most::integer FOR UPDATE OF mailboxes SKIP LOCKED
+)
+SELECT endpoint_id, tenant_id FROM idle;
+
+-- name: drop_callbacks :exec
+-- Forget endpoints of callbacks. The caller holds their mailboxes.
+-- Guard: only those of callbacks
+DELETE FROM betimes.endpoints
+ USING unnest(:tenants::uuid[], :ids::uuid[]) AS idle (tenant_id, id)
+ WHERE endpoints.tenant_id = idle.tenant_id AND endpoints.id = idle.id AND endpoints.is_callback;
+
+-- name: drop_mailboxes :exec
+-- Forget mailboxes. The caller holds them.
+-- Index: mailboxes_pkey
+DELETE FROM betimes.mailboxes WHERE shard = :shard::smallint AND endpoint_id = ANY (:ids::uuid[]);
+
 -- name: read_mailboxes :many
 -- How some endpoints fare.
 -- Scatter: endpoints of a tenant lie in every shard
