@@ -19,8 +19,8 @@ from betimes.store.queries import Query
 REFERENCE_TABLES = frozenset(
     {
         *("cluster", "migrations", "tenants", "api_keys", "queues", "members", "calendars"),
-        *("sessions", "device_grants", "data_keys", "secrets", "handler_schemas"),
-        *("limits", "breakers", "endpoints", "routings", "nodes", "workers", "producers"),
+        *("sessions", "device_grants", "data_keys", "secrets", "handler_schemas", "producers"),
+        *("limits", "breakers", "endpoints", "routings", "nodes", "workers"),
     }
 )
 ADVISORY_LOCKS_ALLOWED_IN = frozenset({"migrations"})

@@ -1002,6 +1002,8 @@ COMMENT ON TABLE betimes.limits IS 'Ceilings and token buckets; what is in fligh
 
 COMMENT ON COLUMN betimes.limits.max_inflight IS 'For kind key: null means what the queue says (per_key_concurrency), else 1.';
 
+COMMENT ON COLUMN betimes.limits.rate_limit IS 'For kind rate: what was said for the key; null means what the queue says (key_rate_limit), else no limit.';
+
 COMMENT ON COLUMN betimes.limits.used_at IS 'When somebody last relied on it, to the hour; rows that nobody needs are forgotten a day later.';
 
 CREATE TABLE betimes.mailboxes (
@@ -1144,9 +1146,10 @@ CREATE TABLE betimes.parcels (
     line uuid,
     gate text,
     episode uuid,
-    CONSTRAINT parcels_gated_alone CHECK ((((gate IS NULL) AND (line IS NULL)) OR (cardinality(run_ids) = 1))),
+    rate_key text,
+    CONSTRAINT parcels_gated_alone CHECK ((((gate IS NULL) AND (line IS NULL) AND (rate_key IS NULL)) OR (cardinality(run_ids) = 1))),
     CONSTRAINT parcels_held_by_nobody CHECK (((held = 0) OR (worker_id IS NULL))),
-    CONSTRAINT parcels_held_check CHECK (((held >= 0) AND (held <= 3))),
+    CONSTRAINT parcels_held_check CHECK (((held >= 0) AND (held <= 4))),
     CONSTRAINT parcels_held_since CHECK (((held > 0) = (held_at IS NOT NULL))),
     CONSTRAINT parcels_leased_by_somebody CHECK (((worker_id IS NULL) = (lease_until IS NULL))),
     CONSTRAINT parcels_run_ids_check CHECK ((cardinality(run_ids) > 0)),
@@ -1156,7 +1159,7 @@ WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_thr
 
 ALTER TABLE ONLY betimes.parcels FORCE ROW LEVEL SECURITY;
 
-COMMENT ON COLUMN betimes.parcels.held IS 'Why it is not offered to workers: 0 it is, 1 its gate or line is full, 2 overlap is decided when it is due, 3 it waits for approval.';
+COMMENT ON COLUMN betimes.parcels.held IS 'Why it is not offered to workers: 0 it is, 1 its gate or line is full, 2 overlap is decided when it is due, 3 it waits for approval, 4 its rate is used up for now.';
 
 COMMENT ON COLUMN betimes.parcels.slot IS 'Leased and admitted through its gate and line: this is what in flight means for them.';
 
@@ -1165,6 +1168,8 @@ COMMENT ON COLUMN betimes.parcels.line IS 'The job whose runs go one after the o
 COMMENT ON COLUMN betimes.parcels.gate IS 'The concurrency key of its one run.';
 
 COMMENT ON COLUMN betimes.parcels.episode IS 'The catch-up it belongs to while it waits for approval.';
+
+COMMENT ON COLUMN betimes.parcels.rate_key IS 'The key of the rate of its one run.';
 
 CREATE TABLE betimes.producers (
     role text NOT NULL,
@@ -1194,14 +1199,24 @@ CREATE TABLE betimes.queues (
     draining boolean DEFAULT false NOT NULL,
     revision integer DEFAULT 1 NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    key_rate_limit integer,
+    key_rate_per_ms bigint,
+    retain_ms bigint,
     CONSTRAINT queues_fairness_check CHECK ((fairness = ANY (ARRAY['tenant'::text, 'key'::text, 'none'::text]))),
+    CONSTRAINT queues_key_rate_limit_check CHECK ((key_rate_limit > 0)),
+    CONSTRAINT queues_key_rate_per_ms_check CHECK ((key_rate_per_ms > 0)),
     CONSTRAINT queues_max_concurrency_check CHECK ((max_concurrency >= 0)),
     CONSTRAINT queues_rate_limit_check CHECK ((rate_limit > 0)),
     CONSTRAINT queues_rate_per_ms_check CHECK ((rate_per_ms > 0)),
+    CONSTRAINT queues_retain_ms_check CHECK ((retain_ms > 0)),
     CONSTRAINT queues_weight_check CHECK ((weight > (0)::double precision))
 );
 
 ALTER TABLE ONLY betimes.queues FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.queues.key_rate_limit IS 'The rate of each rate limit key for which nothing else was said.';
+
+COMMENT ON COLUMN betimes.queues.retain_ms IS 'How long after their end its runs are kept, if that is shorter than runs are kept at all.';
 
 CREATE TABLE betimes.routings (
     tenant_id uuid NOT NULL,
@@ -1277,6 +1292,8 @@ CREATE TABLE betimes.runs (
     gate text,
     blocked_by uuid,
     start_by timestamp with time zone,
+    rate_key text,
+    moved boolean DEFAULT false NOT NULL,
     CONSTRAINT runs_fair_check CHECK ((fair >= 0)),
     CONSTRAINT runs_finished_means_final CHECK (((finished_at IS NOT NULL) = (state >= 4))),
     CONSTRAINT runs_overlap_check CHECK (((overlap >= 0) AND (overlap <= 5))),
@@ -1298,6 +1315,10 @@ COMMENT ON COLUMN betimes.runs.gate IS 'Its concurrency key.';
 COMMENT ON COLUMN betimes.runs.blocked_by IS 'The run that stood in the way when this one was skipped for overlap.';
 
 COMMENT ON COLUMN betimes.runs.start_by IS 'Handed out later than this for the first time, it expires instead of running.';
+
+COMMENT ON COLUMN betimes.runs.rate_key IS 'The key of a rate it shares with others of its tenant.';
+
+COMMENT ON COLUMN betimes.runs.moved IS 'Somebody gave it another time than its id says: it answers for no other run of its job.';
 
 CREATE TABLE betimes.runs_default (
     id uuid CONSTRAINT runs_id_not_null NOT NULL,
@@ -1333,6 +1354,8 @@ CREATE TABLE betimes.runs_default (
     gate text,
     blocked_by uuid,
     start_by timestamp with time zone,
+    rate_key text,
+    moved boolean DEFAULT false CONSTRAINT runs_moved_not_null NOT NULL,
     CONSTRAINT runs_fair_check CHECK ((fair >= 0)),
     CONSTRAINT runs_finished_means_final CHECK (((finished_at IS NOT NULL) = (state >= 4))),
     CONSTRAINT runs_overlap_check CHECK (((overlap >= 0) AND (overlap <= 5))),
@@ -1736,6 +1759,8 @@ CREATE INDEX parcels_leased_idx ON betimes.parcels USING btree (shard, lease_unt
 CREATE INDEX parcels_line_idx ON betimes.parcels USING btree (shard, line, held, rank) WHERE (line IS NOT NULL);
 
 CREATE INDEX parcels_line_slot_idx ON betimes.parcels USING btree (shard, line) WHERE (slot AND (line IS NOT NULL));
+
+CREATE INDEX parcels_rate_idx ON betimes.parcels USING btree (tenant_id, rate_key, held, rank) WHERE (rate_key IS NOT NULL);
 
 CREATE INDEX parcels_ready_idx ON betimes.parcels USING btree (shard, queue, tenant_id, fair, rank) INCLUDE (visible_at, deliveries) WHERE ((worker_id IS NULL) AND (held = 0));
 

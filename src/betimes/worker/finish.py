@@ -17,12 +17,14 @@ from betimes.domain.errors import Unavailable
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId
 from betimes.domain.states import FINAL
 from betimes.rhythm import full_jitter
-from betimes.store.admit import Freed, Offered
+from betimes.store.admit import Offered
 from betimes.store.ending import Ending, Streak
 from betimes.store.finish import Finishing, Held
 from betimes.store.parcels import Source
+from betimes.store.release import Freed
 from betimes.telemetry import Outage, Telemetry
 from betimes.worker.held import HeldParcel, HeldParcels
+from betimes.worker.settle import NO_WORKER_FOR_HANDLER
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 
 BOX_BYTES_MAX = 1 << 20
@@ -67,7 +69,9 @@ class Box:
         """Parcels that the other endings are about."""
         about = {one.parcel for one in self.endings}
         emptied = [parcel for parcel in self.emptied if parcel in about]
-        return Held({parcel: self.fence(parcel) for parcel in about}, emptied)
+        counted = frozenset(one for one in about if self.parcels[one].leased.counted)
+        fences = {parcel: self.fence(parcel) for parcel in about}
+        return Held(fences, emptied, counted=counted)
 
     def _freed(self, emptied: list[ParcelId]) -> Freed:
         freed = Freed()
@@ -100,10 +104,12 @@ class Reporter:
         telemetry: Telemetry,
         roll: Callable[[], float],
         queued_again: Callable[[Source, datetime], None] = lambda _, __: None,
+        left_to_others: Callable[[Source, datetime], None] = lambda _, __: None,
         signals: WorkerSignals = NO_SIGNALS,
     ) -> None:
         self._finishing = finishing
         self._queued_again = queued_again
+        self._left_to_others = left_to_others
         self._held = held
         self._clock = clock
         self._count = settings.flush_count
@@ -335,7 +341,9 @@ class Reporter:
                 self._runs.add(1, outcome=one.state.name.lower())
             if one.again is not None:
                 source = box.parcels[one.parcel].leased.source
-                self._queued_again(source, one.again.visible_at)
+                ours = one.reason != NO_WORKER_FOR_HANDLER
+                tell = self._queued_again if ours else self._left_to_others
+                tell(source, one.again.visible_at)
 
     def _note_losses(self, box: Box, refused: set[RunId]) -> None:
         """Parcels of which nothing could be written: their lease ended under us."""

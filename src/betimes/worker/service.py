@@ -12,6 +12,7 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import TAIL_BYTES, ParcelId, WorkerId, random_ids, to_ms
 from betimes.executing.beside import run_beside
+from betimes.ops.turns import Turns
 from betimes.rhythm import DatabaseTime, Stopping
 from betimes.store.admit import Offered
 from betimes.store.database import Database
@@ -30,7 +31,6 @@ from betimes.worker.heartbeat import Answer, Heartbeat, Pulse
 from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.hints import Hint
 from betimes.worker.lookout import CLAIM_RUNS_MAX, Lookout
-from betimes.worker.pick import Turns
 from betimes.worker.plans import Plans, on_the_loop
 from betimes.worker.processes import Processes
 from betimes.worker.registry import Registry
@@ -40,6 +40,8 @@ from betimes.worker.threads import Threads
 from betimes.worker.watch import Watch
 
 CLAIMS_AT_ONCE = 2
+OTHERS_FIRST = timedelta(milliseconds=1_200)
+"""Longer than workers over HTTP take between two looks."""
 REMEMBERED_AHEAD = timedelta(minutes=1)
 """Retries due sooner are remembered; polls find the later ones."""
 SENDERS = 2
@@ -101,6 +103,7 @@ class Parts:
             telemetry=telemetry,
             roll=chance.roll,
             queued_again=self._expect,
+            left_to_others=self._leave_to_others,
             signals=signals,
         )
         self.executor = Executor(
@@ -165,6 +168,10 @@ class Parts:
         """What we queue again ourselves needs no hint; others find it by their polls."""
         if visible_at - self.time.now() < REMEMBERED_AHEAD:
             self.lookout.expect(Hint(source, to_ms(visible_at)))
+
+    def _leave_to_others(self, source: Source, visible_at: datetime) -> None:
+        """Workers that have the handler find it by their polls: they come first."""
+        self.lookout.leave_to_others(source, visible_at + OTHERS_FIRST)
 
     def _expect_offered(self, one: Offered) -> None:
         self._expect(Source(one.shard, one.queue, one.tenant, one.fair), one.visible_at)
