@@ -42,7 +42,7 @@ RUNS_PER_TRANSACTION = 2_000
 TURN_SECONDS = 0.002
 """How long computing may keep the event loop."""
 PAGES_PER_SHARD_MAX = 8
-BEHIND_SHARE, LATE_SHARE = 0.75, 0.5
+LATE_SHARE = 0.5
 """How much of the time may go into jobs that are behind, and into what they have missed: the rest
 belongs to what is on time."""
 REST_SECONDS_MAX = 0.25
@@ -186,10 +186,10 @@ class Planner:
             if not one.under_way:
                 one.planned_at = now
 
-    async def _rest(self, since: float, share: float) -> None:
+    async def _rest(self, since: float) -> None:
         """Leave the machine to others, in proportion to what a page of late work has taken."""
         worked = self._clock.monotonic() - since
-        await self._clock.sleep(min(worked * (1 / share - 1), REST_SECONDS_MAX))
+        await self._clock.sleep(min(worked * (1 / LATE_SHARE - 1), REST_SECONDS_MAX))
 
     async def _plan_shard(
         self, held: Held, current: Pass, after: Place, before: datetime, *, late: bool
@@ -210,7 +210,7 @@ class Planner:
                 break
             held.planned_at = self._clock.monotonic()
             if late:
-                await self._rest(began, BEHIND_SHARE)
+                await self._rest(began)
             if len(jobs) < JOBS_PER_PAGE:
                 break
             after = (jobs[-1].next_fire_at, jobs[-1].id)
@@ -272,7 +272,7 @@ class Planner:
         async def settle(one: Held) -> int:
             began = self._clock.monotonic()
             settled = await self._settle_page(one, settling, pace, most)
-            await self._rest(began, LATE_SHARE)
+            await self._rest(began)
             return settled
 
         runs = await self._take_turns(wanted, held, settle, late=True)
