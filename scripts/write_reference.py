@@ -3,17 +3,20 @@
 import sys
 from pathlib import Path
 
-from betimes.config.reference import markdown
+from betimes.api import event_page
+from betimes.config import reference
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> int:
     """Write each page anew."""
-    page = ROOT / "docs" / "reference" / "configuration.md"
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(markdown(), encoding="utf-8")
-    print(page.relative_to(ROOT))
+    folder = ROOT / "docs" / "reference"
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = {"configuration.md": reference.markdown, "events.md": event_page.markdown}
+    for name, markdown in pages.items():
+        (folder / name).write_text(markdown(), encoding="utf-8")
+        print((folder / name).relative_to(ROOT))
     return 0
 
 

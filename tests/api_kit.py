@@ -24,10 +24,12 @@ from betimes.config.api import ApiSettings
 from betimes.config.settings import DatabaseSettings
 from betimes.domain.clock import Clock
 from betimes.domain.ids import TenantId
+from betimes.domain.sealing import KeyedSeal
 from betimes.janitor.operate import Operator
 from betimes.ops.credentials import Credentials
 from betimes.ops.desk import Desk
 from betimes.ops.devices import Devices
+from betimes.ops.endpoints import Notifying
 from betimes.ops.keys import KeyMaker, NewKey
 from betimes.ops.making import make_jobs, make_runs
 from betimes.ops.read import read_many
@@ -35,6 +37,7 @@ from betimes.ops.sessions import Sessions
 from betimes.ops.shared_reads import SharedReads
 from betimes.ops.tenants import create_tenant, new_tenant
 from betimes.ops.together import Together
+from betimes.ops.vault import MasterKey, Vault
 from betimes.store.database import Database
 from betimes.store.hints import NoHints
 from betimes.store.pool import Lane
@@ -44,6 +47,7 @@ from betimes.testing.real_clock import RealClock
 
 DEFAULT = TenantId(UUID("00000000-0000-8000-8000-000000000001"))
 PEPPER = bytes(range(32))
+MASTER = MasterKey(bytes(range(32, 64)))
 TOKENS = count(1)
 
 
@@ -167,6 +171,7 @@ def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes:
         entropy=os.urandom,
         shards=SHARDS,
         tzdata="2026a",
+        vault=Vault(masters=[MASTER], clock=clock, entropy=os.urandom),
     )
     credentials = Credentials(database=database, clock=clock, pepper=PEPPER)
     keys = KeyMaker(pepper=PEPPER)
@@ -196,6 +201,7 @@ def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes:
         version="0",
         routes=ROUTES,
         roll=half,
+        notifying=Notifying(secret_key=PEPPER, seal=KeyedSeal(PEPPER, os.urandom), mail_domains=()),
     )
 
 

@@ -19,9 +19,8 @@ from betimes.store.queries import Query
 REFERENCE_TABLES = frozenset(
     {
         *("cluster", "migrations", "tenants", "api_keys", "queues", "members", "calendars"),
-        "handler_schemas",
-        *("sessions", "device_grants"),
-        *("limits", "breakers", "endpoints", "nodes", "workers"),
+        *("sessions", "device_grants", "data_keys", "secrets", "handler_schemas", "producers"),
+        *("limits", "breakers", "endpoints", "routings", "nodes", "workers"),
     }
 )
 ADVISORY_LOCKS_ALLOWED_IN = frozenset({"migrations"})

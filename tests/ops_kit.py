@@ -1,5 +1,6 @@
 """What tests of the verbs share: a desk, hints that are kept, plain timetables."""
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,9 +12,11 @@ from uuid import UUID
 
 import asyncpg
 
+from betimes.domain.clock import Clock
 from betimes.domain.ids import JobId, RunId, ShardId, TenantId, shard_of
 from betimes.domain.job import Definition
 from betimes.ops.desk import Desk
+from betimes.ops.vault import MasterKey, Vault
 from betimes.schedule import parse
 from betimes.store.database import Database
 from betimes.store.pool import Lane
@@ -22,6 +25,7 @@ from betimes.testing import ManualClock
 TENANT = TenantId(UUID("00000000-0000-8000-8000-000000000001"))
 OTHER = TenantId(UUID("00000000-0000-8000-8000-000000000002"))
 SHARDS = 4
+MASTER = MasterKey(bytes(range(32)))
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
@@ -54,7 +58,7 @@ class CountingEntropy:
         return b"".join(words)[:size]
 
 
-def make_desk(database: Database, clock: ManualClock, **changes: Any) -> Desk:
+def make_desk(database: Database, clock: Clock, **changes: Any) -> Desk:
     return Desk(
         **{
             "database": database,
@@ -63,6 +67,7 @@ def make_desk(database: Database, clock: ManualClock, **changes: Any) -> Desk:
             "entropy": CountingEntropy(),
             "shards": SHARDS,
             "tzdata": "2026a",
+            "vault": Vault(masters=[MASTER], clock=clock, entropy=os.urandom),
             **changes,
         }
     )

@@ -35,7 +35,10 @@ BY_TYPE: dict[str, Any] = {
 }
 BY_COLUMN: dict[str, Any] = {"kind": {"api_keys": "sk", "endpoints": "webhook"}}
 # Columns that may be null, but not all of them at once.
-BESIDES: dict[str, dict[str, Any]] = {"sessions": {"key_id": "probe"}}
+BESIDES: dict[str, dict[str, Any]] = {
+    "sessions": {"key_id": "probe"},
+    "deliveries": {"due_at": MOMENT},
+}
 
 
 def sample(type_name: str) -> Any:

@@ -2,13 +2,15 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from betimes.domain.outcome import Snoozed
 from betimes.target.address import AddressPolicy
 from betimes.target.answer import Patience, Request, Tls
 from betimes.target.client import Client
@@ -25,6 +27,7 @@ CERTIFICATE, KEY = DATA / "target-cert.pem", DATA / "target-key.pem"
 LOOPBACK = AddressPolicy(loopback=True)
 DEV = UrlPolicy(addresses=LOOPBACK, plain_http=True)
 TENANT = UUID(int=1)
+AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
 
 @dataclass(slots=True)
@@ -37,6 +40,32 @@ class Received:
     body: bytes
     connection: int
     lines: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Attempt:
+    """An attempt as a worker would tell it."""
+
+    target: Mapping[str, Any]
+    payload: bytes | None = b'{"n":1}'
+    attempt: int = 1
+    fence: int = 4
+    job_id: str | None = "job_1"
+    fire_at: datetime | None = AT
+    due_at: datetime = AT
+    started_at: datetime = AT
+    deadline: datetime | None = None
+    run_id: str = "run_01"
+    traceparent: str = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
+    tenant_id: str = str(UUID(int=7))
+    cancelled: bool = False
+    told: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def wait_cancelled(self) -> None:
+        await self.told.wait()
+
+    def snooze(self, pause: timedelta) -> Snoozed:
+        return Snoozed(until=AT + pause)
 
 
 Behave = Callable[[Received, asyncio.StreamWriter], Awaitable[None]]

@@ -23,6 +23,7 @@ PARTS = {
     "pinned": FEW,
     "recurring": [*FEW, "--schedules", "20", "--period", "1", "--seconds", "2"],
     "stored": FEW,
+    "tasks": FEW,
     "time": ["--quick"],
     "workers": [*FEW, "--workers", "2"],
 }

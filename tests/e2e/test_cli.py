@@ -5,11 +5,9 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,10 +16,10 @@ from api_kit import Client
 from betimes.embedded import find_binaries
 from betimes.webhooks import verify
 from embedded_kit import Place
+from process_kit import betimes, running
 from target_kit import a_target
 
 pytestmark = pytest.mark.db
-PATIENCE_SECONDS = 30.0
 
 
 @pytest.fixture
@@ -31,66 +29,6 @@ def home() -> Iterator[Path]:
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
-
-
-class Process:
-    """A running `betimes`, read line by line."""
-
-    def __init__(self, home: Path, *arguments: str) -> None:
-        self.said: list[str] = []
-        self.popen = subprocess.Popen(
-            command(*arguments), cwd=home, env=environment(home), text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-
-    def until(self, marker: str) -> str:
-        """Read until a line contains the marker; its end without one is a failure."""
-        assert self.popen.stdout is not None
-        for line in self.popen.stdout:
-            self.said.append(line)
-            if marker in line:
-                return line
-        pytest.fail(f"{marker!r} was never said:\n{''.join(self.said)}")
-
-    def end(self) -> int:
-        """Read what is left and wait."""
-        rest, _ = self.popen.communicate(timeout=PATIENCE_SECONDS)
-        self.said.append(rest)
-        return self.popen.returncode
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "betimes", *arguments]
-
-
-def environment(home: Path) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    return {
-        **kept,
-        "HOME": str(home),
-        "XDG_DATA_HOME": str(home / "share"),
-        "BETIMES_API_PORT": "0",  # several nodes on one machine
-    }
-
-
-@contextmanager
-def running(home: Path, *arguments: str) -> Iterator[Process]:
-    process = Process(home, *arguments)
-    try:
-        yield process
-    finally:
-        if process.popen.poll() is None:
-            process.popen.kill()
-            process.end()
-        assert process.popen.stdout is not None
-        process.popen.stdout.close()
-
-
-def betimes(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments), cwd=home, env=environment(home), text=True, capture_output=True,
-        timeout=PATIENCE_SECONDS, check=False,
-    )  # fmt: skip
 
 
 def postmaster_of(home: Path) -> int:

@@ -77,6 +77,7 @@ _ALL = (
     Code("internal", 500, "Internal error", "Our mistake. The request id leads to it in our logs.", retryable=True),
     Code("overloaded", 503, "Overloaded", "There is no room at the moment; Retry-After says when to come back.", retryable=True),
     Code("database_unavailable", 503, "Database unavailable", "The database does not answer.", retryable=True),
+    Code("vault_locked", 503, "Vault locked", "What is sealed cannot be opened or sealed here: the node lacks the master key, or the key of the tenant is gone.", retryable=True),
     Code("draining", 503, "Draining", "This node is about to stop; others serve.", retryable=True),
     Code("upstream_timeout", 504, "Timeout", "The request took longer than it may.", retryable=True),
 )  # fmt: skip

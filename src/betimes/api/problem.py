@@ -10,6 +10,7 @@ from betimes.api.codes import CODES
 from betimes.domain.errors import (
     AmbiguousText,
     FencedOut,
+    Locked,
     Overloaded,
     Refused,
     Unavailable,
@@ -87,6 +88,8 @@ def trouble_of(error: Exception) -> Trouble:
             return refused(error)
         case Unavailable():
             return unavailable(error)
+        case Locked():
+            return Trouble("vault_locked", "this node can neither seal nor open what is sealed")
         case FencedOut():
             return Trouble("lease_lost", str(error))
         case TimeoutError():

@@ -103,11 +103,19 @@ def shown_run(view: RunView, *, full: bool = False) -> wire.Run:
         tags=dict(run.options.get("tags") or {}),
         payload_ref=run.options.get("payload_ref"),
         dedupe_key=run.options.get("dedupe_key"),
+        progress=_progress(view),
     )
     if full:
         shown.payload = shown_payload(run.payload)
         shown.result = shown_payload(run.result)
     return shown
+
+
+def _progress(view: RunView) -> dict[str, Any] | None:
+    note = view.note
+    if note is None or (note.percent is None and note.message is None):
+        return None
+    return {"percent": note.percent, "message": note.message}
 
 
 def shown_failure(error: Mapping[str, Any] | None) -> wire.Failure | None:

@@ -20,6 +20,7 @@ from betimes.ops.credentials import Credentials
 from betimes.ops.dedupe import MadeJob
 from betimes.ops.desk import Desk
 from betimes.ops.devices import Devices
+from betimes.ops.endpoints import Notifying
 from betimes.ops.keys import KeyMaker
 from betimes.ops.making import Enqueued
 from betimes.ops.meter import Meter
@@ -63,6 +64,7 @@ class Service:
     runs: Together[NewRun, Enqueued]
     job_reads: SharedReads[JobId, Job]
     pressure: Pressure
+    notifying: Notifying
     gates: Gates = field(default_factory=Gates)
     schemas: Schemas = field(default_factory=Schemas)
     meter: Meter = field(default_factory=Meter)

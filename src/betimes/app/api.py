@@ -15,12 +15,14 @@ from betimes.api.service import Service
 from betimes.api.waiters import Waiters
 from betimes.app.delivery import signing_secrets, url_policy
 from betimes.app.demo import TENANT
+from betimes.app.desk import desk_of
+from betimes.app.dispatcher import notifying_of
 from betimes.app.listening import listener
+from betimes.app.masters import required_vault
 from betimes.app.node import Node
-from betimes.app.pepper import derived, kept_secret, pepper_file, pepper_of
+from betimes.app.pepper import derived, kept_secret, pepper_file, peppered
 from betimes.domain.errors import BadSetting
 from betimes.ops.credentials import Credentials
-from betimes.ops.desk import Desk
 from betimes.ops.devices import Devices
 from betimes.ops.keys import KeyMaker
 from betimes.ops.making import make_jobs, make_runs
@@ -30,9 +32,7 @@ from betimes.ops.shared_reads import SharedReads
 from betimes.ops.together import Together
 from betimes.rhythm import Stopping, first_of
 from betimes.store.hints import READY, Hints
-from betimes.store.keys import adopt_pepper
 from betimes.store.pool import Lane
-from betimes.store.shards import Shards
 
 DEV_KEY_SUFFIX = ".dev-key"
 
@@ -111,7 +111,7 @@ def bound(node: Node) -> socket.socket:
 async def make_service(node: Node, hints: Hints) -> Service:
     """Everything requests need."""
     pepper = await peppered(node)
-    desk = await make_desk(node, hints)
+    desk = await desk_of(node, hints, vault=await required_vault(node))
     credentials = Credentials(database=node.database, clock=node.clock, pepper=pepper)
     keys = KeyMaker(pepper=pepper)
     return Service(
@@ -147,44 +147,20 @@ async def make_service(node: Node, hints: Hints) -> Service:
         roll=node.dice.roll,
         targets=url_policy(node.settings.target),
         signing=signing_secrets(pepper),
-    )
-
-
-async def make_desk(node: Node, hints: Hints) -> Desk:
-    """The desk of this node."""
-    return Desk(
-        database=node.database,
-        clock=node.clock,
-        hints=hints,
-        entropy=node.dice.entropy,
-        shards=await Shards(node.database, node.card.id).count(),
-        tzdata=node.card.tzdata,
-        margin=node.settings.coordinator.margin,
+        notifying=notifying_of(node.settings, pepper, node.dice.entropy),
     )
 
 
 async def first_key(node: Node) -> str:
     """An administrator's key for the default tenant, whoever else has one."""
-    desk = await make_desk(node, Hints(database=node.database, clock=node.clock))
+    desk = await desk_of(node, Hints(database=node.database, clock=node.clock))
     return await KeyMaker(pepper=await peppered(node)).first(desk, TENANT)
-
-
-async def peppered(node: Node) -> bytes:
-    """The pepper, if it is the one this database was first used with."""
-    pepper = pepper_of(node.settings, node.dice)
-    check = derived(pepper, b"check")
-    if await adopt_pepper(node.database, check) != check:
-        raise BadSetting(
-            "expected the pepper this database was first used with, got another one; "
-            "set api.pepper or api.pepper_file to it"
-        )
-    return pepper
 
 
 async def announce_key(node: Node, announce: Callable[[str], None], *, keep: bool) -> None:
     """Say the first administrator's key, once; with `keep`, say the one kept for development."""
     hints = Hints(database=node.database, clock=node.clock)
-    desk = await make_desk(node, hints)
+    desk = await desk_of(node, hints)
     maker = KeyMaker(pepper=await peppered(node))
     place = pepper_file(node.settings).with_suffix(DEV_KEY_SUFFIX)
     text = await maker.bootstrap(desk, TENANT)

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from betimes.api.leasing import write_token
 from betimes.app.desk import desk_of
+from betimes.app.masters import possible_vault
 from betimes.app.node import Node
 from betimes.app.pepper import derived, pepper_file, pepper_of
 from betimes.config.target import TargetSettings
@@ -19,6 +20,7 @@ from betimes.domain.errors import BadSetting, Refused, SchedulerError
 from betimes.domain.ids import JobId, TenantId, WorkerId, from_text, to_text, to_us
 from betimes.ops.desk import Desk
 from betimes.ops.pause import pause_job
+from betimes.ops.secrets import open_secrets
 from betimes.ops.tenants import get_tenant
 from betimes.ops.workers import HeldLease
 from betimes.store.breakers import BreakerRow, Breakers
@@ -27,11 +29,14 @@ from betimes.store.hints import NoHints
 from betimes.store.keys import adopt_pepper
 from betimes.target.address import Address, read_address
 from betimes.target.answer import Patience
+from betimes.target.auth import Opened
 from betimes.target.client import Client
 from betimes.target.delivery import Delivery, Pause
 from betimes.target.gate import BreakerState, Rules
 from betimes.target.gates import Breaker, Gates
+from betimes.target.oauth import Tokens
 from betimes.target.policy import base_policy, policy_for
+from betimes.target.presented import Presenter, Remembered
 from betimes.target.resolve import Resolver, SystemLookup
 from betimes.target.transfer import Proxy
 from betimes.target.url import UrlPolicy
@@ -41,21 +46,16 @@ POLICY_SECONDS = 10.0
 TENANTS_MAX = 10_000
 """Most tenants whose rules or secrets are remembered."""
 SIGNING_BYTES = 32
+TOKEN_SECONDS = 10.0
+"""Patience with an endpoint that gives out tokens."""
 
 
 @asynccontextmanager
 async def delivering(node: Node, worker: WorkerId) -> AsyncIterator[tuple[Gates, Delivery]]:
     """What delivers for one worker, and its gates; its connections end with it."""
     settings = node.settings.target
-    lookup = SystemLookup()
-    desk = await desk_of(node, NoHints())
+    desk = await desk_of(node, NoHints(), vault=await possible_vault(node))
     pepper = await _shared_pepper(node)
-    client = Client(
-        resolver=Resolver(lookup, clock=node.clock),
-        clock=node.clock,
-        user_agent=f"betimes/{node.card.version}",
-        proxy=await _proxy(settings),
-    )
     gates = Gates(
         rules=Rules(
             ceiling=min(settings.origin_concurrency, max(1, node.settings.worker.slots // 4)),
@@ -66,7 +66,7 @@ async def delivering(node: Node, worker: WorkerId) -> AsyncIterator[tuple[Gates,
         breakers=StoredBreakers(node.database, worker, clock=node.clock),
         roll=node.dice.roll,
     )
-    try:
+    async with http_client(node) as client:
         yield (
             gates,
             Delivery(
@@ -79,10 +79,25 @@ async def delivering(node: Node, worker: WorkerId) -> AsyncIterator[tuple[Gates,
                     idle=settings.idle_timeout.total_seconds(),
                 ),
                 secrets=signing_secrets(pepper),
+                presenter=_presenter(node, desk, client),
                 lease_token=None if pepper is None else _tokens(derived(pepper, b"lease"), worker),
                 pause=_pauses(desk),
             ),
         )
+
+
+@asynccontextmanager
+async def http_client(node: Node) -> AsyncIterator[Client]:
+    """A client under the guard of this node; its connections end with it."""
+    lookup = SystemLookup()
+    client = Client(
+        resolver=Resolver(lookup, clock=node.clock),
+        clock=node.clock,
+        user_agent=f"betimes/{node.card.version}",
+        proxy=await _proxy(node.settings.target),
+    )
+    try:
+        yield client
     finally:
         client.close()
         lookup.close()
@@ -97,6 +112,8 @@ def url_policy(settings: TargetSettings) -> UrlPolicy:
         own=own_addresses(),
         loopback=settings.loopback,
         plain_http=settings.plain_http,
+        redact_headers=settings.redact_headers or (),
+        redact_paths=settings.redact_paths or (),
     )
 
 
@@ -202,6 +219,27 @@ async def _shared_pepper(node: Node) -> bytes | None:
         return pepper
     node.telemetry.event("target.unsigned", level="warning")
     return None
+
+
+def _presenter(node: Node, desk: Desk, client: Client) -> Presenter:
+    """What opens secrets for requests, and fetches tokens with them."""
+    settings = node.settings.target
+
+    async def read(tenant: UUID, names: Sequence[str]) -> Opened:
+        return await open_secrets(desk, TenantId(tenant), names)
+
+    return Presenter(
+        open_secrets=Remembered(read=read, clock=node.clock).open,
+        tokens=Tokens(
+            send=client.send,
+            clock=node.clock,
+            patience=Patience(
+                connect=settings.connect_timeout.total_seconds(),
+                total=TOKEN_SECONDS,
+                idle=settings.idle_timeout.total_seconds(),
+            ),
+        ),
+    )
 
 
 def _tokens(secret: bytes, worker: WorkerId) -> Callable[[Context], str]:

@@ -2,11 +2,12 @@
 
 from betimes.app.node import Node
 from betimes.ops.desk import Desk
+from betimes.ops.vault import Vault
 from betimes.store.hints import Hinter
 from betimes.store.shards import Shards
 
 
-async def desk_of(node: Node, hints: Hinter) -> Desk:
+async def desk_of(node: Node, hints: Hinter, *, vault: Vault | None = None) -> Desk:
     """A desk on the node's database; `hints` tells workers and planners of what it writes."""
     return Desk(
         database=node.database,
@@ -16,4 +17,5 @@ async def desk_of(node: Node, hints: Hinter) -> Desk:
         shards=await Shards(node.database, node.card.id).count(),
         tzdata=node.card.tzdata,
         margin=node.settings.coordinator.margin,
+        vault=vault,
     )

@@ -5,9 +5,11 @@ from hashlib import blake2b
 from pathlib import Path
 
 from betimes.app.dice import Dice
+from betimes.app.node import Node
 from betimes.config import Settings
 from betimes.domain.errors import BadSetting
 from betimes.embedded import default_data
+from betimes.store.keys import adopt_pepper
 
 PEPPER_BYTES = 32
 PEPPER_TEXT_MIN = 32
@@ -52,3 +54,15 @@ def kept_secret(place: Path, fresh: str) -> str:
 def derived(pepper: bytes, purpose: bytes) -> bytes:
     """A secret for one purpose, so that no two purposes share one."""
     return blake2b(purpose, key=pepper, digest_size=PEPPER_BYTES).digest()
+
+
+async def peppered(node: Node) -> bytes:
+    """The pepper, if it is the one this database was first used with."""
+    pepper = pepper_of(node.settings, node.dice)
+    check = derived(pepper, b"check")
+    if await adopt_pepper(node.database, check) != check:
+        raise BadSetting(
+            "expected the pepper this database was first used with, got another one; "
+            "set api.pepper or api.pepper_file to it"
+        )
+    return pepper

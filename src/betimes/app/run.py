@@ -1,15 +1,13 @@
 """A whole node, from settings to exit code."""
 
-import asyncio
-import importlib
 import logging
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version as version_of
-from typing import Any, TextIO
+from typing import TextIO
 
 import betimes
 from betimes.app import database as databases
@@ -17,6 +15,8 @@ from betimes.app.api import announce_key, first_key
 from betimes.app.clock import SystemClock
 from betimes.app.demo import Demo, Print, demo_handlers
 from betimes.app.dice import Dice
+from betimes.app.loop import run_to_end
+from betimes.app.masters import required_vault
 from betimes.app.node import Node
 from betimes.app.presence import Presence
 from betimes.app.roles import RoleEntry
@@ -36,17 +36,17 @@ from betimes.telemetry import Telemetry
 from betimes.telemetry.log import LogHandler, StandardBridge, choose_style
 from betimes.worker.builtin import builtin_handlers
 
+__all__ = [
+    "Announce",
+    "database_complaints",
+    "make_key",
+    "make_telemetry",
+    "migrate",
+    "run_to_end",
+    "serve",
+]
+
 Announce = Callable[[str], None]
-
-
-def run_to_end(work: Coroutine[Any, Any, int]) -> int:
-    """Run a coroutine on the fastest loop there is."""
-    try:
-        factory = importlib.import_module("uvloop").new_event_loop
-    except ModuleNotFoundError:
-        factory = None
-    with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(work)
 
 
 async def serve(
@@ -82,11 +82,18 @@ async def migrate(settings: Settings, *, progress: Callable[[str], None]) -> lis
 
 async def make_key(settings: Settings) -> str:
     """An administrator's key for the default tenant."""
+    async with a_node(settings) as node:
+        return await first_key(node)
+
+
+@asynccontextmanager
+async def a_node(settings: Settings) -> AsyncIterator[Node]:
+    """A node that plays no role, for commands that need the database and nobody else."""
     clock, dice = SystemClock(), Dice()
     async with databases.located(settings, clock=clock, dice=dice) as place:
         await databases.require_schema(settings, place)
         async with databases.opened(settings, place, clock=clock, dice=dice) as database:
-            node = Node(
+            yield Node(
                 card=_card(settings, clock, dice),
                 settings=settings,
                 clock=clock,
@@ -95,7 +102,6 @@ async def make_key(settings: Settings) -> str:
                 database=database,
                 listen_dsn=place.direct_dsn,
             )
-            return await first_key(node)
 
 
 async def database_complaints(settings: Settings) -> list[str]:
@@ -163,6 +169,7 @@ async def _serve(
                 announce("targets on this machine may be called: for development only")
             if "api" in settings.server.roles:
                 await announce_key(node, announce, keep=show is not None)
+                await required_vault(node)  # before a worker looks for the keys
             async with _present(node):
                 return await _supervise(node, place, stopping, show)
 

@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from betimes.app.api import ApiRole
 from betimes.app.coordinator import CoordinatorRole, JanitorRole
+from betimes.app.dispatcher import DispatcherRole
 from betimes.app.node import Node
 from betimes.app.roles import Role, RoleEntry
 from betimes.app.worker import WorkerRole
@@ -18,6 +19,7 @@ FACTORIES: Mapping[str, Factory] = MappingProxyType(
         "coordinator": lambda node, _: CoordinatorRole(node),
         "worker": WorkerRole,
         "janitor": lambda node, _: JanitorRole(node),
+        "dispatcher": lambda node, _: DispatcherRole(node),
     }
 )
 

@@ -64,6 +64,7 @@ OPTIONS = {
         Option(("--port",), "api.port", "Port of the API.", metavar="PORT"),
         Option(("--pepper-file",), "api.pepper_file", "File with the pepper of API keys.",
                metavar="FILE"),
+        Option(("--keys-file",), "vault.keys_file", "File with the master keys.", metavar="FILE"),
         Option(("--log-level",), "log.level", "debug, info, warning or error.", metavar="LEVEL"),
         Option(("--log-format",), "log.format", "auto, console or json.", metavar="FORMAT"),
     )

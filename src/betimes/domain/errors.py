@@ -17,6 +17,7 @@ SchedulerError
 │   ├─ Contended         deadlock or serialization: the transaction left no trace, repeat it
 │   ├─ UnknownOutcome    the connection died during a commit: it may have happened
 │   └─ Overloaded        no room now: a pool, a queue or the disk is full
+├─ Locked                what is sealed does not open with the keys that are here
 └─ Bug                   an invariant is broken; let it crash and be seen
 
 What happened to a *run* is never in this tree; that is an `Outcome` value.
@@ -169,6 +170,10 @@ class UnknownOutcome(Unavailable):
 
 class Overloaded(Unavailable):
     """There is no room right now: connections, disk or memory."""
+
+
+class Locked(SchedulerError):
+    """What is sealed does not open with the keys that are here."""
 
 
 class Bug(SchedulerError):

@@ -21,7 +21,11 @@ class Scope(StrEnum):
     WORKERS_WRITE = "workers:write"
     BLOBS_READ = "blobs:read"
     BLOBS_WRITE = "blobs:write"
+    SECRETS_READ = "secrets:read"
+    SECRETS_WRITE = "secrets:write"
     EVENTS_READ = "events:read"
+    NOTIFICATIONS_READ = "notifications:read"
+    NOTIFICATIONS_WRITE = "notifications:write"
     USAGE_READ = "usage:read"
     OPERATIONS_READ = "operations:read"
     OPERATIONS_WRITE = "operations:write"
@@ -43,6 +47,7 @@ READS = frozenset(
         Scope.QUEUES_READ,
         Scope.WORKERS_READ,
         Scope.EVENTS_READ,
+        Scope.NOTIFICATIONS_READ,
         Scope.USAGE_READ,
         Scope.OPERATIONS_READ,
     }
@@ -54,8 +59,15 @@ OPERATES = READS | {
     Scope.PAYLOADS_READ,
     Scope.OPERATIONS_WRITE,
 }
-EDITS = OPERATES | {Scope.JOBS_WRITE, Scope.BLOBS_READ, Scope.BLOBS_WRITE}
+EDITS = OPERATES | {
+    Scope.JOBS_WRITE,
+    Scope.BLOBS_READ,
+    Scope.BLOBS_WRITE,
+    Scope.SECRETS_READ,
+    Scope.NOTIFICATIONS_WRITE,
+}
 ADMINISTERS_TENANT = EDITS | {
+    Scope.SECRETS_WRITE,
     Scope.AUDIT_READ,
     Scope.KEYS_READ,
     Scope.KEYS_WRITE,

@@ -54,4 +54,5 @@ def keep_days(settings: JanitorSettings) -> Mapping[str, int]:
         "decisions": settings.retain_decisions_days,
         "idempotency": settings.retain_idempotency_days,
         "outbox": settings.retain_outbox_days,
+        "deliveries": settings.retain_deliveries_days,
     }

@@ -1,6 +1,7 @@
-"""The janitor of a node: reaper, partition keeper, pruner, surveyor, errands, operator, offerer."""
+"""The janitor of a node: reaper, partition keeper, pruner, errands, operator and others."""
 
 import asyncio
+from datetime import timedelta
 
 from betimes.config.settings import JanitorSettings
 from betimes.domain.clock import Clock
@@ -10,6 +11,7 @@ from betimes.janitor.operate import Operator
 from betimes.janitor.partitions import PartitionKeeper
 from betimes.janitor.prune import Pruner
 from betimes.janitor.reap import Reaper
+from betimes.janitor.rotate import Rotator
 from betimes.janitor.survey import Surveyor
 from betimes.ops.desk import Desk
 from betimes.rhythm import Stopping
@@ -32,6 +34,7 @@ class Janitor:
         telemetry: Telemetry,
         settings: JanitorSettings,
         new_id: NewId,
+        rotate_after: timedelta = timedelta(days=90),
     ) -> None:
         database, shards = desk.database, desk.shards
         self.reaper = Reaper(
@@ -56,9 +59,10 @@ class Janitor:
         )
         self.surveyor = Surveyor(partitions=Partitions(database), clock=clock, telemetry=telemetry)
         self.operator = Operator(desk=desk, clock=clock, telemetry=telemetry)
+        self.rotator = Rotator(desk=desk, clock=clock, telemetry=telemetry, older_than=rotate_after)
 
     async def run(self, stopping: Stopping) -> None:
-        """Run the seven loops."""
+        """Run the loops."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.reaper.run(stopping), name="reaper")
             group.create_task(self.partitions.run(stopping), name="partitions")
@@ -67,3 +71,4 @@ class Janitor:
             group.create_task(self.offerer.run(stopping), name="offerer")
             group.create_task(self.surveyor.run(stopping), name="surveyor")
             group.create_task(self.operator.run(stopping), name="operator")
+            group.create_task(self.rotator.run(stopping), name="rotator")

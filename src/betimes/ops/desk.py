@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from betimes.domain.clock import Clock
 from betimes.domain.ids import ParcelId, ShardId, TenantId, compose, to_ms
+from betimes.ops.vault import Vault
 from betimes.schedule import ScheduleCache
 from betimes.store.ask import one
 from betimes.store.database import Database
@@ -37,6 +38,8 @@ class Desk:
     margin: timedelta = MARGIN
     turns: Iterator[int] = field(default_factory=count)
     schedules: ScheduleCache = field(default_factory=ScheduleCache)
+    vault: Vault | None = None
+    """What seals and opens; none on a node without a master key."""
     connection: "Connection | None" = None
     at: datetime | None = None
     """The time of a transaction whose verbs share one."""

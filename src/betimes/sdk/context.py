@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from betimes.sdk.control import Cancelled
 from betimes.sdk.shapes import encode
@@ -110,6 +110,15 @@ class Context:
         self._facts = facts
         self._voice: Voice = voice or Silence()
         self.log = Log(self._voice)
+
+    @property
+    def facts(self) -> Facts:
+        """Everything that is known about the attempt."""
+        return self._facts
+
+    def said(self, level: str, message: str, fields: Mapping[str, Any]) -> None:
+        """Add a line to the log of the run, at a level by name."""
+        self._voice.log(level, message, fields)
 
     @property
     def run_id(self) -> str:
@@ -218,8 +227,11 @@ class Context:
         if self.cancelled:
             raise Cancelled("asked to end")
 
-    def stop(self, reason: str = "") -> NoReturn:
-        """End here; the run is cancelled. `return ctx.stop("…")` reads well and is the same."""
+    def stop(self, reason: str = "") -> None:
+        """End here by raising `Cancelled`: the run is cancelled.
+
+        It never returns; it is typed so that `return ctx.stop("…")` may be written anywhere.
+        """
         raise Cancelled(reason)
 
     def once(self, key: str, *, connection: Any) -> "Once":

@@ -230,6 +230,10 @@ class DatabaseUnavailable(ApiError):
     """The database does not answer."""
 
 
+class VaultLocked(ApiError):
+    """What is sealed cannot be opened or sealed here: the node lacks the master key, ..."""
+
+
 class Draining(ApiError):
     """This node is about to stop; others serve."""
 
@@ -295,6 +299,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "internal": Internal,
     "overloaded": Overloaded,
     "database_unavailable": DatabaseUnavailable,
+    "vault_locked": VaultLocked,
     "draining": Draining,
     "upstream_timeout": UpstreamTimeout,
 }
@@ -367,6 +372,7 @@ __all__ = [
     "UnsupportedMediaType",
     "UpstreamTimeout",
     "UrlNotAllowed",
+    "VaultLocked",
     "WorkerDraining",
     "error_of",
 ]

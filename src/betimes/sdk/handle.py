@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from betimes.sdk.task import Task
     from betimes.wire.runs import Run, RunMade
 
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 FINAL = frozenset({"succeeded", "dead", "cancelled", "skipped", "expired", "missed"})
 POLL_SECONDS = 25.0
@@ -27,10 +27,10 @@ class RunFailed(ClientError):
         self.run = run
 
 
-class Ended(Generic[R]):
+class Ended(Generic[R_co]):
     """A run that is over."""
 
-    def __init__(self, run: "Run", task: "Task[Any, R, Any]") -> None:
+    def __init__(self, run: "Run", task: "Task[Any, R_co, Any]") -> None:
         self.run = run
         self._task = task
 
@@ -50,20 +50,20 @@ class Ended(Generic[R]):
         return self.run.state == "succeeded"
 
     @property
-    def result(self) -> R:
+    def result(self) -> R_co:
         """What the handler returned; raises `RunFailed` when it did not get that far."""
         if not self.succeeded:
             raise RunFailed(self.run)
         value = self.run.result
         data = b"null" if value is msgspec.UNSET else msgspec.json.encode(value)
-        found: R = self._task.arguments.result(data)
+        found: R_co = self._task.arguments.result(data)
         return found
 
 
-class RunHandle(Generic[R]):
+class RunHandle(Generic[R_co]):
     """What `enqueue` gives back."""
 
-    def __init__(self, app: "App", task: "Task[Any, R, Any]", made: "RunMade | Run") -> None:
+    def __init__(self, app: "App", task: "Task[Any, R_co, Any]", made: "RunMade | Run") -> None:
         self._app = app
         self._task = task
         self.id = made.id
@@ -73,7 +73,7 @@ class RunHandle(Generic[R]):
     def __repr__(self) -> str:
         return f"RunHandle({self.id!r}, task={self._task.name!r})"
 
-    def wait(self, timeout: float = 60.0) -> Ended[R]:
+    def wait(self, timeout: float = 60.0) -> Ended[R_co]:
         """Block until it is over.
 
         Raises:
@@ -88,7 +88,7 @@ class RunHandle(Generic[R]):
                 return Ended(client.runs.get(self.id, view="full"), self._task)
             left.check(self.id, run.state)
 
-    async def awaited(self, timeout: float = 60.0) -> Ended[R]:  # noqa: ASYNC109 -- as in `wait`
+    async def awaited(self, timeout: float = 60.0) -> Ended[R_co]:  # noqa: ASYNC109 -- as in `wait`
         """The same as `wait`, awaited."""
         client, left = self._app.async_client, Patience(timeout)
         while True:

@@ -11,6 +11,7 @@ import betimes.wire.apply
 import betimes.wire.base
 import betimes.wire.calendars
 import betimes.wire.catchups
+import betimes.wire.endpoints
 import betimes.wire.explain
 import betimes.wire.forecast
 import betimes.wire.insights
@@ -22,6 +23,7 @@ import betimes.wire.operations
 import betimes.wire.people
 import betimes.wire.queues
 import betimes.wire.runs
+import betimes.wire.secrets
 import betimes.wire.targets
 import betimes.wire.workers
 from betimes.sdk.operation import Operation
@@ -413,6 +415,36 @@ TARGETS_SIGNING_SECRET = Operation(
     method="GET",
     path="/v1/targets/signing-secret",
     answers={200: betimes.wire.targets.SigningSecret},
+)
+SECRETS_LIST = Operation(
+    name="secrets.list",
+    method="GET",
+    path="/v1/secrets",
+    answers={200: betimes.wire.base.Page[betimes.wire.secrets.Secret]},
+)
+SECRETS_GET = Operation(
+    name="secrets.get",
+    method="GET",
+    path="/v1/secrets/{secret}",
+    answers={200: betimes.wire.secrets.SecretShown},
+)
+SECRETS_PUT = Operation(
+    name="secrets.put",
+    method="PUT",
+    path="/v1/secrets/{secret}",
+    answers={200: betimes.wire.secrets.Secret, 201: betimes.wire.secrets.Secret},
+)
+SECRETS_DELETE = Operation(
+    name="secrets.delete",
+    method="DELETE",
+    path="/v1/secrets/{secret}",
+    answers={204: None},
+)
+SECRETS_DELETE_VERSION = Operation(
+    name="secrets.delete_version",
+    method="DELETE",
+    path="/v1/secrets/{secret}/versions/{version}",
+    answers={204: None},
 )
 RUNS_CREATE = Operation(
     name="runs.create",
@@ -905,6 +937,88 @@ EVENTS_STREAM = Operation(
     answers={200: str},
     accepts="text/event-stream",
 )
+ENDPOINTS_LIST = Operation(
+    name="endpoints.list",
+    method="GET",
+    path="/v1/endpoints",
+    answers={200: betimes.wire.base.Page[betimes.wire.endpoints.Endpoint]},
+)
+ENDPOINTS_CREATE = Operation(
+    name="endpoints.create",
+    method="POST",
+    path="/v1/endpoints",
+    answers={201: betimes.wire.endpoints.Endpoint},
+)
+ENDPOINTS_GET = Operation(
+    name="endpoints.get",
+    method="GET",
+    path="/v1/endpoints/{endpoint}",
+    answers={200: betimes.wire.endpoints.Endpoint},
+)
+ENDPOINTS_UPDATE = Operation(
+    name="endpoints.update",
+    method="PATCH",
+    path="/v1/endpoints/{endpoint}",
+    answers={200: betimes.wire.endpoints.Endpoint},
+)
+ENDPOINTS_DELETE = Operation(
+    name="endpoints.delete",
+    method="DELETE",
+    path="/v1/endpoints/{endpoint}",
+    answers={204: None},
+)
+ENDPOINTS_ROTATE_SECRET = Operation(
+    name="endpoints.rotate_secret",
+    method="POST",
+    path="/v1/endpoints/{endpoint}/rotate-secret",
+    answers={200: betimes.wire.endpoints.Endpoint},
+)
+ENDPOINTS_ENABLE = Operation(
+    name="endpoints.enable",
+    method="POST",
+    path="/v1/endpoints/{endpoint}/enable",
+    answers={200: betimes.wire.endpoints.Endpoint},
+    keyed=True,
+)
+EVENT_TYPES_LIST = Operation(
+    name="event_types.list",
+    method="GET",
+    path="/v1/event-types",
+    answers={200: betimes.wire.endpoints.EventTypes},
+)
+ENDPOINTS_REDELIVER = Operation(
+    name="endpoints.redeliver",
+    method="POST",
+    path="/v1/endpoints/{endpoint}/redeliver",
+    answers={202: betimes.wire.operations.Operation},
+    keyed=True,
+)
+ENDPOINTS_TEST = Operation(
+    name="endpoints.test",
+    method="POST",
+    path="/v1/endpoints/{endpoint}/test",
+    answers={200: betimes.wire.endpoints.Delivery},
+    keyed=True,
+)
+ENDPOINTS_DELIVERIES = Operation(
+    name="endpoints.deliveries",
+    method="GET",
+    path="/v1/endpoints/{endpoint}/deliveries",
+    answers={200: betimes.wire.base.Page[betimes.wire.endpoints.Delivery]},
+)
+DELIVERIES_GET = Operation(
+    name="deliveries.get",
+    method="GET",
+    path="/v1/deliveries/{delivery}",
+    answers={200: betimes.wire.endpoints.Delivery},
+)
+DELIVERIES_REDELIVER = Operation(
+    name="deliveries.redeliver",
+    method="POST",
+    path="/v1/deliveries/{delivery}/redeliver",
+    answers={202: betimes.wire.endpoints.Delivery},
+    keyed=True,
+)
 OPERATIONS_LIST = Operation(
     name="operations.list",
     method="GET",
@@ -1024,6 +1138,11 @@ OPERATIONS = (
     CALENDARS_DELETE,
     TARGETS_LIST,
     TARGETS_SIGNING_SECRET,
+    SECRETS_LIST,
+    SECRETS_GET,
+    SECRETS_PUT,
+    SECRETS_DELETE,
+    SECRETS_DELETE_VERSION,
     RUNS_CREATE,
     RUNS_CREATE_MANY,
     RUNS_LIST,
@@ -1101,6 +1220,19 @@ OPERATIONS = (
     AUDIT_VERIFY,
     EVENTS_LIST,
     EVENTS_STREAM,
+    ENDPOINTS_LIST,
+    ENDPOINTS_CREATE,
+    ENDPOINTS_GET,
+    ENDPOINTS_UPDATE,
+    ENDPOINTS_DELETE,
+    ENDPOINTS_ROTATE_SECRET,
+    ENDPOINTS_ENABLE,
+    EVENT_TYPES_LIST,
+    ENDPOINTS_REDELIVER,
+    ENDPOINTS_TEST,
+    ENDPOINTS_DELIVERIES,
+    DELIVERIES_GET,
+    DELIVERIES_REDELIVER,
     OPERATIONS_LIST,
     OPERATIONS_GET,
     OPERATIONS_CANCEL,

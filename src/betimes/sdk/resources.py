@@ -14,6 +14,7 @@ from typing import Any, Literal
 import betimes.wire.apply
 import betimes.wire.calendars
 import betimes.wire.catchups
+import betimes.wire.endpoints
 import betimes.wire.explain
 import betimes.wire.forecast
 import betimes.wire.insights
@@ -25,6 +26,7 @@ import betimes.wire.operations
 import betimes.wire.people
 import betimes.wire.queues
 import betimes.wire.runs
+import betimes.wire.secrets
 import betimes.wire.targets
 import betimes.wire.workers
 from betimes.sdk import operations as table
@@ -1428,6 +1430,94 @@ class Targets:
         """Read what requests to targets are signed with."""
         answer: betimes.wire.targets.SigningSecret = self._caller.call(
             table.TARGETS_SIGNING_SECRET,
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class Secrets:
+    """Operations of secrets."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.secrets.Secret]:
+        """List the names of secrets."""
+        answer: Pages[betimes.wire.secrets.Secret] = self._caller.pages(
+            table.SECRETS_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def get(
+        self,
+        secret: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.secrets.SecretShown:
+        """When and by whom a secret was written; never what it is."""
+        answer: betimes.wire.secrets.SecretShown = self._caller.call(
+            table.SECRETS_GET,
+            path={"secret": secret},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def put(
+        self,
+        secret: str,
+        *,
+        value: str | Unset | None = UNSET,
+        value_base64: str | Unset | None = UNSET,
+        keep: int | Unset = UNSET,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.secrets.Secret:
+        """Write a secret, as a new version if there is one."""
+        answer: betimes.wire.secrets.Secret = self._caller.call(
+            table.SECRETS_PUT,
+            path={"secret": secret},
+            body={"value": value, "value_base64": value_base64, "keep": keep},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def delete(
+        self,
+        secret: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget a secret with all its versions."""
+        answer: None = self._caller.call(
+            table.SECRETS_DELETE,
+            path={"secret": secret},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def delete_version(
+        self,
+        secret: str,
+        version: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget one version of a secret."""
+        answer: None = self._caller.call(
+            table.SECRETS_DELETE_VERSION,
+            path={"secret": secret, "version": version},
+            if_match=if_match,
             timeout=request_timeout,
         )
         return answer
@@ -2884,6 +2974,265 @@ class Events:
         return answer
 
 
+class Endpoints:
+    """Operations of endpoints."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        callbacks: bool | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.endpoints.Endpoint]:
+        """List who wants to be told, and how each fares."""
+        answer: Pages[betimes.wire.endpoints.Endpoint] = self._caller.pages(
+            table.ENDPOINTS_LIST,
+            query={"limit": limit, "callbacks": callbacks},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def create(
+        self,
+        *,
+        type: Literal["webhook", "email", "chat"],
+        event_types: builtins.list[str],
+        url: str | Unset | None = UNSET,
+        address: str | Unset | None = UNSET,
+        style: Literal["slack", "teams", "discord"] | Unset = UNSET,
+        name: str | Unset = UNSET,
+        filter: betimes.wire.endpoints.EventFilter | Unset | None = UNSET,
+        concurrency: int | Unset = UNSET,
+        disabled: bool | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.endpoints.Endpoint:
+        """Make an endpoint; the secret of a webhook is in the answer, this once."""
+        answer: betimes.wire.endpoints.Endpoint = self._caller.call(
+            table.ENDPOINTS_CREATE,
+            body={
+                "type": type,
+                "event_types": event_types,
+                "url": url,
+                "address": address,
+                "style": style,
+                "name": name,
+                "filter": filter,
+                "concurrency": concurrency,
+                "disabled": disabled,
+            },
+            timeout=request_timeout,
+        )
+        return answer
+
+    def get(
+        self,
+        endpoint: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.endpoints.Endpoint:
+        """Read one endpoint."""
+        answer: betimes.wire.endpoints.Endpoint = self._caller.call(
+            table.ENDPOINTS_GET,
+            path={"endpoint": endpoint},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def update(
+        self,
+        endpoint: str,
+        *,
+        event_types: builtins.list[str] | Unset | None = UNSET,
+        url: str | Unset | None = UNSET,
+        address: str | Unset | None = UNSET,
+        style: Literal["slack", "teams", "discord"] | Unset | None = UNSET,
+        name: str | Unset | None = UNSET,
+        filter: betimes.wire.endpoints.EventFilter | Unset | None = UNSET,
+        concurrency: int | Unset | None = UNSET,
+        disabled: bool | Unset | None = UNSET,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.endpoints.Endpoint:
+        """Change an endpoint, disable it, or send to it again."""
+        answer: betimes.wire.endpoints.Endpoint = self._caller.call(
+            table.ENDPOINTS_UPDATE,
+            path={"endpoint": endpoint},
+            body={
+                "event_types": event_types,
+                "url": url,
+                "address": address,
+                "style": style,
+                "name": name,
+                "filter": filter,
+                "concurrency": concurrency,
+                "disabled": disabled,
+            },
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def delete(
+        self,
+        endpoint: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget an endpoint; what waited for it is sent to nobody."""
+        answer: None = self._caller.call(
+            table.ENDPOINTS_DELETE,
+            path={"endpoint": endpoint},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def rotate_secret(
+        self,
+        endpoint: str,
+        *,
+        overlap: str | float | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.endpoints.Endpoint:
+        """Sign with a new secret; the present one signs beside it for a while."""
+        answer: betimes.wire.endpoints.Endpoint = self._caller.call(
+            table.ENDPOINTS_ROTATE_SECRET,
+            path={"endpoint": endpoint},
+            body={"overlap": overlap},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def enable(
+        self,
+        endpoint: str,
+        *,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.endpoints.Endpoint:
+        """Send to an endpoint that was disabled; what waits goes out."""
+        answer: betimes.wire.endpoints.Endpoint = self._caller.call(
+            table.ENDPOINTS_ENABLE,
+            path={"endpoint": endpoint},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def redeliver(
+        self,
+        endpoint: str,
+        *,
+        since: str,
+        operation_id: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.operations.Operation:
+        """Send an endpoint what failed or was never sent since an instant, as an operation."""
+        answer: betimes.wire.operations.Operation = self._caller.call(
+            table.ENDPOINTS_REDELIVER,
+            path={"endpoint": endpoint},
+            body={"since": since, "operation_id": operation_id},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def test(
+        self,
+        endpoint: str,
+        *,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.endpoints.Delivery:
+        """Send a test and answer what came of it."""
+        answer: betimes.wire.endpoints.Delivery = self._caller.call(
+            table.ENDPOINTS_TEST,
+            path={"endpoint": endpoint},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def deliveries(
+        self,
+        endpoint: str,
+        *,
+        limit: int | Unset = UNSET,
+        state: builtins.list[Literal["waiting", "delivered", "failed"]] | Unset = UNSET,
+        types: builtins.list[str] | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.endpoints.Delivery]:
+        """List what was sent to an endpoint, newest first."""
+        answer: Pages[betimes.wire.endpoints.Delivery] = self._caller.pages(
+            table.ENDPOINTS_DELIVERIES,
+            path={"endpoint": endpoint},
+            query={"limit": limit, "state": state, "types": types},
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class EventTypes:
+    """Operations of event_types."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.endpoints.EventTypes:
+        """Every type of event, with the shape of its data."""
+        answer: betimes.wire.endpoints.EventTypes = self._caller.call(
+            table.EVENT_TYPES_LIST,
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class Deliveries:
+    """Operations of deliveries."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def get(
+        self,
+        delivery: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.endpoints.Delivery:
+        """Read one delivery, and what its last attempt was answered."""
+        answer: betimes.wire.endpoints.Delivery = self._caller.call(
+            table.DELIVERIES_GET,
+            path={"delivery": delivery},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def redeliver(
+        self,
+        delivery: str,
+        *,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.endpoints.Delivery:
+        """Send a delivery that is over once more, under the same id."""
+        answer: betimes.wire.endpoints.Delivery = self._caller.call(
+            table.DELIVERIES_REDELIVER,
+            path={"delivery": delivery},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+
 class Operations:
     """Operations of operations."""
 
@@ -3040,6 +3389,7 @@ class Resources(Meta):
         self.upcoming = Upcoming(caller)
         self.calendars = Calendars(caller)
         self.targets = Targets(caller)
+        self.secrets = Secrets(caller)
         self.runs = Runs(caller)
         self.audit = Audit(caller)
         self.catchups = Catchups(caller)
@@ -3052,6 +3402,9 @@ class Resources(Meta):
         self.leases = Leases(caller)
         self.forecast = Forecast(caller)
         self.events = Events(caller)
+        self.endpoints = Endpoints(caller)
+        self.event_types = EventTypes(caller)
+        self.deliveries = Deliveries(caller)
         self.operations = Operations(caller)
         self.cluster = Cluster(caller)
 
@@ -4453,6 +4806,94 @@ class AsyncTargets:
         """Read what requests to targets are signed with."""
         answer: betimes.wire.targets.SigningSecret = await self._caller.call(
             table.TARGETS_SIGNING_SECRET,
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class AsyncSecrets:
+    """Operations of secrets."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.secrets.Secret]:
+        """List the names of secrets."""
+        answer: AsyncPages[betimes.wire.secrets.Secret] = self._caller.pages(
+            table.SECRETS_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def get(
+        self,
+        secret: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.secrets.SecretShown:
+        """When and by whom a secret was written; never what it is."""
+        answer: betimes.wire.secrets.SecretShown = await self._caller.call(
+            table.SECRETS_GET,
+            path={"secret": secret},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def put(
+        self,
+        secret: str,
+        *,
+        value: str | Unset | None = UNSET,
+        value_base64: str | Unset | None = UNSET,
+        keep: int | Unset = UNSET,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.secrets.Secret:
+        """Write a secret, as a new version if there is one."""
+        answer: betimes.wire.secrets.Secret = await self._caller.call(
+            table.SECRETS_PUT,
+            path={"secret": secret},
+            body={"value": value, "value_base64": value_base64, "keep": keep},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def delete(
+        self,
+        secret: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget a secret with all its versions."""
+        answer: None = await self._caller.call(
+            table.SECRETS_DELETE,
+            path={"secret": secret},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def delete_version(
+        self,
+        secret: str,
+        version: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget one version of a secret."""
+        answer: None = await self._caller.call(
+            table.SECRETS_DELETE_VERSION,
+            path={"secret": secret, "version": version},
+            if_match=if_match,
             timeout=request_timeout,
         )
         return answer
@@ -5909,6 +6350,265 @@ class AsyncEvents:
         return answer
 
 
+class AsyncEndpoints:
+    """Operations of endpoints."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        callbacks: bool | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.endpoints.Endpoint]:
+        """List who wants to be told, and how each fares."""
+        answer: AsyncPages[betimes.wire.endpoints.Endpoint] = self._caller.pages(
+            table.ENDPOINTS_LIST,
+            query={"limit": limit, "callbacks": callbacks},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def create(
+        self,
+        *,
+        type: Literal["webhook", "email", "chat"],
+        event_types: builtins.list[str],
+        url: str | Unset | None = UNSET,
+        address: str | Unset | None = UNSET,
+        style: Literal["slack", "teams", "discord"] | Unset = UNSET,
+        name: str | Unset = UNSET,
+        filter: betimes.wire.endpoints.EventFilter | Unset | None = UNSET,
+        concurrency: int | Unset = UNSET,
+        disabled: bool | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.endpoints.Endpoint:
+        """Make an endpoint; the secret of a webhook is in the answer, this once."""
+        answer: betimes.wire.endpoints.Endpoint = await self._caller.call(
+            table.ENDPOINTS_CREATE,
+            body={
+                "type": type,
+                "event_types": event_types,
+                "url": url,
+                "address": address,
+                "style": style,
+                "name": name,
+                "filter": filter,
+                "concurrency": concurrency,
+                "disabled": disabled,
+            },
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def get(
+        self,
+        endpoint: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.endpoints.Endpoint:
+        """Read one endpoint."""
+        answer: betimes.wire.endpoints.Endpoint = await self._caller.call(
+            table.ENDPOINTS_GET,
+            path={"endpoint": endpoint},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def update(
+        self,
+        endpoint: str,
+        *,
+        event_types: builtins.list[str] | Unset | None = UNSET,
+        url: str | Unset | None = UNSET,
+        address: str | Unset | None = UNSET,
+        style: Literal["slack", "teams", "discord"] | Unset | None = UNSET,
+        name: str | Unset | None = UNSET,
+        filter: betimes.wire.endpoints.EventFilter | Unset | None = UNSET,
+        concurrency: int | Unset | None = UNSET,
+        disabled: bool | Unset | None = UNSET,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.endpoints.Endpoint:
+        """Change an endpoint, disable it, or send to it again."""
+        answer: betimes.wire.endpoints.Endpoint = await self._caller.call(
+            table.ENDPOINTS_UPDATE,
+            path={"endpoint": endpoint},
+            body={
+                "event_types": event_types,
+                "url": url,
+                "address": address,
+                "style": style,
+                "name": name,
+                "filter": filter,
+                "concurrency": concurrency,
+                "disabled": disabled,
+            },
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def delete(
+        self,
+        endpoint: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget an endpoint; what waited for it is sent to nobody."""
+        answer: None = await self._caller.call(
+            table.ENDPOINTS_DELETE,
+            path={"endpoint": endpoint},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def rotate_secret(
+        self,
+        endpoint: str,
+        *,
+        overlap: str | float | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.endpoints.Endpoint:
+        """Sign with a new secret; the present one signs beside it for a while."""
+        answer: betimes.wire.endpoints.Endpoint = await self._caller.call(
+            table.ENDPOINTS_ROTATE_SECRET,
+            path={"endpoint": endpoint},
+            body={"overlap": overlap},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def enable(
+        self,
+        endpoint: str,
+        *,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.endpoints.Endpoint:
+        """Send to an endpoint that was disabled; what waits goes out."""
+        answer: betimes.wire.endpoints.Endpoint = await self._caller.call(
+            table.ENDPOINTS_ENABLE,
+            path={"endpoint": endpoint},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def redeliver(
+        self,
+        endpoint: str,
+        *,
+        since: str,
+        operation_id: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.operations.Operation:
+        """Send an endpoint what failed or was never sent since an instant, as an operation."""
+        answer: betimes.wire.operations.Operation = await self._caller.call(
+            table.ENDPOINTS_REDELIVER,
+            path={"endpoint": endpoint},
+            body={"since": since, "operation_id": operation_id},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def test(
+        self,
+        endpoint: str,
+        *,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.endpoints.Delivery:
+        """Send a test and answer what came of it."""
+        answer: betimes.wire.endpoints.Delivery = await self._caller.call(
+            table.ENDPOINTS_TEST,
+            path={"endpoint": endpoint},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def deliveries(
+        self,
+        endpoint: str,
+        *,
+        limit: int | Unset = UNSET,
+        state: builtins.list[Literal["waiting", "delivered", "failed"]] | Unset = UNSET,
+        types: builtins.list[str] | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.endpoints.Delivery]:
+        """List what was sent to an endpoint, newest first."""
+        answer: AsyncPages[betimes.wire.endpoints.Delivery] = self._caller.pages(
+            table.ENDPOINTS_DELIVERIES,
+            path={"endpoint": endpoint},
+            query={"limit": limit, "state": state, "types": types},
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class AsyncEventTypes:
+    """Operations of event_types."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    async def list(
+        self,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.endpoints.EventTypes:
+        """Every type of event, with the shape of its data."""
+        answer: betimes.wire.endpoints.EventTypes = await self._caller.call(
+            table.EVENT_TYPES_LIST,
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class AsyncDeliveries:
+    """Operations of deliveries."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    async def get(
+        self,
+        delivery: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.endpoints.Delivery:
+        """Read one delivery, and what its last attempt was answered."""
+        answer: betimes.wire.endpoints.Delivery = await self._caller.call(
+            table.DELIVERIES_GET,
+            path={"delivery": delivery},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def redeliver(
+        self,
+        delivery: str,
+        *,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.endpoints.Delivery:
+        """Send a delivery that is over once more, under the same id."""
+        answer: betimes.wire.endpoints.Delivery = await self._caller.call(
+            table.DELIVERIES_REDELIVER,
+            path={"delivery": delivery},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+
 class AsyncOperations:
     """Operations of operations."""
 
@@ -6065,6 +6765,7 @@ class AsyncResources(AsyncMeta):
         self.upcoming = AsyncUpcoming(caller)
         self.calendars = AsyncCalendars(caller)
         self.targets = AsyncTargets(caller)
+        self.secrets = AsyncSecrets(caller)
         self.runs = AsyncRuns(caller)
         self.audit = AsyncAudit(caller)
         self.catchups = AsyncCatchups(caller)
@@ -6077,5 +6778,8 @@ class AsyncResources(AsyncMeta):
         self.leases = AsyncLeases(caller)
         self.forecast = AsyncForecast(caller)
         self.events = AsyncEvents(caller)
+        self.endpoints = AsyncEndpoints(caller)
+        self.event_types = AsyncEventTypes(caller)
+        self.deliveries = AsyncDeliveries(caller)
         self.operations = AsyncOperations(caller)
         self.cluster = AsyncCluster(caller)

@@ -72,7 +72,7 @@ async def take_keys(
 
 async def holder_of(connection: Connection, tenant: TenantId, key: Key) -> UUID | None:
     """Who has a key; None when nobody has it."""
-    row = await maybe(connection, SQL["read_key"], shard=key.shard, tenant=tenant, key=key.text)
+    row = await maybe(connection, SQL["read_holder"], shard=key.shard, tenant=tenant, key=key.text)
     return None if row is None else row["holder"]
 
 

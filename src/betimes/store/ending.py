@@ -91,3 +91,5 @@ class Ending:
     dead: DeadLetter | None = None
     again: Again | None = None
     follow: Follow | None = None
+    is_wanted: bool = False
+    """Whether somebody is called back when it ends well."""

@@ -7,7 +7,10 @@ from betimes.store.queries import load
 
 SQL = load("erase")
 ROWS = 500
-PARTS = ("parcels", "runs", "jobs", "letters", "events", "keys", "blobs", "workflows")
+PARTS = (
+    *("vault", "intake", "parcels", "runs", "jobs", "letters", "events", "deliveries", "keys"),
+    *("blobs", "workflows"),
+)
 
 
 async def erase_some(connection: Connection, tenant: TenantId, part: str) -> int:

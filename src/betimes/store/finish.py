@@ -257,6 +257,7 @@ class _Slow:
                 attempts=[one.attempt for one in news],
                 reasons=[one.reason for one in news],
                 retries=[None if one.again is None else one.again.visible_at for one in news],
+                wanted=[one.is_wanted for one in news],
             )
 
     async def _follow(self, follows: Sequence[Follow]) -> None:

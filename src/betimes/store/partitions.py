@@ -13,7 +13,7 @@ from betimes.store.pool import Lane
 from betimes.store.queries import load
 
 SQL = load("partitions")
-PARENTS = ("runs", "attempts", "decisions", "idempotency", "outbox")
+PARENTS = ("runs", "attempts", "decisions", "idempotency", "outbox", "deliveries")
 DAY = timedelta(days=1)
 SURVEYED_BYTES_MIN = 524_288
 """What is smaller is read in no time, however it is read."""

@@ -3,10 +3,99 @@
 
 CREATE SCHEMA betimes;
 
+CREATE FUNCTION betimes.admit_producer(role text, tenant uuid, hints boolean) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    INSERT INTO betimes.producers AS known (role, tenant_id, hints) VALUES (admit_producer.role, tenant, admit_producer.hints)
+    ON CONFLICT ON CONSTRAINT producers_pkey DO UPDATE SET hints = excluded.hints;
+    EXECUTE format('GRANT USAGE ON SCHEMA betimes TO %I', admit_producer.role);
+    EXECUTE format('GRANT EXECUTE ON FUNCTION betimes.enqueue_v1(text, jsonb, jsonb) TO %I', admit_producer.role);
+    RETURN true;
+END
+$$;
+
+CREATE FUNCTION betimes.check_line(line text, what text, most integer, pointer text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF coalesce(length(line), 0) NOT BETWEEN 1 AND most THEN
+        PERFORM betimes.refuse(400, format('expected %s of 1-%s characters, got %s', what, most, coalesce(length(line), 0)),
+                               pointer);
+    ELSIF line ~ '[[:cntrl:]]' THEN
+        PERFORM betimes.refuse(400, format('expected %s of printable characters', what), pointer);
+    END IF;
+END
+$$;
+
+CREATE FUNCTION betimes.check_members(given jsonb, known jsonb, pointer text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    member record;
+BEGIN
+    IF jsonb_typeof(given) <> 'object' THEN
+        PERFORM betimes.refuse(400, format('expected an object, got %s', left(given::text, 80)), pointer);
+    END IF;
+    FOR member IN SELECT key, value FROM jsonb_each(given) LOOP
+        IF NOT known ? member.key THEN
+            PERFORM betimes.refuse(400, format('expected one of %s, got %L',
+                (SELECT string_agg(name, ', ' ORDER BY name) FROM jsonb_object_keys(known) AS name), left(member.key, 80)), pointer);
+        ELSIF jsonb_typeof(member.value) <> ALL (string_to_array(known ->> member.key, '|')) THEN
+            PERFORM betimes.refuse(400, format('expected %s, got %s', replace(known ->> member.key, '|', ' or '),
+                                               left(member.value::text, 80)), pointer || '/' || member.key);
+        END IF;
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION betimes.check_whole(given jsonb, lowest bigint, highest bigint, pointer text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF given IS NOT NULL AND ((given #>> '{}')::numeric NOT BETWEEN lowest AND highest OR (given #>> '{}')::numeric % 1 <> 0) THEN
+        PERFORM betimes.refuse(400, format('expected a whole number within %s-%s, got %s', lowest, highest, given), pointer);
+    END IF;
+END
+$$;
+
+CREATE FUNCTION betimes.check_word(given jsonb, words text[], pointer text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF given IS NOT NULL AND (given #>> '{}') <> ALL (words) THEN
+        PERFORM betimes.refuse(400, format('expected %s, got %s', array_to_string(words, ' or '), left(given::text, 80)), pointer);
+    END IF;
+END
+$$;
+
 CREATE FUNCTION betimes.current_tenant() RETURNS uuid
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
     SELECT nullif(current_setting('betimes.tenant', true), '')::uuid
+$$;
+
+CREATE FUNCTION betimes.dismiss_producer(role text, tenant uuid) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    dismissed boolean;
+BEGIN
+    DELETE FROM betimes.producers AS known WHERE known.role = dismiss_producer.role AND known.tenant_id = tenant;
+    dismissed := FOUND;
+    IF dismissed AND NOT EXISTS (SELECT FROM betimes.producers AS known WHERE known.role = dismiss_producer.role)
+       AND EXISTS (SELECT FROM pg_roles WHERE rolname = dismiss_producer.role) THEN
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION betimes.enqueue_v1(text, jsonb, jsonb) FROM %I', dismiss_producer.role);
+        EXECUTE format('REVOKE USAGE ON SCHEMA betimes FROM %I', dismiss_producer.role);
+    END IF;
+    RETURN dismissed;
+END
 $$;
 
 CREATE FUNCTION betimes.drop_partition(parent text, day date) RETURNS boolean
@@ -21,6 +110,152 @@ BEGIN
     END IF;
     EXECUTE format('DROP TABLE betimes.%I', child);
     RETURN true;
+END
+$$;
+
+CREATE FUNCTION betimes.due_of(asked jsonb) RETURNS timestamp with time zone
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "DateStyle" TO 'ISO, YMD'
+    AS $_$
+DECLARE
+    due timestamptz := clock_timestamp();
+BEGIN
+    IF asked ->> 'at' IS NOT NULL AND asked ->> 'delay' IS NOT NULL THEN
+        PERFORM betimes.refuse(400, 'expected a time or a delay, got both', '/delay');
+    ELSIF asked ->> 'delay' IS NOT NULL THEN
+        due := due + betimes.span_ms(asked -> 'delay', '/delay') * interval '1 millisecond';
+    ELSIF asked ->> 'at' IS NOT NULL THEN
+        IF asked ->> 'at' !~ '^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)$' THEN
+            PERFORM betimes.refuse(400, format('expected a time such as 2026-01-01T00:00:00Z, got %L', left(asked ->> 'at', 64)), '/at');
+        END IF;
+        BEGIN
+            due := greatest(due, (asked ->> 'at')::timestamptz);
+        EXCEPTION WHEN data_exception THEN
+            PERFORM betimes.refuse(400, format('expected a time such as 2026-01-01T00:00:00Z, got %L', asked ->> 'at'), '/at');
+        END;
+    END IF;
+    IF due >= '2200-01-01 00:00+00' THEN
+        PERFORM betimes.refuse(400, format('expected a time before 2200, got %s', due), '/at');
+    END IF;
+    RETURN due;
+END
+$_$;
+
+CREATE FUNCTION betimes.enqueue_v1(handler text, payload jsonb DEFAULT NULL::jsonb, options jsonb DEFAULT NULL::jsonb, OUT run_id text, OUT deduplicated boolean) RETURNS record
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET row_security TO 'on'
+    AS $$
+DECLARE
+    asked    jsonb := coalesce(options, '{}');
+    key      jsonb;
+    key_ms   bigint;
+    body     bytea := convert_to(payload::text, 'UTF8');
+    stored   jsonb;
+    due      timestamptz;
+    producer record;
+    limits   record;
+    cell     record;
+    holder   uuid;
+    fresh    uuid;
+    drains   boolean;
+    used     bigint := 0;
+    place    smallint;
+BEGIN
+    PERFORM betimes.check_line(handler, 'a handler', 255, '/handler');
+    PERFORM betimes.check_members(asked, '{"queue": "string", "priority": "number", "delay": "string|number|null", "at": "string|null",
+        "dedupe_key": "string|null", "dedupe": "object|null", "timeout": "string|number|null", "start_deadline": "string|number|null",
+        "retry": "object|null", "tags": "object|null", "concurrency": "object|null", "fairness_key": "string|null",
+        "payload_ref": "string|null", "trace": "string|null", "tenant": "string|null"}', '');
+    PERFORM betimes.check_whole(asked -> 'priority', 0, 9, '/priority');
+    PERFORM betimes.check_line(coalesce(asked ->> 'queue', 'default'), 'a queue', 128, '/queue');
+    IF asked ->> 'queue' LIKE '%:%' THEN
+        PERFORM betimes.refuse(400, format('expected a queue without a colon, got %L', asked ->> 'queue'), '/queue');
+    ELSIF octet_length(body) > 262144 THEN
+        PERFORM betimes.refuse(413, format('expected a payload of at most 262144 bytes, got %s', octet_length(body)), '/payload');
+    END IF;
+    stored := betimes.stored_options(asked);
+    due := betimes.due_of(asked);
+    key := coalesce(nullif(asked -> 'dedupe', 'null'), jsonb_build_object('key', nullif(asked -> 'dedupe_key', 'null')));
+    IF key ->> 'key' IS NOT NULL OR asked ->> 'dedupe' IS NOT NULL THEN
+        PERFORM betimes.check_members(key, '{"key": "string", "window": "string|number|null", "form": "string"}', '/dedupe');
+        PERFORM betimes.check_line(key ->> 'key', 'a dedupe key', 255, '/dedupe/key');
+        PERFORM betimes.check_word(key -> 'form', '{unique,throttle,debounce}', '/dedupe/form');
+        IF asked ->> 'dedupe' IS NOT NULL AND asked ->> 'dedupe_key' IS NOT NULL THEN
+            PERFORM betimes.refuse(400, 'expected dedupe or dedupe_key, got both', '/dedupe_key');
+        ELSIF key ->> 'window' IS NOT NULL THEN
+            key_ms := betimes.span_ms(key -> 'window', '/dedupe/window', interval '366 days');
+        END IF;
+        IF key_ms = 0 OR (key_ms IS NULL AND key ->> 'form' <> 'unique') THEN
+            PERFORM betimes.refuse(400, 'expected a window above 0', '/dedupe/window');
+        END IF;
+        IF key ->> 'form' = 'debounce' AND asked ->> 'at' IS NULL AND asked ->> 'delay' IS NULL THEN
+            due := due + key_ms * interval '1 millisecond';
+        END IF;
+    END IF;
+
+    -- Looked up in a subtransaction that is undone: it gives back every lock at once, and the caller's transaction,
+    -- however long it lives, keeps nobody from dropping a partition or changing a table.
+    BEGIN
+        SELECT count(*) AS several, min(tenants.id::text)::uuid AS tenant, bool_and(producers.hints) AS hints,
+               max(tenants.state) AS state INTO producer
+          FROM betimes.producers JOIN betimes.tenants ON tenants.id = producers.tenant_id
+         WHERE producers.role = session_user::text AND (asked ->> 'tenant' IS NULL OR tenants.slug = asked ->> 'tenant');
+        SELECT shards INTO cell FROM betimes.cluster;
+        IF producer.several = 1 THEN
+            SELECT (quotas ->> 'payload_bytes')::bigint AS largest,
+                   least((quotas ->> 'backlog')::bigint, (quotas ->> 'active_runs')::bigint) AS backlog INTO limits
+              FROM betimes.tenants WHERE id = producer.tenant;
+            SELECT coalesce(bool_or(draining), false) INTO drains FROM betimes.queues
+             WHERE tenant_id = producer.tenant AND name = coalesce(asked ->> 'queue', 'default');
+            IF key ->> 'key' IS NOT NULL AND key ->> 'form' IS DISTINCT FROM 'debounce' THEN
+                holder := betimes.holder_of(producer.tenant, key ->> 'key', coalesce(key ->> 'form', 'unique'), cell.shards);
+            END IF;
+            IF limits.backlog IS NOT NULL AND holder IS NULL THEN
+                SELECT used + coalesce(sum(cardinality(run_ids)), 0) INTO used FROM betimes.parcels WHERE tenant_id = producer.tenant;
+                SELECT used + count(*) INTO used FROM betimes.intake WHERE tenant_id = producer.tenant AND refused IS NULL;
+            END IF;
+        END IF;
+        RAISE EXCEPTION USING ERRCODE = 'BT000';
+    EXCEPTION WHEN SQLSTATE 'BT000' THEN
+        NULL;
+    END;
+
+    IF producer.several = 0 THEN
+        PERFORM betimes.refuse(403, format('the role %I may not enqueue here; an administrator runs: betimes producer add', session_user));
+    ELSIF producer.several > 1 THEN
+        PERFORM betimes.refuse(400, format('the role %I enqueues for several tenants; say which', session_user), '/tenant');
+    ELSIF producer.state > 0 THEN
+        PERFORM betimes.refuse(403, 'the tenant accepts nothing new', '/tenant');
+    ELSIF octet_length(body) > limits.largest THEN
+        PERFORM betimes.refuse(429, format('the quota payload_bytes allows %s, got %s', limits.largest, octet_length(body)), '/payload');
+    END IF;
+    IF holder IS NOT NULL THEN
+        run_id := betimes.id_text('run', holder);
+        deduplicated := true;
+        RETURN;
+    END IF;
+    IF drains THEN
+        PERFORM betimes.refuse(409, format('the queue %L drains and accepts nothing new', coalesce(asked ->> 'queue', 'default')), '/queue');
+    ELSIF used >= limits.backlog THEN
+        PERFORM betimes.refuse(429, format('the quota of waiting runs allows %s, and %s are in use', limits.backlog, used));
+    END IF;
+
+    -- One shard for a transaction, so that few parcels carry its runs.
+    place := (hashint8(pg_current_xact_id()::text::bigint) & 2147483647) % cell.shards;
+    fresh := (lpad(to_hex(floor(extract(epoch FROM due) * 1000)::bigint), 12, '0') || '8' || lpad(to_hex(place::integer), 3, '0')
+              || substr(replace(gen_random_uuid()::text, '-', ''), 17, 16))::uuid;
+    INSERT INTO betimes.intake (shard, id, tenant_id, producer, asked_at, due_at, priority, queue, handler, payload, options,
+                                dedupe_key, dedupe_form, dedupe_ms)
+    VALUES (place, fresh, producer.tenant, session_user, clock_timestamp(), due, coalesce((asked ->> 'priority')::smallint, 5),
+            coalesce(asked ->> 'queue', 'default'), handler, body, stored, key ->> 'key',
+            CASE WHEN key ->> 'key' IS NOT NULL THEN coalesce(key ->> 'form', 'unique') END, key_ms);
+    IF producer.hints THEN
+        PERFORM pg_notify('betimes_intake', place::text);
+    END IF;
+    run_id := betimes.id_text('run', fresh);
+    deduplicated := false;
 END
 $$;
 
@@ -62,6 +297,28 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.holder_of(tenant uuid, wanted text, form text, shards smallint) RETURNS uuid
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    taken    record;
+    standing uuid;
+BEGIN
+    SELECT intake.id INTO standing FROM betimes.intake
+     WHERE tenant_id = tenant AND dedupe_key = wanted AND refused IS NULL ORDER BY intake.id LIMIT 1;
+    IF FOUND THEN
+        RETURN standing;
+    END IF;
+    SELECT holder, expires_at INTO taken FROM betimes.dedupe
+     WHERE shard = ANY (ARRAY(SELECT generate_series(0, shards - 1)::smallint)) AND tenant_id = tenant AND key = 'run:' || wanted;
+    SELECT runs.id INTO standing FROM betimes.runs
+     WHERE runs.shard = ('x' || substr(replace(taken.holder::text, '-', ''), 14, 3))::bit(12)::integer AND runs.id = taken.holder
+       AND (taken.expires_at > clock_timestamp() OR (form = 'unique' AND runs.state < 4));
+    RETURN standing;
+END
+$$;
+
 CREATE FUNCTION betimes.id_text(prefix text, id uuid) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -85,7 +342,7 @@ CREATE FUNCTION betimes.partition_bound(parent text, day date) RETURNS text
     LANGUAGE sql IMMUTABLE
     AS $$
     SELECT CASE
-        WHEN parent IN ('runs', 'attempts', 'outbox') THEN
+        WHEN parent IN ('runs', 'attempts', 'outbox', 'deliveries') THEN
             (lpad(to_hex((extract(epoch FROM day::timestamp) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid::text
         WHEN parent = 'decisions' THEN day::text || ' 00:00:00+00'
         ELSE day::text
@@ -99,8 +356,141 @@ CREATE FUNCTION betimes.partition_storage(parent text) RETURNS text
         -- Room for the one update in a run's life on the same page. Insert-driven vacuums are put off:
         -- today's partition is vacuumed for its updates, and yesterday's once.
         WHEN 'runs' THEN 'fillfactor = 40, autovacuum_vacuum_scale_factor = 0.2, autovacuum_vacuum_cost_delay = 0'
+        WHEN 'deliveries' THEN 'fillfactor = 60'
         ELSE 'fillfactor = 90'
     END
+$$;
+
+CREATE FUNCTION betimes.refuse(status integer, sentence text, pointer text DEFAULT ''::text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'BT' || status, MESSAGE = sentence, DETAIL = pointer;
+END
+$$;
+
+CREATE FUNCTION betimes.span_ms(source jsonb, pointer text, most interval DEFAULT '36600 days'::interval) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "IntervalStyle" TO 'postgres'
+    AS $_$
+DECLARE
+    words text := source #>> '{}';
+    ms    numeric;
+BEGIN
+    IF jsonb_typeof(source) = 'number' THEN
+        ms := words::numeric * 1000;
+    ELSIF jsonb_typeof(source) = 'string' AND length(words) <= 64
+          AND words ~ '^P(\d+(\.\d+)?W)?(\d+(\.\d+)?D)?(T(?=\d)(\d+(\.\d+)?H)?(\d+(\.\d+)?M)?(\d+(\.\d+)?S)?)?$' AND words <> 'P' THEN
+        ms := extract(epoch FROM words::interval) * 1000;
+    ELSIF jsonb_typeof(source) = 'string' AND length(words) <= 64 AND words ~*
+          '^(\d+(\.\d+)? *(ms|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)[ ,]*)+$' THEN
+        -- Parts that touch one another (1h30m) are parted, or PostgreSQL would not read them.
+        ms := extract(epoch FROM regexp_replace(replace(words, ',', ' '), '([a-zA-Z])(\d)', '\1 \2', 'g')::interval) * 1000;
+    ELSE
+        PERFORM betimes.refuse(400, format('expected a duration such as PT15M or 15m, got %s', left(source::text, 80)), pointer);
+    END IF;
+    IF ms NOT BETWEEN 0 AND extract(epoch FROM most) * 1000 THEN
+        PERFORM betimes.refuse(400, format('expected a duration within 0 and %s days, got %s',
+                                           extract(epoch FROM most)::bigint / 86400, left(words, 80)), pointer);
+    END IF;
+    RETURN floor(ms);
+END
+$_$;
+
+CREATE FUNCTION betimes.stored_options(asked jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    stored jsonb := '{}';
+    name   text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['timeout', 'start_deadline'] LOOP
+        IF asked ->> name IS NOT NULL THEN
+            stored := stored || jsonb_build_object(name || '_ms', betimes.span_ms(asked -> name, '/' || name));
+        END IF;
+    END LOOP;
+    IF asked ->> 'retry' IS NOT NULL THEN
+        stored := stored || jsonb_build_object('retry', betimes.stored_retry(asked -> 'retry'));
+    END IF;
+    IF asked ->> 'fairness_key' IS NOT NULL THEN
+        PERFORM betimes.check_line(asked ->> 'fairness_key', 'a fairness key', 255, '/fairness_key');
+        stored := stored || jsonb_build_object('fairness_key', asked -> 'fairness_key');
+    END IF;
+    IF asked ->> 'concurrency' IS NOT NULL THEN
+        PERFORM betimes.check_members(asked -> 'concurrency', '{"key": "string", "limit": "number|null", "on_limit": "string"}',
+                                      '/concurrency');
+        PERFORM betimes.check_line(asked #>> '{concurrency,key}', 'a key', 255, '/concurrency/key');
+        PERFORM betimes.check_whole(nullif(asked #> '{concurrency,limit}', 'null'), 1, 1000000, '/concurrency/limit');
+        PERFORM betimes.check_word(asked #> '{concurrency,on_limit}', '{wait,skip}', '/concurrency/on_limit');
+        stored := stored || jsonb_build_object('concurrency', jsonb_strip_nulls(asked -> 'concurrency'));
+    END IF;
+    IF asked -> 'tags' NOT IN ('{}', 'null') THEN
+        IF (SELECT count(*) FROM jsonb_object_keys(asked -> 'tags')) > 32
+           OR EXISTS (SELECT FROM jsonb_each(asked -> 'tags') AS tag WHERE jsonb_typeof(tag.value) <> 'string') THEN
+            PERFORM betimes.refuse(400, 'expected at most 32 tags, all of them texts', '/tags');
+        END IF;
+        stored := stored || jsonb_build_object('tags', asked -> 'tags');
+    END IF;
+    IF asked ->> 'payload_ref' IS NOT NULL THEN
+        PERFORM betimes.check_line(asked ->> 'payload_ref', 'a reference', 1024, '/payload_ref');
+        stored := stored || jsonb_build_object('payload_ref', asked -> 'payload_ref');
+    END IF;
+    IF asked ->> 'trace' IS NOT NULL THEN
+        PERFORM betimes.check_line(asked ->> 'trace', 'a trace', 128, '/trace');
+        stored := stored || jsonb_build_object('trace', asked -> 'trace');
+    END IF;
+    IF length(stored::text) > 16384 THEN
+        PERFORM betimes.refuse(413, format('expected options of at most 16384 bytes, got %s', length(stored::text)));
+    END IF;
+    RETURN nullif(stored, '{}');
+END
+$$;
+
+CREATE FUNCTION betimes.stored_retry(asked jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    stored jsonb := asked - '{initial,max,max_elapsed,delays}'::text[];
+    name   text;
+BEGIN
+    PERFORM betimes.check_members(asked, '{"max_attempts": "number", "backoff": "string", "initial": "string|number",
+        "factor": "number", "max": "string|number", "delays": "array", "jitter": "string", "max_elapsed": "string|number|null",
+        "retry_on": "array", "give_up_on": "array"}', '/retry');
+    PERFORM betimes.check_whole(asked -> 'max_attempts', 1, 1000, '/retry/max_attempts');
+    PERFORM betimes.check_word(asked -> 'backoff', '{exponential,linear,fixed,list}', '/retry/backoff');
+    PERFORM betimes.check_word(asked -> 'jitter', '{full,equal,none}', '/retry/jitter');
+    IF (asked ->> 'factor')::numeric NOT BETWEEN 1 AND 100 THEN
+        PERFORM betimes.refuse(400, format('expected a factor within 1-100, got %s', asked ->> 'factor'), '/retry/factor');
+    END IF;
+    FOREACH name IN ARRAY ARRAY['initial', 'max', 'max_elapsed'] LOOP
+        IF asked ->> name IS NOT NULL THEN
+            stored := stored || jsonb_build_object(name || '_ms', betimes.span_ms(asked -> name, '/retry/' || name,
+                CASE name WHEN 'max_elapsed' THEN interval '36600 days' ELSE interval '30 days' END));
+        END IF;
+    END LOOP;
+    FOREACH name IN ARRAY ARRAY['delays', 'retry_on', 'give_up_on'] LOOP
+        IF jsonb_array_length(asked -> name) > 100 THEN
+            PERFORM betimes.refuse(400, 'expected at most 100 members', '/retry/' || name);
+        END IF;
+    END LOOP;
+    IF asked ->> 'backoff' = 'list' AND coalesce(jsonb_array_length(asked -> 'delays'), 0) = 0 THEN
+        PERFORM betimes.refuse(400, 'expected delays for backoff list, got none', '/retry/delays');
+    END IF;
+    IF asked ? 'delays' THEN
+        stored := stored || jsonb_build_object('delays_ms', (
+            SELECT coalesce(jsonb_agg(betimes.span_ms(delay, '/retry/delays/' || place - 1) ORDER BY place), '[]')
+              FROM jsonb_array_elements(asked -> 'delays') WITH ORDINALITY AS given (delay, place)));
+    END IF;
+    IF EXISTS (SELECT FROM jsonb_array_elements(coalesce(asked -> 'retry_on', '[]') || coalesce(asked -> 'give_up_on', '[]')) AS named
+                WHERE jsonb_typeof(named) <> 'string') THEN
+        PERFORM betimes.refuse(400, 'expected names of errors as texts', '/retry');
+    END IF;
+    RETURN stored;
+END
 $$;
 
 CREATE FUNCTION betimes.survey(least_bytes bigint) RETURNS integer
@@ -296,6 +686,7 @@ CREATE TABLE betimes.cluster (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     pepper_check bytea,
     paused_reason text,
+    master_check bytea,
     CONSTRAINT cluster_one_check CHECK (one),
     CONSTRAINT cluster_shards_check CHECK (((shards >= 1) AND (shards <= 4096)))
 );
@@ -303,6 +694,21 @@ CREATE TABLE betimes.cluster (
 COMMENT ON TABLE betimes.cluster IS 'One row: what was fixed when this cell was made.';
 
 COMMENT ON COLUMN betimes.cluster.pepper_check IS 'A digest under the pepper, so that a node with another pepper notices it.';
+
+COMMENT ON COLUMN betimes.cluster.master_check IS 'Which master key this cell is used with, so that a node with another one notices it.';
+
+CREATE TABLE betimes.data_keys (
+    tenant_id uuid NOT NULL,
+    version integer NOT NULL,
+    master bytea NOT NULL,
+    wrapped bytea NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    CONSTRAINT data_keys_version_check CHECK ((version >= 1))
+);
+
+ALTER TABLE ONLY betimes.data_keys FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.data_keys.master IS 'Which master key wraps it: a digest, not the key.';
 
 CREATE TABLE betimes.dead_letters (
     shard smallint NOT NULL,
@@ -378,17 +784,50 @@ COMMENT ON COLUMN betimes.dedupe.prune_at IS 'When to look whether it may go: it
 
 CREATE TABLE betimes.deliveries (
     shard smallint NOT NULL,
-    event_id uuid NOT NULL,
-    endpoint_id uuid NOT NULL,
+    id uuid NOT NULL,
     tenant_id uuid NOT NULL,
+    endpoint_id uuid NOT NULL,
+    event_id uuid NOT NULL,
+    event_type text NOT NULL,
     due_at timestamp with time zone,
-    attempt smallint DEFAULT 0 NOT NULL,
     state smallint DEFAULT 0 NOT NULL,
+    attempt smallint DEFAULT 0 NOT NULL,
+    is_test boolean DEFAULT false NOT NULL,
+    status smallint,
+    error text,
     response jsonb,
-    finished_at timestamp with time zone
-);
+    created_at timestamp with time zone NOT NULL,
+    attempted_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    CONSTRAINT deliveries_state_check CHECK (((state >= 0) AND (state <= 2))),
+    CONSTRAINT deliveries_wait_or_are_over CHECK (((due_at IS NULL) = (state <> 0)))
+)
+PARTITION BY RANGE (id);
 
 ALTER TABLE ONLY betimes.deliveries FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.deliveries IS 'An event on its way to an endpoint: waiting, delivered or given up.';
+
+CREATE TABLE betimes.deliveries_default (
+    shard smallint CONSTRAINT deliveries_shard_not_null NOT NULL,
+    id uuid CONSTRAINT deliveries_id_not_null NOT NULL,
+    tenant_id uuid CONSTRAINT deliveries_tenant_id_not_null NOT NULL,
+    endpoint_id uuid CONSTRAINT deliveries_endpoint_id_not_null NOT NULL,
+    event_id uuid CONSTRAINT deliveries_event_id_not_null NOT NULL,
+    event_type text CONSTRAINT deliveries_event_type_not_null NOT NULL,
+    due_at timestamp with time zone,
+    state smallint DEFAULT 0 CONSTRAINT deliveries_state_not_null NOT NULL,
+    attempt smallint DEFAULT 0 CONSTRAINT deliveries_attempt_not_null NOT NULL,
+    is_test boolean DEFAULT false CONSTRAINT deliveries_is_test_not_null NOT NULL,
+    status smallint,
+    error text,
+    response jsonb,
+    created_at timestamp with time zone CONSTRAINT deliveries_created_at_not_null NOT NULL,
+    attempted_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    CONSTRAINT deliveries_state_check CHECK (((state >= 0) AND (state <= 2))),
+    CONSTRAINT deliveries_wait_or_are_over CHECK (((due_at IS NULL) = (state <> 0)))
+);
 
 CREATE TABLE betimes.device_grants (
     digest bytea NOT NULL,
@@ -417,7 +856,18 @@ CREATE TABLE betimes.endpoints (
     settings jsonb DEFAULT '{}'::jsonb NOT NULL,
     disabled_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT endpoints_kind_check CHECK ((kind = ANY (ARRAY['webhook'::text, 'email'::text, 'chat'::text])))
+    name text DEFAULT ''::text NOT NULL,
+    secret_version integer DEFAULT 1 NOT NULL,
+    secret_until timestamp with time zone,
+    is_callback boolean DEFAULT false NOT NULL,
+    wants_successes boolean DEFAULT false NOT NULL,
+    listens_since timestamp with time zone DEFAULT now() NOT NULL,
+    disabled_reason text,
+    revision integer DEFAULT 1 NOT NULL,
+    created_by text,
+    updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT endpoints_kind_check CHECK ((kind = ANY (ARRAY['webhook'::text, 'email'::text, 'chat'::text]))),
+    CONSTRAINT endpoints_secret_version_check CHECK ((secret_version > 0))
 );
 
 ALTER TABLE ONLY betimes.endpoints FORCE ROW LEVEL SECURITY;
@@ -482,6 +932,29 @@ CREATE TABLE betimes.idempotency_default (
     created_at timestamp with time zone CONSTRAINT idempotency_created_at_not_null NOT NULL,
     expires_at timestamp with time zone CONSTRAINT idempotency_expires_at_not_null NOT NULL
 );
+
+CREATE TABLE betimes.intake (
+    shard smallint NOT NULL,
+    id uuid NOT NULL,
+    tenant_id uuid NOT NULL,
+    producer text NOT NULL,
+    asked_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    priority smallint NOT NULL,
+    queue text NOT NULL,
+    handler text NOT NULL,
+    payload bytea,
+    options jsonb,
+    dedupe_key text,
+    dedupe_form text,
+    dedupe_ms bigint,
+    refused text
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='2000', autovacuum_vacuum_cost_delay='0');
+
+ALTER TABLE ONLY betimes.intake FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.intake IS 'Runs that were asked for in transactions of others, until they are made.';
 
 CREATE TABLE betimes.job_revisions (
     shard smallint NOT NULL,
@@ -556,6 +1029,28 @@ COMMENT ON COLUMN betimes.limits.max_inflight IS 'For kind key: null means what 
 COMMENT ON COLUMN betimes.limits.rate_limit IS 'For kind rate: what was said for the key; null means what the queue says (key_rate_limit), else no limit.';
 
 COMMENT ON COLUMN betimes.limits.used_at IS 'When somebody last relied on it, to the hour; rows that nobody needs are forgotten a day later.';
+
+CREATE TABLE betimes.mailboxes (
+    shard smallint NOT NULL,
+    endpoint_id uuid NOT NULL,
+    tenant_id uuid NOT NULL,
+    next_due_at timestamp with time zone,
+    owner uuid,
+    lease_until timestamp with time zone,
+    fence integer DEFAULT 0 NOT NULL,
+    failures integer DEFAULT 0 NOT NULL,
+    failing_since timestamp with time zone,
+    held_until timestamp with time zone,
+    last_success_at timestamp with time zone,
+    last_failure_at timestamp with time zone,
+    last_error text,
+    CONSTRAINT mailboxes_owned_until CHECK (((owner IS NULL) = (lease_until IS NULL)))
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='2000');
+
+ALTER TABLE ONLY betimes.mailboxes FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.mailboxes IS 'What waits for one endpoint, who empties it, and how it fares.';
 
 CREATE TABLE betimes.members (
     tenant_id uuid NOT NULL,
@@ -635,7 +1130,8 @@ CREATE TABLE betimes.outbox (
     type text NOT NULL,
     subject text NOT NULL,
     body jsonb NOT NULL,
-    created_at timestamp with time zone NOT NULL
+    created_at timestamp with time zone NOT NULL,
+    arrived_at timestamp with time zone DEFAULT statement_timestamp() NOT NULL
 )
 PARTITION BY RANGE (id);
 
@@ -648,7 +1144,8 @@ CREATE TABLE betimes.outbox_default (
     type text CONSTRAINT outbox_type_not_null NOT NULL,
     subject text CONSTRAINT outbox_subject_not_null NOT NULL,
     body jsonb CONSTRAINT outbox_body_not_null NOT NULL,
-    created_at timestamp with time zone CONSTRAINT outbox_created_at_not_null NOT NULL
+    created_at timestamp with time zone CONSTRAINT outbox_created_at_not_null NOT NULL,
+    arrived_at timestamp with time zone DEFAULT statement_timestamp() CONSTRAINT outbox_arrived_at_not_null NOT NULL
 );
 
 CREATE TABLE betimes.parcels (
@@ -698,6 +1195,19 @@ COMMENT ON COLUMN betimes.parcels.episode IS 'The catch-up it belongs to while i
 
 COMMENT ON COLUMN betimes.parcels.rate_key IS 'The key of the rate of its one run.';
 
+CREATE TABLE betimes.producers (
+    role text NOT NULL,
+    tenant_id uuid NOT NULL,
+    hints boolean DEFAULT true NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+ALTER TABLE ONLY betimes.producers FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.producers IS 'Database roles that may enqueue by the function, and for which tenants.';
+
+COMMENT ON COLUMN betimes.producers.hints IS 'Whether its commits notify. NOTIFY makes commits wait for each other, which very busy producers would rather not.';
+
 CREATE TABLE betimes.queues (
     tenant_id uuid NOT NULL,
     name text NOT NULL,
@@ -731,6 +1241,16 @@ ALTER TABLE ONLY betimes.queues FORCE ROW LEVEL SECURITY;
 COMMENT ON COLUMN betimes.queues.key_rate_limit IS 'The rate of each rate limit key for which nothing else was said.';
 
 COMMENT ON COLUMN betimes.queues.retain_ms IS 'How long after their end its runs are kept, if that is shorter than runs are kept at all.';
+
+CREATE TABLE betimes.routings (
+    tenant_id uuid NOT NULL,
+    routed_through timestamp with time zone NOT NULL
+)
+WITH (fillfactor='50');
+
+ALTER TABLE ONLY betimes.routings FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.routings IS 'How far the events of each tenant with endpoints have been handed out, by the time of their arrival.';
 
 CREATE TABLE betimes.run_logs (
     shard smallint NOT NULL,
@@ -867,6 +1387,19 @@ CREATE TABLE betimes.runs_default (
     CONSTRAINT runs_when_full_check CHECK (((when_full >= 0) AND (when_full <= 1)))
 );
 
+CREATE TABLE betimes.secrets (
+    tenant_id uuid NOT NULL,
+    name text NOT NULL,
+    version integer NOT NULL,
+    key_version integer NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    created_by text,
+    sealed bytea NOT NULL,
+    CONSTRAINT secrets_version_check CHECK ((version >= 1))
+);
+
+ALTER TABLE ONLY betimes.secrets FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE betimes.sessions (
     digest bytea NOT NULL,
     tenant_id uuid NOT NULL,
@@ -999,6 +1532,8 @@ ALTER TABLE ONLY betimes.attempts ATTACH PARTITION betimes.attempts_default DEFA
 
 ALTER TABLE ONLY betimes.decisions ATTACH PARTITION betimes.decisions_default DEFAULT;
 
+ALTER TABLE ONLY betimes.deliveries ATTACH PARTITION betimes.deliveries_default DEFAULT;
+
 ALTER TABLE ONLY betimes.idempotency ATTACH PARTITION betimes.idempotency_default DEFAULT;
 
 ALTER TABLE ONLY betimes.outbox ATTACH PARTITION betimes.outbox_default DEFAULT;
@@ -1035,6 +1570,9 @@ ALTER TABLE ONLY betimes.catchups
 ALTER TABLE ONLY betimes.cluster
     ADD CONSTRAINT cluster_pkey PRIMARY KEY (one);
 
+ALTER TABLE ONLY betimes.data_keys
+    ADD CONSTRAINT data_keys_pkey PRIMARY KEY (tenant_id, version);
+
 ALTER TABLE ONLY betimes.dead_letters
     ADD CONSTRAINT dead_letters_pkey PRIMARY KEY (shard, run_id);
 
@@ -1048,7 +1586,10 @@ ALTER TABLE ONLY betimes.dedupe
     ADD CONSTRAINT dedupe_pkey PRIMARY KEY (shard, tenant_id, key);
 
 ALTER TABLE ONLY betimes.deliveries
-    ADD CONSTRAINT deliveries_pkey PRIMARY KEY (shard, event_id, endpoint_id);
+    ADD CONSTRAINT deliveries_pkey PRIMARY KEY (shard, id);
+
+ALTER TABLE ONLY betimes.deliveries_default
+    ADD CONSTRAINT deliveries_default_pkey PRIMARY KEY (shard, id);
 
 ALTER TABLE ONLY betimes.device_grants
     ADD CONSTRAINT device_grants_pkey PRIMARY KEY (digest);
@@ -1071,6 +1612,9 @@ ALTER TABLE ONLY betimes.idempotency
 ALTER TABLE ONLY betimes.idempotency_default
     ADD CONSTRAINT idempotency_default_pkey PRIMARY KEY (shard, tenant_id, key, day);
 
+ALTER TABLE ONLY betimes.intake
+    ADD CONSTRAINT intake_pkey PRIMARY KEY (shard, id);
+
 ALTER TABLE ONLY betimes.job_revisions
     ADD CONSTRAINT job_revisions_pkey PRIMARY KEY (shard, job_id, revision);
 
@@ -1079,6 +1623,9 @@ ALTER TABLE ONLY betimes.jobs
 
 ALTER TABLE ONLY betimes.limits
     ADD CONSTRAINT limits_pkey PRIMARY KEY (tenant_id, kind, key);
+
+ALTER TABLE ONLY betimes.mailboxes
+    ADD CONSTRAINT mailboxes_pkey PRIMARY KEY (shard, endpoint_id);
 
 ALTER TABLE ONLY betimes.members
     ADD CONSTRAINT members_pkey PRIMARY KEY (tenant_id, id);
@@ -1101,8 +1648,14 @@ ALTER TABLE ONLY betimes.outbox_default
 ALTER TABLE ONLY betimes.parcels
     ADD CONSTRAINT parcels_pkey PRIMARY KEY (shard, id);
 
+ALTER TABLE ONLY betimes.producers
+    ADD CONSTRAINT producers_pkey PRIMARY KEY (role, tenant_id);
+
 ALTER TABLE ONLY betimes.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (tenant_id, name);
+
+ALTER TABLE ONLY betimes.routings
+    ADD CONSTRAINT routings_pkey PRIMARY KEY (tenant_id);
 
 ALTER TABLE ONLY betimes.run_logs
     ADD CONSTRAINT run_logs_pkey PRIMARY KEY (shard, run_id, seq);
@@ -1115,6 +1668,9 @@ ALTER TABLE ONLY betimes.runs
 
 ALTER TABLE ONLY betimes.runs_default
     ADD CONSTRAINT runs_default_pkey PRIMARY KEY (shard, id);
+
+ALTER TABLE ONLY betimes.secrets
+    ADD CONSTRAINT secrets_pkey PRIMARY KEY (tenant_id, name, version);
 
 ALTER TABLE ONLY betimes.sessions
     ADD CONSTRAINT sessions_pkey PRIMARY KEY (digest);
@@ -1160,9 +1716,21 @@ CREATE INDEX dead_letters_tenant_idx ON betimes.dead_letters USING btree (tenant
 
 CREATE INDEX dedupe_prune_idx ON betimes.dedupe USING btree (shard, prune_at);
 
-CREATE INDEX deliveries_due_idx ON betimes.deliveries USING btree (shard, due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX deliveries_waiting_idx ON ONLY betimes.deliveries USING btree (shard, endpoint_id, due_at, id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX deliveries_default_shard_endpoint_id_due_at_id_idx ON betimes.deliveries_default USING btree (shard, endpoint_id, due_at, id) WHERE (due_at IS NOT NULL);
+
+CREATE INDEX deliveries_endpoint_idx ON ONLY betimes.deliveries USING btree (shard, endpoint_id, id);
+
+CREATE INDEX deliveries_default_shard_endpoint_id_id_idx ON betimes.deliveries_default USING btree (shard, endpoint_id, id);
 
 CREATE INDEX device_grants_expires_idx ON betimes.device_grants USING btree (expires_at);
+
+CREATE INDEX endpoints_successes_idx ON betimes.endpoints USING btree (tenant_id) WHERE (wants_successes AND (disabled_at IS NULL));
+
+CREATE INDEX intake_open_idx ON betimes.intake USING btree (shard, id) WHERE (refused IS NULL);
+
+CREATE INDEX intake_tenant_idx ON betimes.intake USING btree (tenant_id, dedupe_key);
 
 CREATE INDEX jobs_calendars_idx ON betimes.jobs USING btree (tenant_id, id) WHERE (options ? 'calendars'::text);
 
@@ -1178,6 +1746,8 @@ CREATE INDEX jobs_tenant_idx ON betimes.jobs USING btree (tenant_id, id);
 
 CREATE INDEX limits_used_idx ON betimes.limits USING btree (used_at);
 
+CREATE INDEX mailboxes_due_idx ON betimes.mailboxes USING btree (next_due_at) WHERE (next_due_at IS NOT NULL);
+
 CREATE INDEX members_code_idx ON betimes.members USING btree (code) WHERE (code IS NOT NULL);
 
 CREATE UNIQUE INDEX members_email_idx ON betimes.members USING btree (tenant_id, email);
@@ -1189,6 +1759,10 @@ CREATE INDEX operations_expires_idx ON betimes.operations USING btree (shard, ex
 CREATE INDEX operations_open_idx ON betimes.operations USING btree (shard, created_at) WHERE (state < 2);
 
 CREATE INDEX operations_tenant_idx ON betimes.operations USING btree (tenant_id, id);
+
+CREATE INDEX outbox_arrived_idx ON ONLY betimes.outbox USING btree (tenant_id, arrived_at, id);
+
+CREATE INDEX outbox_default_tenant_id_arrived_at_id_idx ON betimes.outbox_default USING btree (tenant_id, arrived_at, id);
 
 CREATE INDEX outbox_tenant_idx ON ONLY betimes.outbox USING btree (tenant_id, id);
 
@@ -1246,9 +1820,17 @@ ALTER INDEX betimes.attempts_pkey ATTACH PARTITION betimes.attempts_default_pkey
 
 ALTER INDEX betimes.decisions_pkey ATTACH PARTITION betimes.decisions_default_pkey;
 
+ALTER INDEX betimes.deliveries_pkey ATTACH PARTITION betimes.deliveries_default_pkey;
+
+ALTER INDEX betimes.deliveries_waiting_idx ATTACH PARTITION betimes.deliveries_default_shard_endpoint_id_due_at_id_idx;
+
+ALTER INDEX betimes.deliveries_endpoint_idx ATTACH PARTITION betimes.deliveries_default_shard_endpoint_id_id_idx;
+
 ALTER INDEX betimes.idempotency_pkey ATTACH PARTITION betimes.idempotency_default_pkey;
 
 ALTER INDEX betimes.outbox_pkey ATTACH PARTITION betimes.outbox_default_pkey;
+
+ALTER INDEX betimes.outbox_arrived_idx ATTACH PARTITION betimes.outbox_default_tenant_id_arrived_at_id_idx;
 
 ALTER INDEX betimes.outbox_tenant_idx ATTACH PARTITION betimes.outbox_default_tenant_id_id_idx;
 
@@ -1269,6 +1851,9 @@ ALTER TABLE ONLY betimes.breakers
 ALTER TABLE ONLY betimes.calendars
     ADD CONSTRAINT calendars_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY betimes.data_keys
+    ADD CONSTRAINT data_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY betimes.device_grants
     ADD CONSTRAINT device_grants_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
@@ -1281,8 +1866,17 @@ ALTER TABLE ONLY betimes.handler_schemas
 ALTER TABLE ONLY betimes.members
     ADD CONSTRAINT members_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY betimes.producers
+    ADD CONSTRAINT producers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY betimes.queues
     ADD CONSTRAINT queues_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.routings
+    ADD CONSTRAINT routings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.secrets
+    ADD CONSTRAINT secrets_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.sessions
     ADD CONSTRAINT sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
@@ -1309,6 +1903,8 @@ ALTER TABLE betimes.calendars ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.catchups ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.data_keys ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.dead_letters ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.decisions ENABLE ROW LEVEL SECURITY;
@@ -1327,11 +1923,15 @@ ALTER TABLE betimes.handler_schemas ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.idempotency ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.intake ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.job_revisions ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.jobs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.limits ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.mailboxes ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.members ENABLE ROW LEVEL SECURITY;
 
@@ -1355,6 +1955,8 @@ CREATE POLICY own_tenant ON betimes.calendars TO betimes_api USING ((tenant_id =
 
 CREATE POLICY own_tenant ON betimes.catchups TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.data_keys TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.dead_letters TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.decisions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -1373,11 +1975,15 @@ CREATE POLICY own_tenant ON betimes.handler_schemas TO betimes_api USING ((tenan
 
 CREATE POLICY own_tenant ON betimes.idempotency TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.intake TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.job_revisions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.jobs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.limits TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.mailboxes TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.members TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -1387,13 +1993,19 @@ CREATE POLICY own_tenant ON betimes.outbox TO betimes_api USING ((tenant_id = be
 
 CREATE POLICY own_tenant ON betimes.parcels TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.producers TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.queues TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.routings TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.run_logs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.run_notes TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.runs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.secrets TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.sessions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -1409,13 +2021,19 @@ CREATE POLICY own_tenant ON betimes.workflows TO betimes_api USING ((tenant_id =
 
 ALTER TABLE betimes.parcels ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.producers ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.queues ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.routings ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.run_logs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.run_notes ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.runs ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.secrets ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.sessions ENABLE ROW LEVEL SECURITY;
 
@@ -1437,6 +2055,8 @@ CREATE POLICY whole_system ON betimes.calendars TO betimes_system USING (true) W
 
 CREATE POLICY whole_system ON betimes.catchups TO betimes_system USING (true) WITH CHECK (true);
 
+CREATE POLICY whole_system ON betimes.data_keys TO betimes_system USING (true) WITH CHECK (true);
+
 CREATE POLICY whole_system ON betimes.dead_letters TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.decisions TO betimes_system USING (true) WITH CHECK (true);
@@ -1455,11 +2075,15 @@ CREATE POLICY whole_system ON betimes.handler_schemas TO betimes_system USING (t
 
 CREATE POLICY whole_system ON betimes.idempotency TO betimes_system USING (true) WITH CHECK (true);
 
+CREATE POLICY whole_system ON betimes.intake TO betimes_system USING (true) WITH CHECK (true);
+
 CREATE POLICY whole_system ON betimes.job_revisions TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.jobs TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.limits TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.mailboxes TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.members TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1469,13 +2093,19 @@ CREATE POLICY whole_system ON betimes.outbox TO betimes_system USING (true) WITH
 
 CREATE POLICY whole_system ON betimes.parcels TO betimes_system USING (true) WITH CHECK (true);
 
+CREATE POLICY whole_system ON betimes.producers TO betimes_system USING (true) WITH CHECK (true);
+
 CREATE POLICY whole_system ON betimes.queues TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.routings TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.run_logs TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.run_notes TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.runs TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.secrets TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.sessions TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1498,13 +2128,51 @@ ALTER TABLE betimes.workflow_runs ENABLE ROW LEVEL SECURITY;
 ALTER TABLE betimes.workflows ENABLE ROW LEVEL SECURITY;
 
 GRANT USAGE ON SCHEMA betimes TO betimes_api;
-GRANT USAGE ON SCHEMA betimes TO betimes_system;
+GRANT USAGE ON SCHEMA betimes TO betimes_system WITH GRANT OPTION;
+
+REVOKE ALL ON FUNCTION betimes.admit_producer(role text, tenant uuid, hints boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.admit_producer(role text, tenant uuid, hints boolean) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.check_line(line text, what text, most integer, pointer text) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.check_line(line text, what text, most integer, pointer text) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.check_members(given jsonb, known jsonb, pointer text) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.check_members(given jsonb, known jsonb, pointer text) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.check_whole(given jsonb, lowest bigint, highest bigint, pointer text) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.check_whole(given jsonb, lowest bigint, highest bigint, pointer text) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.check_word(given jsonb, words text[], pointer text) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.check_word(given jsonb, words text[], pointer text) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.dismiss_producer(role text, tenant uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.dismiss_producer(role text, tenant uuid) TO betimes_system;
 
 REVOKE ALL ON FUNCTION betimes.drop_partition(parent text, day date) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.drop_partition(parent text, day date) TO betimes_system;
 
+REVOKE ALL ON FUNCTION betimes.due_of(asked jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.due_of(asked jsonb) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.enqueue_v1(handler text, payload jsonb, options jsonb, OUT run_id text, OUT deduplicated boolean) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION betimes.ensure_partition(parent text, day date) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.ensure_partition(parent text, day date) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.holder_of(tenant uuid, wanted text, form text, shards smallint) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.holder_of(tenant uuid, wanted text, form text, shards smallint) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.refuse(status integer, sentence text, pointer text) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.refuse(status integer, sentence text, pointer text) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.span_ms(source jsonb, pointer text, most interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.span_ms(source jsonb, pointer text, most interval) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.stored_options(asked jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.stored_options(asked jsonb) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.stored_retry(asked jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.stored_retry(asked jsonb) TO betimes_system;
 
 REVOKE ALL ON FUNCTION betimes.survey(least_bytes bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.survey(least_bytes bigint) TO betimes_system;
@@ -1538,6 +2206,9 @@ GRANT SELECT,UPDATE ON TABLE betimes.catchups TO betimes_api;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.cluster TO betimes_system;
 GRANT SELECT ON TABLE betimes.cluster TO betimes_api;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.data_keys TO betimes_system;
+GRANT SELECT,INSERT ON TABLE betimes.data_keys TO betimes_api;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dead_letters TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dead_letters TO betimes_api;
 
@@ -1551,6 +2222,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dedupe TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.deliveries TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.deliveries TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.deliveries_default TO betimes_system;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.device_grants TO betimes_system;
 GRANT SELECT ON TABLE betimes.device_grants TO betimes_api;
@@ -1569,6 +2242,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.idempotency TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.idempotency_default TO betimes_system;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.intake TO betimes_system;
+GRANT SELECT ON TABLE betimes.intake TO betimes_api;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.job_revisions TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.job_revisions TO betimes_api;
 
@@ -1577,6 +2253,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.jobs TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.limits TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.limits TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.mailboxes TO betimes_system;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.mailboxes TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.members TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.members TO betimes_api;
@@ -1597,8 +2276,14 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.outbox_default TO betimes_sys
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.parcels TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.parcels TO betimes_api;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.producers TO betimes_system;
+GRANT SELECT ON TABLE betimes.producers TO betimes_api;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.queues TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.queues TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.routings TO betimes_system;
+GRANT SELECT,INSERT ON TABLE betimes.routings TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.run_logs TO betimes_system;
 GRANT SELECT,INSERT ON TABLE betimes.run_logs TO betimes_api;
@@ -1610,6 +2295,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs_default TO betimes_system;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.secrets TO betimes_system;
+GRANT SELECT,INSERT,DELETE ON TABLE betimes.secrets TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.sessions TO betimes_system;
 GRANT SELECT,DELETE ON TABLE betimes.sessions TO betimes_api;

@@ -39,11 +39,13 @@ class Request:
     tenant: UUID
     url: TargetUrl
     method: str
-    headers: list[str]
-    body: bytes | None
+    headers: list[str] = field(repr=False)
+    body: bytes | None = field(repr=False)
     patience: Patience
     addresses: AddressPolicy
     tls: Tls | None = None
+    private: frozenset[str] = frozenset()
+    """Names of headers that are for this origin and no other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import re
 from base64 import b64decode
 from binascii import Error as BadBase64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -13,8 +13,10 @@ import msgspec
 from betimes.domain.errors import BadTarget, Invalid
 from betimes.domain.spec import from_ms
 from betimes.target.answer import Tls
+from betimes.target.auth import REFERENCE, Auth, read_auth, read_name, references_in
 from betimes.target.classify import StatusRange
 from betimes.target.headers import check_headers
+from betimes.target.redact import Redaction
 from betimes.target.url import TargetUrl, UrlPolicy, read_url
 
 TYPE = "http"
@@ -24,6 +26,7 @@ WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 TIMEOUT = timedelta(seconds=30)
 TIMEOUT_MIN, TIMEOUT_MAX = timedelta(seconds=1), timedelta(minutes=15)
 REDIRECTS_MAX = 5
+NONE: frozenset[str] = frozenset()
 CODES = re.compile(r"([1-5][0-9][0-9])(?:-([1-5][0-9][0-9]))?")
 JSON, TEXT, BYTES = "application/json", "text/plain; charset=utf-8", "application/octet-stream"
 
@@ -42,6 +45,21 @@ class HttpTarget:
     success_codes: tuple[StatusRange, ...]
     redirects: int
     tls: Tls | None
+    auth: Auth | None = None
+    signing: str | None = None
+    """The secret that signs requests instead of the tenant's own."""
+    certificate: str | None = None
+    """The secret with the certificate we show, and its key."""
+    authorities_secret: str | None = None
+    private_headers: tuple[str, ...] = ()
+    """Lines that refer to secrets."""
+    private: frozenset[str] = NONE
+    """Names of headers that hold secrets once they are sent."""
+    secrets: tuple[str, ...] = ()
+    """Every secret it refers to."""
+    hidden: frozenset[str] = NONE
+    """Those of them that the target gets to see, and may send back."""
+    redaction: Redaction = field(default_factory=Redaction)
 
 
 def read_target(stored: Mapping[str, Any], policy: UrlPolicy) -> HttpTarget:
@@ -62,7 +80,9 @@ def read_target(stored: Mapping[str, Any], policy: UrlPolicy) -> HttpTarget:
         url=url,
         method=method,
         headers=tuple(
-            f"{name}: {value}" if value else f"{name};" for name, value in headers.items()
+            f"{name}: {value}" if value else f"{name};"
+            for name, value in headers.items()
+            if not REFERENCE.search(value)
         ),
         body=body,
         sends_payload=sends_payload,
@@ -70,7 +90,54 @@ def read_target(stored: Mapping[str, Any], policy: UrlPolicy) -> HttpTarget:
         success_codes=read_codes(stored.get("success_codes") or ()),
         redirects=_redirects(stored),
         tls=_tls(stored),
+        redaction=_redaction(stored, policy),
+        **_secrets(stored, headers, policy),
     )
+
+
+def _secrets(
+    stored: Mapping[str, Any], headers: Mapping[str, str], policy: UrlPolicy
+) -> dict[str, Any]:
+    """What refers to secrets; nothing at all for most targets."""
+    auth = read_auth(stored.get("auth"))
+    if auth is not None and auth.kind == "oauth2":
+        read_url(auth.token_url, policy, pointer="/target/auth/token_url")
+    signing = _reference(stored, "secret_ref")
+    certificate = _reference(stored, "client_certificate")
+    authorities = REFERENCE.fullmatch(stored.get("ca_certificates") or "")
+    private = {name: value for name, value in headers.items() if REFERENCE.search(value)}
+    if auth is not None:
+        name = auth.header or "authorization"
+        if _has(headers, name.lower()):
+            raise Invalid(
+                f"expected {name} in headers or in auth, got both", pointer="/target/auth"
+            )
+    hidden = references_in(private.values()) + ([] if auth is None else [auth.secret])
+    others = [signing, certificate, None if authorities is None else authorities[1]]
+    names = {*hidden, *(name for name in others if name is not None)}
+    if not names:
+        return {}
+    ours = () if auth is None else ((auth.header or "authorization").lower(),)
+    return {
+        "auth": auth,
+        "signing": signing,
+        "certificate": certificate,
+        "authorities_secret": None if authorities is None else authorities[1],
+        "private_headers": tuple(f"{name}: {value}" for name, value in private.items()),
+        "private": frozenset([*(name.lower() for name in private), *ours]),
+        "secrets": tuple(sorted(names)),
+        "hidden": frozenset(hidden),
+    }
+
+
+def _reference(stored: Mapping[str, Any], member: str) -> str | None:
+    value = stored.get(member)
+    return None if value is None else read_name(value, pointer=f"/target/{member}")
+
+
+def _redaction(stored: Mapping[str, Any], policy: UrlPolicy) -> Redaction:
+    wanted = stored.get("redact") or {}
+    return policy.redaction.and_also(wanted.get("headers") or (), wanted.get("paths") or ())
 
 
 def read_codes(codes: Sequence[object]) -> tuple[StatusRange, ...]:
@@ -129,7 +196,7 @@ def _redirects(stored: Mapping[str, Any]) -> int:
 
 def _tls(stored: Mapping[str, Any]) -> Tls | None:
     authorities = stored.get("ca_certificates")
-    if authorities is None:
+    if authorities is None or REFERENCE.fullmatch(authorities):
         return None
     if "-----BEGIN CERTIFICATE-----" not in authorities:
         raise BadTarget("expected certificates in PEM", pointer="/target/ca_certificates")

@@ -28,22 +28,26 @@ from betimes.domain.outcome import (
     TimedOut,
 )
 from betimes.target.answer import Answer, NoAnswer, Patience, Request, Trouble
+from betimes.target.auth import NoSecret
 from betimes.target.classify import PUSHED_BACK, SERVER_ERRORS, Verdict, classify, retry_after
 from betimes.target.definition import HttpTarget, read_target
 from betimes.target.evidence import evidence_of
 from betimes.target.gate import Health
 from betimes.target.gates import Gates
 from betimes.target.headers import Facts, our_headers
+from betimes.target.presented import Presented, Presenter
 from betimes.target.url import UrlPolicy, read_url
 
 PREPARED_MAX = 10_000
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 KEEP_METHOD = frozenset({307, 308})
-NOT_TO_STRANGERS = ("authorization:", "cookie:")
+NOT_TO_STRANGERS = frozenset({"authorization", "cookie", "betimes-lease"})
+UNAUTHORIZED = 401
 ASYNC = "betimes-async"
 WAIT_MAX = timedelta(hours=1)
 """How long a target that answered `202` may take to report when the job has no timeout."""
 PERMANENT = frozenset({Trouble.REFUSED, Trouble.REDIRECT})
+PLAIN = Presented()
 UNTAMED = "Expect:"
 """libcurl would ask before it sends a large body, and wait for an answer few servers give."""
 
@@ -119,6 +123,7 @@ class Delivery:
         patience: Patience,
         gates: Gates,
         secrets: Secrets = lambda _: (),
+        presenter: Presenter | None = None,
         lease_token: LeaseToken | None = None,
         pause: Pause | None = None,
     ) -> None:
@@ -128,6 +133,7 @@ class Delivery:
         self._patience = patience
         self._gates = gates
         self._secrets = secrets
+        self._presenter = presenter
         self._lease_token = lease_token
         self._pause = pause
         self._prepared: dict[tuple[UUID, int], _Prepared] = {}
@@ -139,19 +145,57 @@ class Delivery:
             prepared = await self._prepare(tenant, errand.target)
         except Refused as refused:
             return Failed(ErrorFacts(Trouble.REFUSED.value, refused.sentence), retryable=False)
+        try:
+            presented = await self._present(tenant, prepared)
+        except NoSecret as missing:
+            return Failed(ErrorFacts(missing.kind, missing.sentence), retryable=missing.retryable)
         origin = prepared.origin
         held = await self._gates.ask(tenant, origin, retry=errand.attempt > 1)
         if held is not None:
             snoozed = errand.snooze(timedelta(seconds=held.seconds))
             return replace(snoozed, reason=held.why.value)
-        request = self._request(tenant, prepared, errand)
+        request = self._request(tenant, prepared, presented, errand)
         try:
             result = await self._follow(request, prepared)
+            if presented.token and isinstance(result, Answer) and result.status == UNAUTHORIZED:
+                result, presented = await self._again(result, request, prepared, presented)
         except BaseException:
             self._gates.dropped(tenant, origin)
             raise
         self._tell(tenant, origin, result)
-        return await self._judge(result, request, prepared.target, errand)
+        evidence = evidence_of(
+            result,
+            url=str(prepared.target.url),
+            redaction=prepared.target.redaction,
+            veil=presented.veil,
+        )
+        return await self._judge(result, evidence, prepared, errand)
+
+    async def _present(self, tenant: UUID, prepared: _Prepared) -> Presented:
+        target = prepared.target
+        if not target.secrets:
+            return PLAIN
+        if self._presenter is None:
+            raise NoSecret("SecretUnavailable", "this worker cannot open secrets")
+        return await self._presenter.present(tenant, target, prepared.policy)
+
+    async def _again(
+        self, result: Answer, request: Request, prepared: _Prepared, presented: Presented
+    ) -> tuple[Answer | NoAnswer, Presented]:
+        """Once more with a fresh token: the one we had may have been withdrawn."""
+        if self._presenter is None:
+            return result, presented
+        self._presenter.refused(request.tenant, prepared.target, presented)
+        try:
+            fresh = await self._present(request.tenant, prepared)
+        except NoSecret:
+            return result, presented
+        if fresh.token == presented.token:
+            return result, presented
+        old = set(presented.headers)
+        headers = [line for line in request.headers if line not in old]
+        again = replace(request, headers=[*headers, *fresh.headers])
+        return await self._follow(again, prepared), fresh
 
     def _tell(self, tenant: UUID, origin: str, result: Answer | NoAnswer) -> None:
         if (health := health_of(result)) is None:
@@ -182,7 +226,9 @@ class Delivery:
             self._prepared[key] = found
         return found
 
-    def _request(self, tenant: UUID, prepared: _Prepared, errand: Errand) -> Request:
+    def _request(
+        self, tenant: UUID, prepared: _Prepared, presented: Presented, errand: Errand
+    ) -> Request:
         target = prepared.target
         body = target.body
         if target.sends_payload:
@@ -196,7 +242,8 @@ class Delivery:
         )
         headers = [
             *target.headers,
-            *our_headers(facts, self._signature(tenant, facts, body)),
+            *presented.headers,
+            *our_headers(facts, self._signature(tenant, presented, facts, body)),
             UNTAMED,
         ]
         if self._lease_token is not None:
@@ -209,11 +256,14 @@ class Delivery:
             body=body,
             patience=_patience_of(prepared.patience, errand),
             addresses=prepared.policy.addresses,
-            tls=target.tls,
+            tls=presented.tls or target.tls,
+            private=target.private,
         )
 
-    def _signature(self, tenant: UUID, facts: Facts, body: bytes | None) -> tuple[int, str] | None:
-        secrets = self._secrets(tenant)
+    def _signature(
+        self, tenant: UUID, presented: Presented, facts: Facts, body: bytes | None
+    ) -> tuple[int, str] | None:
+        secrets = self._secrets(tenant) if presented.signing is None else presented.signing
         if not secrets:
             return None
         timestamp = int(self._clock.now().timestamp())
@@ -240,11 +290,11 @@ class Delivery:
         return result
 
     async def _judge(
-        self, result: Answer | NoAnswer, request: Request, target: HttpTarget, errand: Errand
+        self, result: Answer | NoAnswer, evidence: bytes, prepared: _Prepared, errand: Errand
     ) -> Outcome:
-        evidence = evidence_of(result, url=str(target.url))
+        target, origin = prepared.target, prepared.origin
         if isinstance(result, NoAnswer):
-            facts = ErrorFacts(result.trouble.value, f"{request.url.origin}: {result.detail}")
+            facts = ErrorFacts(result.trouble.value, f"{origin}: {result.detail}")
             return Failed(facts, retryable=result.trouble not in PERMANENT, http=evidence.decode())
         is_async = (result.header(ASYNC) or "").lower() == "true"
         verdict = classify(result.status, is_async=is_async, success_codes=target.success_codes)
@@ -255,7 +305,7 @@ class Delivery:
         if verdict is Verdict.GONE:
             await self._auto_pause(errand)
         return Failed(
-            ErrorFacts(f"Http{result.status}", f"{request.url.origin} answered {result.status}"),
+            ErrorFacts(f"Http{result.status}", f"{origin} answered {result.status}"),
             retryable=verdict is Verdict.RETRY,
             after=retry_after(result.header("retry-after"), self._clock.now()),
             http=evidence.decode(),
@@ -300,9 +350,15 @@ def _uuid(text: str) -> UUID:
 def _redirected(request: Request, status: int, location: str, policy: UrlPolicy) -> Request:
     """The request a redirect asks for, checked like one that a user wrote."""
     url = read_url(urljoin(str(request.url), location), policy, pointer="")
-    headers, method, body = request.headers, request.method, request.body
+    headers, method, body, tls = request.headers, request.method, request.body, request.tls
     if url.origin != request.url.origin:
-        headers = [line for line in headers if not line.lower().startswith(NOT_TO_STRANGERS)]
+        headers = [line for line in headers if not _is_private(line, request.private)]
+        tls = None if tls is None else replace(tls, certificate=None, key=None)
     if status not in KEEP_METHOD and method not in ("GET", "HEAD"):
         method, body = "GET", None
-    return replace(request, url=url, headers=headers, method=method, body=body)
+    return replace(request, url=url, headers=headers, method=method, body=body, tls=tls)
+
+
+def _is_private(line: str, private: frozenset[str]) -> bool:
+    name = line.partition(":")[0].lower()
+    return name in NOT_TO_STRANGERS or name in private

@@ -6,32 +6,47 @@ from typing import Any
 import msgspec
 
 from betimes.target.answer import Answer, NoAnswer, Timings
+from betimes.target.redact import Redaction, Veil
 
 EVIDENCE_BYTES_MAX = 60_000
 BODY_BYTES_LEAST = 4_096
 HEADERS_MAX, HEADER_BYTES_MAX = 64, 8_192
-SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "set-cookie", "cookie"})
-HIDDEN = "[hidden]"
+PLAIN, NO_VEIL = Redaction(), Veil(())
 
 
-def evidence_of(result: Answer | NoAnswer, *, url: str) -> bytes:
+def evidence_of(
+    result: Answer | NoAnswer,
+    *,
+    url: str,
+    redaction: Redaction = PLAIN,
+    veil: Veil = NO_VEIL,
+) -> bytes:
     """A result as JSON, small enough for its column whatever the target has sent."""
     told: dict[str, Any] = {"url": url}
     if isinstance(result, NoAnswer):
-        told |= {"error": result.trouble.value, "detail": result.detail.replace("\0", "")}
+        told |= {"error": result.trouble.value, "detail": _clean(result.detail, veil)}
     else:
-        told |= {"status": result.status, "headers": _headers(result), "reused": result.reused}
+        headers = _headers(result, redaction, veil)
+        told |= {"status": result.status, "headers": headers, "reused": result.reused}
     if result.address:
         told["address"] = result.address
     told["timings_ms"] = _timings(result.timings)
     if isinstance(result, Answer):
-        encoded = msgspec.json.encode(told | _body(result.body, truncated=result.truncated))
+        body, truncated = result.body, result.truncated
+        if veil:
+            body = veil.content(body, truncated=truncated)
+        body = redaction.body(body, truncated=truncated)
+        encoded = msgspec.json.encode(told | _body(body, truncated=truncated))
         if len(encoded) > EVIDENCE_BYTES_MAX:
             # Escaped control characters can make six bytes of one.
-            short = result.body[:BODY_BYTES_LEAST]
-            encoded = msgspec.json.encode(told | _body(short, truncated=True))
+            encoded = msgspec.json.encode(told | _body(body[:BODY_BYTES_LEAST], truncated=True))
         return encoded
     return msgspec.json.encode(told)
+
+
+def _clean(text: str, veil: Veil) -> str:
+    plain = text.replace("\0", "")
+    return veil.text(plain) if veil else plain
 
 
 def _body(body: bytes, *, truncated: bool) -> dict[str, Any]:
@@ -46,11 +61,11 @@ def _body(body: bytes, *, truncated: bool) -> dict[str, Any]:
     return {"body_base64": b64encode(body).decode("ascii"), "truncated": truncated}
 
 
-def _headers(answer: Answer) -> dict[str, str]:
+def _headers(answer: Answer, redaction: Redaction, veil: Veil) -> dict[str, str]:
     found: dict[str, str] = {}
     room = HEADER_BYTES_MAX
     for name, value in answer.headers[:HEADERS_MAX]:
-        shown = HIDDEN if name in SECRET_HEADERS else value.replace("\0", "")
+        shown = redaction.header(name, _clean(value, veil))
         room -= len(name) + len(shown)
         if room < 0:
             break

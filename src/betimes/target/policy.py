@@ -7,10 +7,12 @@ from typing import Any
 
 from betimes.domain.errors import BadSetting
 from betimes.target.address import Address, AddressPolicy, Network
+from betimes.target.redact import Redaction
 from betimes.target.url import PORT_MAX, PortRange, UrlPolicy
 
 KEY = "targets"
-"""Where a tenant's settings keep its rules: `{"allow": […], "names": […], "plain_http": true}`."""
+"""Where a tenant's settings keep its rules: `{"allow": […], "names": […], "plain_http": true,
+"redact_headers": […], "redact_paths": […]}`."""
 
 
 def base_policy(
@@ -21,6 +23,8 @@ def base_policy(
     own: frozenset[Address] = frozenset(),
     loopback: bool = False,
     plain_http: bool = False,
+    redact_headers: Iterable[str] = (),
+    redact_paths: Iterable[str] = (),
 ) -> UrlPolicy:
     """The rules of this node, from its settings."""
     networks = tuple(_network(text, "target.allow") for text in allow)
@@ -29,6 +33,7 @@ def base_policy(
         plain_http=plain_http,
         ports=tuple(_ports(text) for text in ports),
         names=frozenset(name.lower() for name in names),
+        redaction=Redaction().and_also(redact_headers, redact_paths),
     )
 
 
@@ -50,6 +55,17 @@ def policy_for(base: UrlPolicy, settings: Mapping[str, Any]) -> UrlPolicy:
         addresses=addresses,
         names=base.names | frozenset(names),
         plain_http=base.plain_http or wanted.get("plain_http") is True,
+        redaction=redaction_for(base, settings),
+    )
+
+
+def redaction_for(base: UrlPolicy, settings: Mapping[str, Any]) -> Redaction:
+    """What is hidden for one tenant: what the operator hides, and what its settings say."""
+    wanted = settings.get(KEY)
+    if not isinstance(wanted, Mapping):
+        return base.redaction
+    return base.redaction.and_also(
+        _texts(wanted.get("redact_headers")), _texts(wanted.get("redact_paths"))
     )
 
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from betimes.domain.errors import BadTarget
 from betimes.target.address import Address, AddressPolicy, is_loopback, read_address
+from betimes.target.redact import Redaction
 
 URL_CHARACTERS_MAX = 8_192
 HOST_CHARACTERS_MAX = 253
@@ -64,6 +65,8 @@ class UrlPolicy:
     plain_http: bool = False
     ports: tuple[PortRange, ...] = (PortRange(80, 80), PortRange(443, 443), PortRange(8000, 9999))
     names: frozenset[str] = field(default_factory=frozenset)
+    redaction: Redaction = field(default_factory=Redaction)
+    """What evidence leaves out, whatever a target says."""
 
     def allows_port(self, port: int) -> bool:
         """Whether the port is one of those that may be called."""

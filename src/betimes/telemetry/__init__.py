@@ -24,13 +24,24 @@ A test compares this table with the names used in the code; a star stands for th
 | `worker.lease_lost`| event | warning  |                     | parcel, found                     |
 | `worker.stray`     | event | warning  |                     | parcel                            |
 | `target.unsigned`  | event | warning  |                     |                                   |
+| `vault.locked`     | event | warning  |                     |                                   |
 | `gates.tick`       | span  | debug    | told, broken        |                                   |
 | `breaker.opened`   | event | warning  |                     | origin                            |
 | `breaker.closed`   | event | info     |                     | origin                            |
+| `worker.registered`| event | info     | concurrency         | worker, queues, tasks             |
+| `worker.draining`  | event | info     | attempts            |                                   |
+| `worker.left`      | event | info     |                     | worker                            |
+| `worker.report_refused` | event | error |                   | run                               |
+| `worker.hook_failed` | event | error  |                     | run                               |
 | `worker.undrained` | event | warning  |                     | parcels                           |
 | `elector.tick`     | span  | debug    | held                |                                   |
 | `publisher.tick`   | span  | debug    | runs, waiting       |                                   |
 | `planner.tick`     | span  | debug    | jobs, runs          |                                   |
+| `intake.tick`      | span  | debug    | runs                |                                   |
+| `intake.refused`   | event | error    |                     | run, why                          |
+| `relay.tick`       | span  | debug    | rows                |                                   |
+| `relay.carried`    | event | info     | carried, refused, later |                               |
+| `relay.refused`    | event | warning  |                     | row, why                          |
 | `sweeper.tick`     | span  | debug    | found               |                                   |
 | `deadlines.tick`   | span  | debug    | expired             |                                   |
 | `job.auto_paused`  | event | warning  | failures            | job                               |
@@ -42,6 +53,11 @@ A test compares this table with the names used in the code; a star stands for th
 | `offerer.tick`     | span  | debug    | offered             |                                   |
 | `surveyor.tick`    | span  | debug    | tables              |                                   |
 | `operator.tick`    | span  | debug    | worked              |                                   |
+| `rotator.tick`     | span  | debug    | rotated, resealed   |                                   |
+| `router.tick`      | span  | debug    | handed              |                                   |
+| `courier.tick`     | span  | debug    | mailboxes           |                                   |
+| `mailbox.lost`     | event | warning  |                     | endpoint                          |
+| `endpoint.disabled`| event | warning  |                     | endpoint, reason                  |
 | `snapshot.old`     | event | warning  | seconds             |                                   |
 | `lease.expired`    | event | warning  |                     | workers, runs                     |
 | `zones.changed`    | event | info     | moved               | shard, before, after              |

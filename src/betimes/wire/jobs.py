@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from betimes.wire.auth import Auth, Redact, SecretRef
 from betimes.wire.base import (
     Asked,
     Duration,
@@ -111,6 +112,10 @@ class HttpTarget(Asked, tag="http", tag_field="type"):
     success_codes: Annotated[list[int | str], msgspec.Meta(max_length=100)] = []
     follow_redirects: Annotated[int, msgspec.Meta(ge=0, le=5)] = 0
     ca_certificates: Annotated[str, msgspec.Meta(max_length=65536)] | None = None
+    client_certificate: SecretRef | None = None
+    auth: Auth | None = None
+    secret_ref: SecretRef | None = None
+    redact: Redact | None = None
 
 
 Target = TaskTarget | HttpTarget

@@ -25,6 +25,7 @@ from betimes.domain.clock import Clock
 from betimes.domain.ids import ParcelId
 from betimes.domain.outcome import Succeeded
 from betimes.domain.states import RunState
+from betimes.executing.returned import failure_of, outcome_of
 from betimes.rhythm import DatabaseTime
 from betimes.store.deadlines import START_DEADLINE_PASSED
 from betimes.store.ending import Streak
@@ -36,7 +37,6 @@ from betimes.worker.handlers import Call
 from betimes.worker.held import HeldParcel
 from betimes.worker.metrics import Metrics
 from betimes.worker.plans import UNHANDLED, Plan
-from betimes.worker.returned import failure_of, outcome_of
 from betimes.worker.row import Moment, Row
 from betimes.worker.running import Running, Runnings, Stop
 from betimes.worker.settle import (

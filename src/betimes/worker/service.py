@@ -11,6 +11,7 @@ from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import TAIL_BYTES, ParcelId, WorkerId, random_ids, to_ms
+from betimes.executing.beside import run_beside
 from betimes.ops.turns import Turns
 from betimes.rhythm import DatabaseTime, Stopping
 from betimes.store.admit import Offered
@@ -21,7 +22,6 @@ from betimes.store.rules import ReadingRules
 from betimes.store.specs import Specs
 from betimes.store.workers import WorkerCard, Workers
 from betimes.telemetry import Telemetry
-from betimes.worker.beside import run_beside
 from betimes.worker.claim import Claims
 from betimes.worker.drain import drain
 from betimes.worker.execute import Executor

@@ -10,8 +10,9 @@ from betimes.api.codes import CODES
 from betimes.api.openapi import problems_of
 from betimes.api.route import Route
 from betimes.api.routes import ROUTES
-from betimes.domain.ids import TenantId, to_text
+from betimes.domain.ids import TenantId, from_text, to_text
 from betimes.domain.scopes import EVERYTHING
+from betimes.ops.endpoints import get_endpoint, put_test
 from betimes.store.joining import Episode, Pace, join, shard_of_tenant
 from betimes.store.pool import Connection
 
@@ -25,9 +26,13 @@ MISSING = {
     "blob": "blob_01JD00000000000000000000ZZ",
     "operation": "op_01JD00000000000000000000ZZ",
     "calendar": "nowhere",
+    "secret": "nothing",
+    "version": "1",
     "member": "mem_01JD00000000000000000000ZZ",
     "node": "nod_01JD00000000000000000000ZZ",
     "catchup": "ctu_01JD00000000000000000000ZZ",
+    "endpoint": "ep_01JD00000000000000000000ZZ",
+    "delivery": "dlv_01JD00000000000000000000ZZ",
 }
 OUTSIDE = {"tenant", "code", "lease", "queue", "revision", "node", "handler"}
 WITH_IDS = [
@@ -46,8 +51,12 @@ BODIES: dict[str, Any] = {
     "runs.update": {"priority": 1},
     "calendars.put": {"dates": ["2026-12-25"]},
     "members.update": {"role": "viewer"},
+    "secrets.put": {"value": "x"},
+    "rate_limits.put": {"limit": 1, "per": "1s"},
+    "endpoints.update": {"name": "x"},
+    "endpoints.redeliver": {"since": "2026-01-01T00:00:00Z"},
 }
-TAKES_NAMES = {"jobs.replace", "calendars.put"}
+TAKES_NAMES = {"jobs.replace", "calendars.put", "secrets.put", "rate_limits.put"}
 
 
 async def things_of(served: Served) -> dict[str, str]:
@@ -66,11 +75,18 @@ async def things_of(served: Served) -> dict[str, str]:
     operation = (await other("POST", "/v1/runs/bulk", bulk)).json["id"]
     theirs = {"dates": ["2026-12-25"]}
     assert (await other("PUT", "/v1/calendars/theirs?force=true", theirs)).status == 201
+    assert (await other("PUT", "/v1/secrets/their-own", {"value": "x"})).status == 201
     person = {"email": "ada@example.org", "name": "Ada"}
     member = (await other("POST", "/v1/members", person)).json["id"]
+    hook = {"type": "webhook", "url": "https://example.com/", "event_types": ["*"]}
+    endpoint = (await other("POST", "/v1/endpoints", hook)).json["id"]
     return {
+        "endpoint": endpoint,
+        "delivery": await delivery_of(served, tenant, endpoint),
         "member": member,
         "calendar": "theirs",
+        "secret": "their-own",
+        "version": "1",
         "job": job,
         "run": run["id"],
         "letter": run["id"],
@@ -81,6 +97,12 @@ async def things_of(served: Served) -> dict[str, str]:
         "operation": operation,
         "catchup": await catchup_of(served, tenant),
     }
+
+
+async def delivery_of(served: Served, tenant: TenantId, endpoint: str) -> str:
+    """A test that waits for a dispatcher."""
+    found, _ = await get_endpoint(served.desk, tenant, from_text("ep", endpoint))
+    return to_text("dlv", await put_test(served.desk, found, request="theirs"))
 
 
 async def catchup_of(served: Served, tenant: TenantId) -> str:
@@ -118,7 +140,7 @@ async def test_a_foreign_id_answers_like_a_missing_one(served: Served, admin: Cl
             continue  # takes names, which every tenant has for itself
         theirs = await ask(admin, route, foreign)
         nobodys = await ask(admin, route, MISSING)
-        (name,) = route.parameters
+        name = route.parameters[0]
         told = without_ids(theirs, foreign[name]), without_ids(nobodys, MISSING[name])
         assert theirs.status == nobodys.status == 404, (route.name, theirs.body, nobodys.body)
         assert told[0] == told[1], route.name

@@ -207,8 +207,9 @@ class Overlaps(RuleBasedStateMachine):
     async def _all_parcelled(self) -> bool:
         lost = await fetch(
             self.database,
-            "SELECT FROM betimes.runs WHERE state IN (1, 3) AND due_at <= $1 AND NOT EXISTS"
+            "SELECT FROM betimes.runs WHERE state < $1 AND due_at <= $2 AND NOT EXISTS"
             " (SELECT FROM betimes.parcels WHERE runs.id = ANY (run_ids))",
+            RunState.SUCCEEDED,
             self.clock.now(),
         )
         return not lost

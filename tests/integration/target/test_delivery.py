@@ -2,9 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -12,7 +11,7 @@ from uuid import UUID
 import pytest
 from standardwebhooks.webhooks import Webhook
 
-from betimes.domain.outcome import Cancelled, Failed, Snoozed, Succeeded
+from betimes.domain.outcome import Cancelled, Failed, Succeeded
 from betimes.domain.webhook import shown_secret
 from betimes.target.address import AddressPolicy
 from betimes.target.answer import Patience
@@ -20,36 +19,19 @@ from betimes.target.delivery import Delivery
 from betimes.target.url import UrlPolicy
 from betimes.testing.real_clock import RealClock
 from betimes.webhooks import verify
-from target_kit import DEV, FakeTarget, Received, a_client, a_target, answer, some_gates
+from target_kit import (
+    DEV,
+    Attempt,
+    FakeTarget,
+    Received,
+    a_client,
+    a_target,
+    answer,
+    some_gates,
+)
 
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SECRETS = (bytes(range(32)), bytes(range(1, 33)))
-
-
-@dataclass
-class Attempt:
-    """An attempt as a worker would tell it."""
-
-    target: Mapping[str, Any]
-    payload: bytes | None = b'{"n":1}'
-    attempt: int = 1
-    fence: int = 4
-    job_id: str | None = "job_1"
-    fire_at: datetime | None = AT
-    due_at: datetime = AT
-    started_at: datetime = AT
-    deadline: datetime | None = None
-    run_id: str = "run_01"
-    traceparent: str = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
-    tenant_id: str = str(UUID(int=7))
-    cancelled: bool = False
-    told: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def wait_cancelled(self) -> None:
-        await self.told.wait()
-
-    def snooze(self, pause: timedelta) -> Snoozed:
-        return Snoozed(until=AT + pause)
 
 
 @asynccontextmanager

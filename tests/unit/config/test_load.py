@@ -112,11 +112,11 @@ def test_every_type_is_read_from_text_and_from_toml() -> None:
         ),
         (
             "[server]\nroles = []",
-            "server.roles: expected a list of api, coordinator, worker, janitor, got [] (b.toml:2).",
+            "server.roles: expected a list of api, coordinator, worker, janitor, dispatcher, got [] (b.toml:2).",
         ),
         (
             "[server]\nroles = ['api', 'api']",
-            "server.roles: expected a list of api, coordinator, worker, janitor, got ['api', 'api'] (b.toml:2).",
+            "server.roles: expected a list of api, coordinator, worker, janitor, dispatcher, got ['api', 'api'] (b.toml:2).",
         ),
         (
             "[log]\nlevel = 'loud'",

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from betimes.domain.outcome import Cancelled, ErrorFacts, Failed, Outcome, Released, Succeeded
-from betimes.worker.returned import RESULT_BYTES_MAX, failure_of, outcome_of
+from betimes.executing.returned import RESULT_BYTES_MAX, failure_of, outcome_of
 
 
 class Unreadable(Exception):

@@ -24,7 +24,7 @@ SELECT taken.key, taken.holder, taken.created_at, taken.expires_at
  ORDER BY taken.shard, taken.key
    FOR UPDATE OF taken;
 
--- name: read_key :maybe
+-- name: read_holder :maybe
 -- Who has a key.
 -- Index: dedupe_pkey
 -- Returns: holder uuid

@@ -1,5 +1,29 @@
 -- Forgetting a tenant, a bounded number of rows at a time. The audit stays: nobody may delete from it.
 
+-- name: erase_vault :one
+-- Forget the keys of a tenant first, and its secrets: from then on nothing that was sealed for it opens, in no copy.
+-- Guard: only rows of a tenant that is suspended; a repetition finds fewer
+-- Returns: rows int8
+WITH keys AS (
+    DELETE FROM betimes.data_keys WHERE tenant_id = :tenant::uuid RETURNING 1
+), secrets AS (
+    DELETE FROM betimes.secrets WHERE tenant_id = :tenant::uuid AND :most::integer > 0 RETURNING 1
+)
+SELECT (SELECT count(*) FROM keys) + (SELECT count(*) FROM secrets) AS rows;
+
+-- name: erase_intake :one
+-- Forget what was asked for and is not made yet.
+-- Scatter: a tenant's intake lies in every shard
+-- Index: intake_tenant_idx
+-- Guard: only rows of a tenant that is suspended; a repetition finds fewer
+-- Returns: rows int8
+WITH doomed AS MATERIALIZED (
+    SELECT shard, id FROM betimes.intake WHERE tenant_id = :tenant::uuid LIMIT :most::integer
+), gone AS (
+    DELETE FROM betimes.intake USING doomed WHERE intake.shard = doomed.shard AND intake.id = doomed.id RETURNING 1
+)
+SELECT count(*) AS rows FROM gone;
+
 -- name: erase_parcels :one
 -- Forget parcels, so that nothing is leased any more.
 -- Scatter: a tenant's parcels lie in every shard
@@ -64,17 +88,33 @@ WITH doomed AS MATERIALIZED (
 SELECT count(*) AS rows FROM gone;
 
 -- name: erase_events :one
--- Forget events and their deliveries.
+-- Forget events.
 -- Scatter: a tenant's events lie in every shard
 -- Index: outbox_tenant_idx
 -- Guard: only rows of a tenant that is suspended; a repetition finds fewer
 -- Returns: rows int8
 WITH doomed AS MATERIALIZED (
     SELECT shard, id FROM betimes.outbox WHERE tenant_id = :tenant::uuid ORDER BY id LIMIT :most::integer
-), sent AS (
-    DELETE FROM betimes.deliveries USING doomed WHERE deliveries.shard = doomed.shard AND deliveries.event_id = doomed.id
 ), gone AS (
     DELETE FROM betimes.outbox USING doomed WHERE outbox.shard = doomed.shard AND outbox.id = doomed.id RETURNING 1
+)
+SELECT count(*) AS rows FROM gone;
+
+-- name: erase_deliveries :one
+-- Forget mailboxes, and what waited in them or was delivered.
+-- Scatter: endpoints of a tenant lie in every shard
+-- Guard: only rows of a tenant that is suspended; a repetition finds fewer
+-- Returns: rows int8
+WITH doomed AS MATERIALIZED (
+    SELECT few.shard, few.id FROM betimes.mailboxes CROSS JOIN LATERAL (
+        SELECT shard, id FROM betimes.deliveries
+         WHERE deliveries.shard = mailboxes.shard AND deliveries.endpoint_id = mailboxes.endpoint_id
+         ORDER BY id LIMIT :most::integer) AS few
+     WHERE mailboxes.tenant_id = :tenant::uuid LIMIT :most::integer
+), gone AS (
+    DELETE FROM betimes.deliveries USING doomed WHERE deliveries.shard = doomed.shard AND deliveries.id = doomed.id RETURNING 1
+), emptied AS (
+    DELETE FROM betimes.mailboxes WHERE tenant_id = :tenant::uuid AND NOT EXISTS (SELECT FROM doomed)
 )
 SELECT count(*) AS rows FROM gone;
 

@@ -47,7 +47,9 @@ WITH gone AS (
                               'attempt', finished.attempt),
            statement_timestamp()
       FROM finished
-     WHERE finished.tenant_id IN (SELECT id FROM betimes.tenants WHERE settings ->> 'run_events' = 'all')
+     WHERE finished.tenant_id IN (SELECT id FROM betimes.tenants WHERE settings ->> 'run_events' = 'all'
+                                   UNION ALL
+                                  SELECT tenant_id FROM betimes.endpoints WHERE wants_successes AND disabled_at IS NULL)
 )
 SELECT count(*) AS finished FROM finished;
 
@@ -126,10 +128,14 @@ SELECT :shard::smallint, betimes.new_id(:shard::smallint), ended.tenant_id, ende
                           'reason', ended.reason, 'next_retry_at', ended.next_retry_at),
        statement_timestamp()
   FROM unnest(:runs::uuid[], :tenants::uuid[], :jobs::uuid[], :types::text[], :states::text[], :queues::text[],
-              :handlers::text[], :attempts::smallint[], :reasons::text[], :retries::timestamptz[])
-       AS ended (run_id, tenant_id, job_id, type, state, queue, handler, attempt, reason, next_retry_at)
+              :handlers::text[], :attempts::smallint[], :reasons::text[], :retries::timestamptz[],
+              :wanted::boolean[])
+       AS ended (run_id, tenant_id, job_id, type, state, queue, handler, attempt, reason, next_retry_at, is_wanted)
  WHERE ended.type <> 'run.succeeded'
-    OR ended.tenant_id IN (SELECT id FROM betimes.tenants WHERE settings ->> 'run_events' = 'all');
+    OR ended.is_wanted
+    OR ended.tenant_id IN (SELECT id FROM betimes.tenants WHERE settings ->> 'run_events' = 'all'
+                            UNION ALL
+                           SELECT tenant_id FROM betimes.endpoints WHERE wants_successes AND disabled_at IS NULL);
 
 -- name: find_finished_by :many
 -- Which of these runs carry our worker, and with which fence: our own commit may have lost its reply.

@@ -1,0 +1,132 @@
+"""The other process of `bench tasks`: enqueues by the client library, or works as an app's worker.
+
+Told on the command line: what to do, where the service and the database are, how much, how wide.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from datetime import timedelta
+from typing import Any
+
+from betimes import App
+from betimes.app import hands
+from betimes.app.clock import SystemClock
+from betimes.app.dice import Dice
+from betimes.app.loop import run_to_end
+from betimes.config import DatabaseSettings, Settings
+from betimes.rhythm import Stopping
+from betimes.runtime.http_line import http_lines
+from betimes.runtime.line import OpenLine
+from betimes.runtime.worker import Worker, WorkerOptions
+from betimes.telemetry import Telemetry
+
+BATCH = 1_000
+app = App(name="bench")
+done = 0
+wanted = 0
+finished = asyncio.Event()
+began_at = 0.0
+
+
+def note() -> None:
+    """One more call; the last one is told."""
+    global done, began_at  # noqa: PLW0603 -- counts what handlers do
+    if not done:
+        began_at = time.perf_counter()
+    done += 1
+    if done == wanted:
+        finished.set()
+
+
+@app.task
+async def tick(number: int) -> None:  # noqa: ARG001 -- sent, not used
+    """An async task that does nothing."""
+    note()
+
+
+@app.task
+def tock(number: int) -> None:  # noqa: ARG001 -- sent, not used
+    """A plain task that does nothing, in a thread."""
+    loop.call_soon_threadsafe(note)
+
+
+loop: asyncio.AbstractEventLoop
+
+
+def enqueue_blocking(count: int) -> None:
+    """One after the other, from one thread."""
+    for number in range(count):
+        tick.enqueue(number)
+
+
+async def enqueue_awaited(count: int, width: int) -> None:
+    """Many callers at once."""
+    left = iter(range(count))
+
+    async def caller() -> None:
+        for number in left:
+            await tick.aenqueue(number)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(width):
+            group.create_task(caller())
+
+
+async def work(lines: OpenLine, count: int, width: int) -> float:
+    """Seconds from the first call to the last report."""
+    global wanted, loop
+    wanted, loop = count, asyncio.get_running_loop()
+    clock, stopping = SystemClock(), Stopping()
+    worker = Worker(
+        app=app,
+        open_line=lines,
+        clock=clock,
+        roll=Dice().roll,
+        options=WorkerOptions(name="bench", concurrency=width, grace=timedelta(seconds=30)),
+        telemetry=Telemetry(clock=clock),
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(worker.run(stopping))
+        await finished.wait()
+        await worker.idle()
+        took = time.perf_counter() - began_at
+        stopping.request("done")
+    return took
+
+
+async def main(mode: str, url: str, key: str, dsn: str, count: int, width: int) -> dict[str, Any]:
+    """Do it; what it took."""
+    app._url, app._api_key = url, key  # noqa: SLF001 -- told too late for the constructor
+    started = time.perf_counter()
+    if mode == "blocking":
+        await asyncio.to_thread(enqueue_blocking, count)
+    elif mode == "awaited":
+        await enqueue_awaited(count, width)
+    elif mode.startswith("many"):
+        task = tock if mode.endswith("plain") else tick
+        for start in range(0, count, BATCH):
+            group = [task.prepare(start + place) for place in range(min(BATCH, count - start))]
+            await app.aenqueue_many(group)
+    elif mode == "http":
+        return {"seconds": await work(http_lines(url, key), count, width)}
+    elif mode == "direct":
+        settings = Settings(database=DatabaseSettings(dsn=dsn))
+        options = hands.HandsOptions(place="")
+        async with hands.direct_lines(settings, options, clock=SystemClock(), dice=Dice()) as lines:
+            return {"seconds": await work(lines, count, width)}
+    return {"seconds": time.perf_counter() - started}
+
+
+if __name__ == "__main__":
+    mode, url, key, dsn, count, width = sys.argv[1:]
+    told: dict[str, Any] = {}
+
+    async def run() -> int:
+        """The figures, on the loop that workers use."""
+        told.update(await main(mode, url, key, dsn, int(count), int(width)))
+        return 0
+
+    run_to_end(run())
+    print(json.dumps(told))

@@ -1,0 +1,173 @@
+"""The worker of a user's app as a process: from `module:app` to an exit code.
+
+Over HTTP nothing of the server is loaded: the base install is enough.
+"""
+
+import asyncio
+import importlib
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import betimes
+from betimes.app.clock import SystemClock
+from betimes.app.dice import Dice
+from betimes.app.signals import hearing_signals
+from betimes.domain.clock import Clock
+from betimes.domain.errors import BadSetting, SchedulerError
+from betimes.rhythm import Stopping
+from betimes.runtime.http_line import http_lines
+from betimes.runtime.line import Line, OpenLine
+from betimes.runtime.logs import ship_logs
+from betimes.runtime.plain_log import PlainLog
+from betimes.runtime.worker import Worker, WorkerOptions
+from betimes.sdk.application import App
+from betimes.sdk.failures import ClientError
+from betimes.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from betimes.config import Settings
+
+OK, FAILED = 0, 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandsOptions:
+    """What `betimes worker run` was told."""
+
+    place: str
+    queues: tuple[str, ...] = ("default",)
+    concurrency: int = 10
+    processes: int = 2
+    grace: timedelta = timedelta(seconds=30)
+    name: str | None = None
+    url: str | None = None
+    api_key: str | None = None
+    tenant: str | None = None
+    log_level: str = "info"
+
+
+def load_app(place: str) -> App:
+    """The app at `module:name`, looked for from the current folder on.
+
+    Raises:
+        BadSetting: there is none, with what is there instead.
+
+    """
+    module, _, name = place.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        loaded = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module == error.name or module.startswith(f"{error.name}.")):
+            raise
+        raise BadSetting(f"expected a module {module!r} to import from {here}, got none") from error
+    found = getattr(loaded, name or "app", None)
+    if not isinstance(found, App):
+        apps = sorted(one for one, value in vars(loaded).items() if isinstance(value, App))
+        there = ", ".join(f"{module}:{one}" for one in apps) or "none"
+        raise BadSetting(
+            f"expected an app at {place!r}, got {type(found).__name__}; there is {there}"
+        )
+    return found
+
+
+async def work(
+    options: HandsOptions, *, settings: "Settings | None" = None, stream: TextIO = sys.stderr
+) -> int:
+    """Run a worker until it is told to stop; with settings it works on their database."""
+    clock, dice, stopping = SystemClock(), Dice(), Stopping()
+    telemetry = Telemetry(clock=clock, handlers=[PlainLog(stream, clock, options.log_level)])
+    app = load_app(options.place)
+    ship_logs()
+    with hearing_signals(stopping) as interrupts:
+        async with AsyncExitStack() as stack:
+            if settings is None:
+                lines = http_lines(options.url or app.url, options.api_key or app.api_key)
+            else:
+                lines = await stack.enter_async_context(
+                    direct_lines(settings, options, clock=clock, dice=dice)
+                )
+            worker = Worker(
+                app=app,
+                open_line=lines,
+                clock=clock,
+                roll=dice.roll,
+                options=_options(options),
+                telemetry=telemetry,
+            )
+            try:
+                ended = await _until_hastened(worker, stopping)
+            except* (SchedulerError, ClientError) as group:
+                raise _first(group) from group
+    return OK if ended else interrupts.exit_code
+
+
+async def _until_hastened(worker: Worker, stopping: Stopping) -> bool:
+    """Whether it came to an orderly end."""
+    async with asyncio.TaskGroup() as group:
+        working = group.create_task(worker.run(stopping), name="worker")
+        hastened = group.create_task(stopping.wait_hastened(), name="hastened")
+        await asyncio.wait([working, hastened], return_when=asyncio.FIRST_COMPLETED)
+        hastened.cancel()
+        working.cancel()
+    return not working.cancelled()
+
+
+def _first(group: BaseExceptionGroup[Any]) -> BaseException:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _options(options: HandsOptions) -> WorkerOptions:
+    host = socket.gethostname()
+    return WorkerOptions(
+        name=options.name or f"{host}-{os.getpid()}",
+        queues=options.queues,
+        concurrency=options.concurrency,
+        processes=options.processes,
+        grace=options.grace,
+        host=host,
+        pid=os.getpid(),
+        version=betimes.__version__,
+    )
+
+
+@asynccontextmanager
+async def direct_lines(
+    settings: "Settings", options: HandsOptions, *, clock: Clock, dice: Dice
+) -> AsyncIterator[OpenLine]:
+    """Lines on the database; each has connections of its own, and all share what wakes them."""
+    # The server's parts, needed only here.
+    from betimes.app import database as databases  # noqa: PLC0415
+    from betimes.app.direct_desk import direct_line, listening  # noqa: PLC0415
+
+    async with databases.located(settings, clock=clock, dice=dice) as place:
+        await databases.require_schema(settings, place)
+        secret = dice.entropy(32)
+        async with listening(settings, place, clock=clock, dice=dice) as waiters:
+
+            @asynccontextmanager
+            async def opened() -> AsyncIterator[Line]:
+                async with databases.opened(settings, place, clock=clock, dice=dice) as database:
+                    yield await direct_line(
+                        database,
+                        settings,
+                        clock=clock,
+                        dice=dice,
+                        tenant=options.tenant,
+                        waiters=waiters,
+                        secret=secret,
+                    )
+
+            yield opened

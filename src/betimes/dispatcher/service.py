@@ -1,0 +1,55 @@
+"""The dispatcher of a node: router, courier and watcher."""
+
+import asyncio
+from collections.abc import Callable
+
+from betimes.config.notify import NotifySettings
+from betimes.dispatcher.courier import Courier
+from betimes.dispatcher.route import Router
+from betimes.dispatcher.send import Sender
+from betimes.domain.clock import Clock
+from betimes.rhythm import Stopping
+from betimes.store.database import Database
+from betimes.telemetry import Telemetry
+
+
+class Dispatcher:
+    """Tells those who want to know. Any number may run: leases and ids keep them apart."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        sender: Sender,
+        clock: Clock,
+        telemetry: Telemetry,
+        settings: NotifySettings,
+        shards: int,
+        roll: Callable[[], float],
+        entropy: Callable[[int], bytes],
+    ) -> None:
+        nudge = asyncio.Event()
+        self.router = Router(
+            database=database,
+            clock=clock,
+            telemetry=telemetry,
+            settings=settings,
+            shards=shards,
+            nudge=nudge,
+        )
+        self.courier = Courier(
+            database=database,
+            sender=sender,
+            clock=clock,
+            telemetry=telemetry,
+            settings=settings,
+            roll=roll,
+            entropy=entropy,
+            nudge=nudge,
+        )
+
+    async def run(self, stopping: Stopping) -> None:
+        """Run the loops."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.router.run(stopping), name="dispatcher.router")
+            group.create_task(self.courier.run(stopping), name="dispatcher.courier")

@@ -1,0 +1,163 @@
+"""Events: what can happen, how grave it is, and what is told about it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, unique
+from types import MappingProxyType
+from typing import Any
+
+ALL = "*"
+SUCCEEDED = "run.succeeded"
+TEST = "endpoint.test"
+DISABLED = "endpoint.disabled"
+FIRING, RESOLVED = "alert.firing", "alert.resolved"
+
+
+@unique
+class Severity(IntEnum):
+    """How much somebody should care."""
+
+    INFO = 0
+    WARNING = 1
+    ERROR = 2
+    CRITICAL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """A kind of event: what it says, and an example of its data."""
+
+    name: str
+    severity: Severity
+    says: str
+    example: Mapping[str, Any] = field(default_factory=dict)
+
+
+_JOB = {"job_id": "job_01JD8Q0W0G8S0B3T1N5Y6Z7A8B", "name": "report", "state": "active"}
+_RUN = {
+    "run_id": "run_01JD8Q0W0G8S0B3T1N5Y6Z7A8B",
+    "job_id": "job_01JD8Q0W0G8S0B3T1N5Y6Z7A8B",
+    "queue": "default",
+    "handler": "report",
+    "attempt": 1,
+}
+_QUEUE = {"queue": "mail"}
+_ALERT = {
+    "alert_id": "alr_01JD8Q0W0G8S0B3T1N5Y6Z7A8B",
+    "rule": "nightly-late",
+    "condition": "job_late",
+    "subject": "job_01JD8Q0W0G8S0B3T1N5Y6Z7A8B",
+    "severity": "error",
+    "value": 754.2,
+    "threshold": 600.0,
+    "since": "2026-01-01T02:10:00.000000Z",
+    "targets": [],
+}
+_ENDPOINT = {"endpoint_id": "ep_01JD8Q0W0G8S0B3T1N5Y6Z7A8B", "name": "on-call"}
+
+_EVERY = (
+    EventType("job.created", Severity.INFO, "A job was made.", _JOB),
+    EventType("job.updated", Severity.INFO, "The definition of a job was changed.", _JOB),
+    EventType("job.paused", Severity.INFO, "Somebody paused a job.", {**_JOB, "state": "paused"}),
+    EventType(
+        "job.auto_paused",
+        Severity.ERROR,
+        "A rule paused a job: it failed too often, or its target answered 410.",
+        {"job_id": _JOB["job_id"], "code": "JOB_AUTO_PAUSED", "failures": 5},
+    ),
+    EventType("job.resumed", Severity.INFO, "A job fires again.", _JOB),
+    EventType("job.cancelled", Severity.INFO, "A job was ended for good.", _JOB),
+    EventType("job.deleted", Severity.INFO, "A job was deleted.", _JOB),
+    EventType(
+        "run.queued",
+        Severity.INFO,
+        "Somebody asked for a run; a batch is told once, with how many there are.",
+        {"run_id": _RUN["run_id"]},
+    ),
+    EventType(
+        SUCCEEDED,
+        Severity.INFO,
+        "A run succeeded. Written only where somebody wants to know: an endpoint that takes this "
+        "type, a callback, or the setting `run_events: all` of the tenant.",
+        {**_RUN, "state": "succeeded"},
+    ),
+    EventType(
+        "run.retrying",
+        Severity.WARNING,
+        "An attempt failed; there will be another.",
+        {**_RUN, "state": "retry_wait", "next_retry_at": "2026-01-01T00:00:05Z"},
+    ),
+    EventType(
+        "run.dead",
+        Severity.ERROR,
+        "A run is out of attempts and lies in the dead letters.",
+        {**_RUN, "state": "dead", "reason": "RETRIES_EXHAUSTED", "attempt": 5},
+    ),
+    EventType(
+        "run.cancelled", Severity.INFO, "A run was cancelled.", {**_RUN, "state": "cancelled"}
+    ),
+    EventType(
+        "run.skipped",
+        Severity.WARNING,
+        "A run was dropped before it began.",
+        {**_RUN, "state": "skipped", "reason": "OVERLAP_SKIPPED"},
+    ),
+    EventType(
+        "run.expired",
+        Severity.WARNING,
+        "The start deadline of a run passed while it waited.",
+        {**_RUN, "state": "expired", "reason": "START_DEADLINE"},
+    ),
+    EventType(
+        "run.missed",
+        Severity.ERROR,
+        "The time of a run passed while nobody could run it.",
+        {**_RUN, "state": "missed"},
+    ),
+    EventType("queue.paused", Severity.INFO, "Nothing of a queue is handed out.", _QUEUE),
+    EventType("queue.resumed", Severity.INFO, "A queue goes on.", _QUEUE),
+    EventType("worker.online", Severity.INFO, "A worker has registered.", {"name": "worker-1"}),
+    EventType(
+        DISABLED,
+        Severity.ERROR,
+        "An endpoint takes nothing any more, so nothing more is sent to it.",
+        {**_ENDPOINT, "reason": "it has failed since 2026-01-01T00:00:00Z", "failures": 31},
+    ),
+    EventType(TEST, Severity.INFO, "Somebody wants to see whether an endpoint works.", _ENDPOINT),
+    EventType(
+        FIRING,
+        Severity.ERROR,
+        "The condition of an alert rule holds.",
+        {**_ALERT, "state": "firing"},
+    ),
+    EventType(
+        RESOLVED,
+        Severity.INFO,
+        "The condition of an alert rule holds no longer.",
+        {**_ALERT, "state": "resolved", "resolved_at": "2026-01-01T02:31:00.000000Z"},
+    ),
+)
+CATALOGUE: Mapping[str, EventType] = MappingProxyType({one.name: one for one in _EVERY})
+"""Every type there is, by name."""
+
+
+def severity_of(kind: str, body: Mapping[str, Any]) -> Severity:
+    """How grave an event is; an alert is as grave as its rule says."""
+    if kind == FIRING and (said := body.get("severity")) is not None:
+        return Severity[str(said).upper()]
+    known = CATALOGUE.get(kind)
+    return Severity.INFO if known is None else known.severity
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a text names a type, all types of a noun such as `run.*`, or everything."""
+    if text == ALL or text in CATALOGUE:
+        return True
+    noun, dot, rest = text.partition(".")
+    return bool(dot) and rest == ALL and any(name.startswith(f"{noun}.") for name in CATALOGUE)
+
+
+def fits(patterns: Iterable[str], kind: str) -> bool:
+    """Whether a type is among those that are named."""
+    noun = kind.partition(".")[0]
+    return any(one in (ALL, kind, f"{noun}.{ALL}") for one in patterns)

@@ -1,0 +1,173 @@
+"""Runs attempts: on the loop, in threads, in processes; each ends in one report."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from betimes.domain.outcome import Failed
+from betimes.executing.child import Order
+from betimes.executing.processes import Processes
+from betimes.executing.threads import Threads
+from betimes.runtime.attempt import Attempt, Attempts, Stop
+from betimes.runtime.calling import call, call_async
+from betimes.runtime.child import ENTRY
+from betimes.runtime.courier import Courier
+from betimes.runtime.line import Grant
+from betimes.runtime.places import Places
+from betimes.runtime.saying import Saying
+from betimes.schedule.duration import read_duration
+from betimes.sdk.context import Context, Facts
+from betimes.sdk.task import AnyTask
+from betimes.wire.workers import ErrorTold, ReportOne
+
+Report = Callable[[Attempt, ReportOne], None]
+
+
+class Executor:
+    """Begins attempts and hands their ends to the reporter."""
+
+    def __init__(
+        self,
+        *,
+        places: Places,
+        courier: Courier,
+        report: Report,
+        group: asyncio.TaskGroup,
+        now: Callable[[], datetime],
+        processes: int,
+    ) -> None:
+        self._places = places
+        self._courier = courier
+        self._report = report
+        self._group = group
+        self._now = now
+        self._threads = Threads(places.total, freed=places.release)
+        self._processes = Processes(processes)
+        self.attempts = Attempts(loop=asyncio.get_running_loop(), give_up=self._give_up)
+
+    def start(self, grant: Grant, task: AnyTask, *, trusted_until: float) -> Attempt:
+        """Begin; a place is reserved for it and is given back when it ends."""
+        saying = Saying(grant.lease_id, now=self._now, wake=self._courier.wake)
+        limit = _limit(grant)
+        facts = facts_of(grant, task.name, self._now(), limit)
+        attempt = Attempt(grant, task, Context(facts, saying), saying)
+        attempt.limit = limit
+        attempt.trusted_until = trusted_until
+        self.attempts.add(attempt)
+        attempt.handle = self._group.create_task(
+            self._run(attempt, task), name=f"attempt {task.name}"
+        )
+        return attempt
+
+    def hold(self, grant: Grant) -> Attempt:
+        """A run that is not begun and has to be given back; its lease is kept until then."""
+        saying = Saying(grant.lease_id, now=self._now, wake=self._courier.wake)
+        context = Context(facts_of(grant, grant.handler or "", self._now(), None), saying)
+        attempt = Attempt(grant, None, context, saying)
+        attempt.ended = True
+        attempt.trusted_until = float("inf")
+        self.attempts.add(attempt)
+        return attempt
+
+    def close(self) -> None:
+        """End threads and processes that wait for work."""
+        self._threads.close()
+        self._processes.close()
+
+    async def _run(self, attempt: Attempt, task: AnyTask) -> None:
+        me = asyncio.current_task()
+        try:
+            end: ReportOne | None = await self._call(attempt, task)
+        except asyncio.CancelledError:
+            if attempt.stop is None:
+                raise  # not one of our causes: the worker itself is being ended
+            while me is not None and me.cancelling():
+                me.uncancel()
+            end = None
+        finally:
+            if not attempt.lingers:
+                self._places.release(1)
+        await self._courier.last_words(attempt.saying)
+        stopped = attempt.end_of_stop()
+        if attempt.stop is Stop.LOST:
+            self._end(attempt, None)
+        elif end is None or (stopped is not None and end.action != "complete"):
+            self._end(attempt, stopped)
+        else:
+            self._end(attempt, end)
+
+    def _call(self, attempt: Attempt, task: AnyTask) -> Any:
+        grant = attempt.grant
+        payload = bytes(grant.payload)
+        if task.is_async:
+            return call_async(task, attempt.context, payload, grant.lease_id)
+        if task.options.get("pool") == "process":
+            return self._in_process(attempt, task, payload)
+        return self._in_thread(attempt, task, payload)
+
+    async def _in_thread(self, attempt: Attempt, task: AnyTask, payload: bytes) -> Any:
+        def work(one: Attempt) -> ReportOne:
+            return call(task, one.context, payload, one.lease)
+
+        return await self._threads.run(work, attempt)
+
+    async def _in_process(self, attempt: Attempt, task: AnyTask, payload: bytes) -> Any:
+        function, facts = task.function, attempt.context.facts
+        where = f"{function.__module__}:{function.__qualname__}"
+        order = Order(ENTRY, (where, facts, payload, attempt.lease))
+
+        def begun(say: Callable[[object], None]) -> None:
+            attempt.say = say
+
+        def hear(message: tuple[str, tuple[Any, ...]]) -> None:
+            name, told = message
+            getattr(attempt.saying, name)(*told)
+
+        end = await self._processes.run(order, hear=hear, begun=begun)
+        if isinstance(end, Failed):  # the process is gone, and with it any better account
+            told = ErrorTold(type=end.error.type, message=end.error.message)
+            return ReportOne(lease_id=attempt.lease, action="fail", error=told)
+        return end
+
+    def _give_up(self, attempt: Attempt) -> None:
+        """The grace is over: report without waiting for it to end."""
+        self._end(attempt, attempt.end_of_stop())
+
+    def _end(self, attempt: Attempt, end: ReportOne | None) -> None:
+        if attempt.ended:
+            return
+        attempt.ended = True
+        self.attempts.silence(attempt)
+        if end is None:
+            self.attempts.remove(attempt)
+        else:
+            self._report(attempt, end)
+
+
+def _limit(grant: Grant) -> timedelta | None:
+    if grant.timeout is None:
+        return None
+    return timedelta(microseconds=read_duration(grant.timeout).elapsed())
+
+
+def facts_of(grant: Grant, name: str, now: datetime, limit: timedelta | None) -> Facts:
+    """What a handler is told about its attempt."""
+    return Facts(
+        run_id=grant.run_id,
+        handler=name,
+        attempt=grant.attempt,
+        max_attempts=grant.max_attempts,
+        fence=grant.fence,
+        queue=grant.queue,
+        priority=grant.priority,
+        job_id=grant.job_id,
+        due_at=grant.due_at,
+        scheduled_for=grant.scheduled_for,
+        started_at=now,
+        timeout=limit,
+        idempotency_key=grant.idempotency_key,
+        traceparent=grant.traceparent,
+        checkpoint=grant.checkpoint,
+        tags=grant.tags,
+    )

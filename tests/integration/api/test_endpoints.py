@@ -1,0 +1,197 @@
+"""Endpoints over the API: made, shown, changed, tried, and nothing given away."""
+
+import asyncio
+import json
+from typing import Any
+
+from api_kit import DEFAULT, PEPPER, Client, Served
+from betimes.domain.event import CATALOGUE
+from betimes.domain.ids import from_text, to_text
+from betimes.domain.sealing import KeyedSeal
+from betimes.domain.webhook import read_secret
+from betimes.ops.endpoints import secret_of
+from betimes.store.pool import Lane
+from notify_kit import a_dispatcher, an_event
+from target_kit import a_target
+
+HOOK = {"type": "webhook", "url": "https://example.com/hook", "event_types": ["run.*"]}
+CHAT = "https://hooks.example.com/services/T00/B00/canary-of-the-chat"
+
+
+async def made(client: Client, **more: Any) -> dict[str, Any]:
+    answer = await client("POST", "/v1/endpoints", {**HOOK, **more})
+    assert answer.status == 201, answer.body
+    told: dict[str, Any] = answer.json
+    return told
+
+
+async def test_a_webhook_shows_its_secret_once(admin: Client) -> None:
+    told = await made(admin, filter={"queues": ["mail"], "severity": "warning"})
+    secret = read_secret(told["secret"])
+    assert secret == secret_of(PEPPER, from_text("ep", told["id"]), 1)
+    again = await admin("GET", f"/v1/endpoints/{told['id']}")
+    assert again.json["secret"] is None
+    assert again.json["filter"] == {"queues": ["mail"], "severity": "warning"}
+    assert again.json["status"]["state"] == "active"
+    assert again.headers["etag"] == '"1"'
+    (listed,) = (await admin("GET", "/v1/endpoints")).json["items"]
+    assert listed == again.json
+
+
+async def test_the_address_of_a_chat_is_written_and_never_read(
+    served: Served, admin: Client
+) -> None:
+    told = await made(admin, type="chat", url=CHAT, style="discord")
+    shown = await admin("GET", f"/v1/endpoints/{told['id']}")
+    assert shown.json["url"] == "https://hooks.example.com/…"
+    assert shown.json["style"] == "discord"
+    patched = await admin("PATCH", f"/v1/endpoints/{told['id']}", {"url": CHAT})
+    audit = await admin("GET", "/v1/audit")
+    for answer in (json.dumps(told).encode(), shown.body, patched.body, audit.body):
+        assert b"canary" not in answer
+    async with served.desk.database.connection(Lane.ENGINE) as connection:
+        dump = await connection.fetchval(
+            "SELECT string_agg(endpoints::text, '') FROM betimes.endpoints"
+        )
+        (sealed,) = await connection.fetch("SELECT secret FROM betimes.endpoints")
+    assert "canary" not in dump
+    assert KeyedSeal(PEPPER, bytes).open(DEFAULT, sealed["secret"]).decode() == CHAT
+
+
+async def test_what_makes_no_sense_is_refused_with_its_place(admin: Client) -> None:
+    for body, code, pointer in (
+        ({**HOOK, "event_types": ["run.exploded"]}, "invalid_parameter", "/event_types/0"),
+        ({**HOOK, "event_types": []}, "invalid_parameter", "/event_types"),
+        ({**HOOK, "url": "http://127.0.0.1/"}, "url_not_allowed", "/url"),
+        ({**HOOK, "url": "https://metadata.internal/"}, "url_not_allowed", "/url"),
+        ({**HOOK, "url": None}, "invalid_parameter", "/url"),
+        ({**HOOK, "type": "email"}, "invalid_parameter", "/address"),
+        ({"type": "email", "address": "a b@c", "event_types": ["*"]}, "invalid_parameter", None),
+    ):
+        answer = await admin("POST", "/v1/endpoints", body)
+        assert answer.code == code, answer.body
+        if pointer is not None:
+            assert answer.json["errors"][0]["pointer"] == pointer
+
+
+async def test_an_edit_needs_the_revision_it_was_made_from(admin: Client) -> None:
+    path = f"/v1/endpoints/{(await made(admin))['id']}"
+    changed = await admin("PATCH", path, {"name": "on-call", "disabled": True})
+    assert changed.json["disabled_reason"] == "disabled by hand"
+    assert changed.json["status"]["state"] == "disabled"
+    stale = await admin("PATCH", path, {"name": "x"}, headers={"If-Match": '"1"'})
+    assert stale.code == "precondition_failed"
+    enabled = await admin("POST", f"{path}/enable")
+    assert enabled.json["disabled"] is False
+    assert enabled.json["name"] == "on-call"
+    tried = await admin("PATCH", f"{path}?validate_only=true", {"name": "y"})
+    assert tried.json["validated"] is True
+    assert (await admin("GET", path)).json["name"] == "on-call"
+    assert (await admin("DELETE", path)).status == 204
+    assert (await admin("GET", path)).code == "not_found"
+
+
+async def test_a_secret_is_replaced_with_an_overlap(admin: Client) -> None:
+    told = await made(admin)
+    path = f"/v1/endpoints/{told['id']}/rotate-secret"
+    rotated = await admin("POST", path, {"overlap": "PT1H"})
+    assert rotated.status == 200
+    assert rotated.json["secret"] not in (None, told["secret"])
+    assert rotated.json["secret_until"] is not None
+    assert (await admin("POST", path, {"overlap": "P30D"})).code == "invalid_parameter"
+
+
+async def test_a_test_says_what_came_of_it_and_a_repetition_the_same(
+    served: Served, admin: Client
+) -> None:
+    async with a_target(body=b"hello") as target, a_dispatcher(served.desk) as bench:
+        endpoint = await made(admin)
+        async with served.desk.database.connection(Lane.ENGINE) as connection:
+            # The guard of the API allows no loopback; the dispatcher of this test does.
+            await connection.execute("UPDATE betimes.endpoints SET address = $1", target.url("/t"))
+        path = f"/v1/endpoints/{endpoint['id']}/test"
+        assert (await admin("POST", path, idem=None)).code == "idempotency_key_required"
+        async with asyncio.TaskGroup() as group:
+            asking = group.create_task(admin("POST", path, idem="one"))
+            while not target.received:
+                await bench.courier.tick()
+                await bench.courier.idle()
+        told = (await asking).json
+        assert told["state"] == "delivered"
+        assert (told["status"], told["response_snippet"]) == (200, "hello")
+        assert told["ms"] > 0
+        assert told["is_test"] is True
+        again = await admin("POST", path, idem="one")
+        assert again.headers["idempotent-replayed"] == "true"
+        assert again.json == told
+        assert len(target.received) == 1
+        assert json.loads(target.received[0].body)["type"] == "endpoint.test"
+
+
+async def test_deliveries_are_listed_read_and_sent_again(served: Served, admin: Client) -> None:
+    async with a_target(status=500) as target, a_dispatcher(served.desk) as bench:
+        endpoint = await made(admin)
+        async with served.desk.database.connection(Lane.ENGINE) as connection:
+            await connection.execute("UPDATE betimes.endpoints SET address = $1", target.url())
+        for _ in range(3):
+            await an_event(served.desk)
+        await bench.turn()
+        path = f"/v1/endpoints/{endpoint['id']}/deliveries"
+        first = await admin("GET", f"{path}?limit=2&state=waiting")
+        assert len(first.json["items"]) == 2
+        rest = await admin(
+            "GET", f"{path}?limit=2&state=waiting&cursor={first.json['next_cursor']}"
+        )
+        assert len(rest.json["items"]) == 1
+        (oldest,) = rest.json["items"]
+        assert (oldest["state"], oldest["status"], oldest["attempt"]) == ("waiting", 500, 1)
+        assert oldest["error"] == "it answered 500"
+        read = await admin("GET", f"/v1/deliveries/{oldest['id']}")
+        assert read.json == oldest
+        again = await admin("POST", f"/v1/deliveries/{oldest['id']}/redeliver")
+        assert again.status == 202
+        assert (await admin("GET", f"{path}?state=delivered")).json["items"] == []
+
+
+async def test_what_an_endpoint_has_missed_is_told_on_request(
+    served: Served, admin: Client
+) -> None:
+    async with a_target() as target, a_dispatcher(served.desk) as bench:
+        path = f"/v1/endpoints/{(await made(admin))['id']}"
+        async with served.desk.database.connection(Lane.ENGINE) as connection:
+            await connection.execute("UPDATE betimes.endpoints SET address = $1", target.url())
+        since = served.service.now().isoformat()
+        await an_event(served.desk)
+        await bench.turn()
+        await admin("PATCH", path, {"disabled": True})
+        missed = await an_event(served.desk, "run.dead")
+        await an_event(served.desk, "job.created")
+        await bench.turn()
+        await admin("PATCH", path, {"disabled": False})
+        await bench.turn()
+        assert len(target.received) == 1
+        begun = await admin("POST", f"{path}/redeliver", {"since": since})
+        assert begun.status == 202, begun.body
+        while await served.operate():
+            pass
+        over = (await admin("GET", begun.headers["location"])).json
+        assert (over["state"], over["result"]["sent"]) == ("succeeded", 1)
+        await bench.turn()
+        assert len(target.received) == 2
+        assert target.received[1].headers["webhook-id"] == to_text("evt", missed)
+        ahead = await admin("POST", f"{path}/redeliver", {"since": "2100-01-01T00:00:00Z"})
+        assert ahead.code == "invalid_parameter"
+
+
+async def test_every_type_of_event_is_documented(admin: Client) -> None:
+    told = (await admin("GET", "/v1/event-types")).json["items"]
+    assert [one["name"] for one in told] == list(CATALOGUE)
+    for one in told:
+        assert set(one["schema"]["properties"]) == set(one["example"])
+        assert one["says"].endswith(".")
+
+
+async def test_reading_is_not_writing(served: Served) -> None:
+    reader = served.client(await served.key(kind="rk"))
+    assert (await reader("GET", "/v1/endpoints")).status == 200
+    assert (await reader("POST", "/v1/endpoints", HOOK)).code == "scope_missing"

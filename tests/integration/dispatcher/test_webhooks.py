@@ -1,0 +1,251 @@
+"""Webhooks: what is sent, read by other people's libraries, and what comes of the answers."""
+
+import asyncio
+import json
+from datetime import timedelta
+
+import pytest
+from cloudevents.core.bindings.http import HTTPMessage, from_http_event
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+
+from betimes.domain.ids import to_text
+from betimes.domain.notice import DELAYS, DeliveryState
+from betimes.domain.webhook import shown_secret
+from betimes.ops.desk import Desk
+from betimes.ops.endpoints import enable_endpoint, get_endpoint, redeliver, rotate_secret, secret_of
+from betimes.store.database import Database
+from betimes.target.url import UrlPolicy
+from betimes.testing import ManualClock
+from betimes.testing.real_clock import RealClock
+from notify_kit import KEY, a_dispatcher, an_endpoint, an_event, deliveries, mailbox
+from ops_kit import TENANT, fetch
+from target_kit import Received, a_target, answer
+
+
+async def test_the_official_library_reads_what_is_sent(desk: Desk) -> None:
+    async with a_target() as target, a_dispatcher(desk, clock=RealClock()) as bench:
+        endpoint = await an_endpoint(desk, target.url("/hook"))
+        event = await an_event(desk, "run.dead", {"run_id": "run_x", "attempt": 5})
+        await bench.turn()
+        (got,) = target.received
+        read = from_http_event(HTTPMessage(headers=got.headers, body=got.body))
+        assert read.get_id() == got.headers["webhook-id"] == to_text("evt", event)
+        assert read.get_specversion() == "1.0"
+        assert read.get_type() == "run.dead"
+        assert read.get_subject() == "run_test"
+        assert read.get_source() == f"urn:betimes:tenant:{to_text('ten', TENANT)}"
+        assert read.get_extension("severity") == "error"
+        at = read.get_time()
+        assert at is not None
+        assert at.utcoffset() == timedelta(0)
+        data = read.get_data()
+        assert isinstance(data, dict)
+        assert data["attempt"] == 5
+        (delivery,) = await deliveries(desk, endpoint)
+        assert delivery.state is DeliveryState.DELIVERED
+        assert delivery.status == 200
+        assert delivery.response["snippet"] == "ok"
+
+
+async def test_other_peoples_library_verifies_the_signature(desk: Desk) -> None:
+    async with a_target() as target, a_dispatcher(desk, clock=RealClock()) as bench:
+        endpoint = await an_endpoint(desk, target.url())
+        await an_event(desk)
+        await bench.turn()
+        (got,) = target.received
+        verifier = Webhook(shown_secret(secret_of(KEY, endpoint.id, 1)))
+        assert verifier.verify(got.body, got.headers)["type"] == "run.dead"
+        stranger = Webhook(shown_secret(secret_of(KEY, endpoint.id, 2)))
+        with pytest.raises(WebhookVerificationError):
+            stranger.verify(got.body, got.headers)
+        with pytest.raises(WebhookVerificationError):
+            verifier.verify(got.body + b" ", got.headers)
+
+
+async def test_while_a_secret_replaces_another_both_verify(desk: Desk, clock: ManualClock) -> None:
+    async with a_target() as target, a_dispatcher(desk, clock=RealClock()) as bench:
+        endpoint = await an_endpoint(desk, target.url())
+        old = Webhook(shown_secret(secret_of(KEY, endpoint.id, 1)))
+        new = Webhook(shown_secret(secret_of(KEY, endpoint.id, 2)))
+        await rotate_secret(desk, endpoint, overlap=timedelta(hours=1))
+        await an_event(desk)
+        await bench.turn()
+        (got,) = target.received
+        old.verify(got.body, got.headers)
+        new.verify(got.body, got.headers)
+        clock.advance(timedelta(hours=2))
+        await an_event(desk)
+        await bench.turn()
+        got = target.received[-1]
+        new.verify(got.body, got.headers)
+        with pytest.raises(WebhookVerificationError):
+            old.verify(got.body, got.headers)
+
+
+async def test_a_failure_is_tried_again_by_the_table_under_the_same_id(
+    desk: Desk, clock: ManualClock
+) -> None:
+    async with a_target(status=500) as target, a_dispatcher(desk) as bench:
+        endpoint = await an_endpoint(desk, target.url())
+        await an_event(desk)
+        await bench.turn()
+        for attempt in range(2, 5):
+            (delivery,) = await deliveries(desk, endpoint)
+            assert delivery.due_at == clock.now() + DELAYS[attempt - 1]
+            clock.advance(DELAYS[attempt - 1] - timedelta(milliseconds=1))
+            assert await bench.turn() == 0
+            clock.advance(timedelta(milliseconds=1))
+            await bench.turn()
+            assert len(target.received) == attempt
+        target.status = 204
+        clock.advance(timedelta(days=1))
+        await bench.turn()
+        (delivery,) = await deliveries(desk, endpoint)
+        assert delivery.state is DeliveryState.DELIVERED
+        assert delivery.attempt == 5
+        assert len({one.headers["webhook-id"] for one in target.received}) == 1
+        assert len({one.body for one in target.received}) == 1
+        view = (await get_endpoint(desk, TENANT, endpoint.id))[1]
+        assert view is not None
+        assert (view.failures, view.failing_since) == (0, None)
+
+
+async def test_who_asks_for_time_gets_it(desk: Desk, clock: ManualClock) -> None:
+    wait = {"retry-after": "3600"}
+    async with a_target(status=429, headers=wait) as target, a_dispatcher(desk) as bench:
+        endpoint = await an_endpoint(desk, target.url())
+        await an_event(desk)
+        await an_event(desk)
+        await bench.turn()
+        sent = len(target.received)
+        assert (await mailbox(desk.database, endpoint))["held_until"] == clock.now() + (
+            timedelta(hours=1)
+        )
+        clock.advance(timedelta(minutes=59))
+        await an_event(desk)
+        await bench.turn()
+        assert len(target.received) == sent
+        target.status = 200
+        clock.advance(timedelta(minutes=2))
+        await bench.turn()
+        states = [one.state for one in await deliveries(desk, endpoint)]
+        assert states == [DeliveryState.DELIVERED] * 3
+
+
+async def test_an_endpoint_that_is_down_is_asked_little_and_gets_everything_when_back(
+    desk: Desk, clock: ManualClock
+) -> None:
+    async with a_target(status=503) as target, a_dispatcher(desk) as bench:
+        endpoint = await an_endpoint(desk, target.url(), concurrency=1)
+        for _ in range(50):
+            await an_event(desk)
+        for _ in range(60):
+            await bench.turn()
+            clock.advance(timedelta(minutes=1))
+        # An hour of fifty waiting deliveries: three to notice, and a few probes.
+        assert len(target.received) < 20
+        target.status = 200
+        clock.advance(timedelta(hours=1))
+        await bench.turn()
+        # What was tried waits for its own next attempt, the others went out at once.
+        clock.advance(timedelta(hours=25))
+        await bench.turn()
+        states = [one.state for one in await deliveries(desk, endpoint)]
+        assert states == [DeliveryState.DELIVERED] * 50
+        good = {one.headers["webhook-id"] for one in target.received[-50:]}
+        assert len(good) == 50
+
+
+async def test_an_endpoint_that_stays_down_is_disabled_and_told_so(
+    desk: Desk, clock: ManualClock, database: Database
+) -> None:
+    async with a_target(status=500) as target, a_target() as other, a_dispatcher(desk) as bench:
+        endpoint = await an_endpoint(desk, target.url())
+        await an_endpoint(desk, other.url(), types=["endpoint.disabled"])
+        await an_event(desk)
+        for _ in range(80):
+            await bench.turn()
+            clock.advance(timedelta(hours=1))
+        found, _ = await get_endpoint(desk, TENANT, endpoint.id)
+        assert found.disabled_at is not None
+        assert "it has failed since" in (found.disabled_reason or "")
+        told = [json.loads(one.body) for one in other.received]
+        assert [one["data"]["endpoint_id"] for one in told] == [to_text("ep", endpoint.id)]
+        rows = await fetch(database, "SELECT FROM betimes.outbox WHERE type = 'endpoint.disabled'")
+        assert len(rows) == 1
+        sent = len(target.received)
+        await an_event(desk)
+        clock.advance(timedelta(days=2))
+        await bench.turn()
+        assert len(target.received) == sent
+        # Back again: what waited goes out, and what happens from now on.
+        target.status = 200
+        await enable_endpoint(desk, found)
+        await an_event(desk)
+        await bench.turn()
+        clock.advance(timedelta(days=2))
+        await bench.turn()
+        states = [one.state for one in await deliveries(desk, endpoint)]
+        assert DeliveryState.WAITING not in states
+        assert states.count(DeliveryState.DELIVERED) >= 1
+
+
+async def test_gone_is_gone_at_once(desk: Desk) -> None:
+    async with a_target(status=410) as target, a_dispatcher(desk) as bench:
+        endpoint = await an_endpoint(desk, target.url())
+        await an_event(desk)
+        await bench.turn()
+        found, _ = await get_endpoint(desk, TENANT, endpoint.id)
+        assert found.disabled_reason == "it answered 410 Gone"
+
+
+async def test_a_slow_endpoint_is_slow_for_itself(desk: Desk) -> None:
+    going_on = asyncio.Event()
+
+    async def wait(_: Received, writer: asyncio.StreamWriter) -> None:
+        await going_on.wait()
+        writer.write(answer())
+
+    async with a_target(behave=wait) as slow, a_target() as quick, a_dispatcher(desk) as bench:
+        await an_endpoint(desk, slow.url(), concurrency=2)
+        await an_endpoint(desk, quick.url())
+        for _ in range(10):
+            await an_event(desk)
+        await bench.router.tick()
+        await bench.courier.tick()
+        await slow.arrived.wait()
+        while len(quick.received) < 10:
+            await bench.courier.tick()
+            quick.arrived.clear()
+            await quick.arrived.wait()
+        # Never more at once than it may get, and nobody waited for it.
+        assert len(slow.received) == 2
+        going_on.set()
+        await bench.courier.idle()
+        await bench.deliver()
+        assert len(slow.received) == 10
+
+
+async def test_the_guard_holds_for_endpoints_as_for_targets(desk: Desk) -> None:
+    strict = UrlPolicy(plain_http=True)
+    async with a_target() as target, a_dispatcher(desk, policy=strict) as bench:
+        endpoint = await an_endpoint(desk, target.url())
+        await an_event(desk)
+        await bench.turn()
+        (delivery,) = await deliveries(desk, endpoint)
+        assert delivery.state is DeliveryState.WAITING
+        assert "expected" in (delivery.error or "")
+        assert target.connections == 0
+
+
+async def test_a_delivery_that_is_over_can_be_sent_again(desk: Desk) -> None:
+    async with a_target() as target, a_dispatcher(desk) as bench:
+        endpoint = await an_endpoint(desk, target.url())
+        await an_event(desk)
+        await bench.turn()
+        (delivery,) = await deliveries(desk, endpoint)
+        await redeliver(desk, TENANT, delivery.id)
+        await bench.turn()
+        first, second = target.received
+        assert first.headers["webhook-id"] == second.headers["webhook-id"]
+        assert first.body == second.body
