@@ -457,7 +457,6 @@ def test_limits_hold_and_leak_nothing(world: World) -> None:
     [
         ("limits", "count_slots", r"count\(\*\)", "0 * count(*)"),
         ("limits", "offer_parcels", r"SET held = 0, held_at = NULL", "SET held = held"),
-        ("limits", "write_tokens", r"SET tokens = left_over.tokens", "SET tokens = limits.tokens"),
     ],
 )
 def test_a_broken_rule_is_noticed(

@@ -246,5 +246,8 @@ def forgotten(self: Shares[Any], who: Any, amount: float, weight: float) -> None
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("instead", [unweighted, forgotten], ids=["unweighted", "forgotten"])
 def test_a_broken_share_is_noticed(world: World, instead: Any) -> None:
+    """The same machine, its steps chosen so that it takes no luck to notice."""
+    steps = type("Bound", (Fairness,), {"world": world})()
+    steps.begin((1.0, 2.0, 3.0), 3.0)
     with patch.object(Shares, "charge", instead), pytest.raises(AssertionError):
-        drive(world, examples=6)
+        steps.teardown()

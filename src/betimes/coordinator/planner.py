@@ -42,9 +42,8 @@ RUNS_PER_TRANSACTION = 2_000
 TURN_SECONDS = 0.002
 """How long computing may keep the event loop."""
 PAGES_PER_SHARD_MAX = 8
-BEHIND_SHARE, LATE_SHARE = 0.75, 0.5
-"""How much of the time may go into jobs that are behind, and into what they have missed: the rest
-belongs to what is on time."""
+LATE_SHARE = 0.5
+"""How much of the time settling may take: the rest belongs to what is on time."""
 REST_SECONDS_MAX = 0.25
 GAPS_PER_PASS = 2_000
 SCHEDULES_MAX = 50_000
@@ -127,7 +126,7 @@ class Planner:
             shard = one.claim.shard
             self._turns[shard] = self._clock.monotonic()
             current = Pass(self._schedules, now=now, until=marks[shard])
-            return await self._plan_shard(one, current, after, limits[shard], late=late)
+            return await self._plan_shard(one, current, after, limits[shard])
 
         return await self._take_turns(wanted, held, plan, late=late)
 
@@ -141,7 +140,7 @@ class Planner:
     ) -> int:
         """A few shards at a time: one is computed while another one is written.
 
-        Of what was missed one at a time: nobody waits for it who is on time.
+        Those that are behind one at a time, so that what is on time has room beside them.
         """
         turns = iter(wanted)
         runs = 0
@@ -186,19 +185,16 @@ class Planner:
             if not one.under_way:
                 one.planned_at = now
 
-    async def _rest(self, since: float, share: float) -> None:
+    async def _rest(self, since: float) -> None:
         """Leave the machine to others, in proportion to what a page of late work has taken."""
         worked = self._clock.monotonic() - since
-        await self._clock.sleep(min(worked * (1 / share - 1), REST_SECONDS_MAX))
+        await self._clock.sleep(min(worked * (1 / LATE_SHARE - 1), REST_SECONDS_MAX))
 
-    async def _plan_shard(
-        self, held: Held, current: Pass, after: Place, before: datetime, *, late: bool
-    ) -> int:
+    async def _plan_shard(self, held: Held, current: Pass, after: Place, before: datetime) -> int:
         """Page through the due jobs; a bound on pages lets the other shards have their turn."""
         runs = 0
         for _ in range(PAGES_PER_SHARD_MAX):
-            began = self._clock.monotonic()
-            if not held.term.is_trusted(began):
+            if not held.term.is_trusted(self._clock.monotonic()):
                 break
             jobs = await self._planning.due_jobs(
                 held.claim.shard, before=before, after=after, most=JOBS_PER_PAGE
@@ -209,8 +205,6 @@ class Planner:
                 self._step_down(held)
                 break
             held.planned_at = self._clock.monotonic()
-            if late:
-                await self._rest(began, BEHIND_SHARE)
             if len(jobs) < JOBS_PER_PAGE:
                 break
             after = (jobs[-1].next_fire_at, jobs[-1].id)
@@ -272,7 +266,7 @@ class Planner:
         async def settle(one: Held) -> int:
             began = self._clock.monotonic()
             settled = await self._settle_page(one, settling, pace, most)
-            await self._rest(began, LATE_SHARE)
+            await self._rest(began)
             return settled
 
         runs = await self._take_turns(wanted, held, settle, late=True)

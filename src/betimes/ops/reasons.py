@@ -155,7 +155,7 @@ def of_job_state(job: Job) -> list[Reason]:
         "reason": job.state_reason.get("reason") or job.state_reason.get("detail"),
         "by": job.state_reason.get("by"),
     }
-    return [Reason(code=code, blocking=True, evidence=told)]
+    return [Reason(code=code, blocking=True, since=job.updated_at, evidence=told)]
 
 
 def _of_workers(facts: Facts) -> Iterator[Reason]:
