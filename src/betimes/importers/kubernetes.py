@@ -210,15 +210,7 @@ def _container(template: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     for name in ("image", "command", "args", "workingDir"):
         if container.get(name) is not None:
             payload[name] = container[name]
-    warnings: list[str] = []
-    environment = {}
-    for one in container.get("env") or []:
-        if not isinstance(one, Mapping) or "name" not in one:
-            raise BadSchedule("env as a list of {name, value} was expected")
-        if "valueFrom" in one:
-            warnings.append(f"env {one['name']} comes from a secret or a field and is not carried")
-        else:
-            environment[one["name"]] = str(one.get("value", ""))
+    environment, warnings = _environment(container)
     if environment:
         payload["env"] = environment
     dropped = sorted(set(container) - CONTAINER_KNOWN - PLAIN)
@@ -230,6 +222,20 @@ def _container(template: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
             "OnFailure restarts the container in its pod; here a retry is a new attempt"
         )
     return payload, warnings
+
+
+def _environment(container: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
+    """Variables that are written out, and a warning for each that is not."""
+    found: dict[str, str] = {}
+    warnings = []
+    for one in container.get("env") or []:
+        if not isinstance(one, Mapping) or "name" not in one:
+            raise BadSchedule("env as a list of {name, value} was expected")
+        if "valueFrom" in one:
+            warnings.append(f"env {one['name']} comes from a secret or a field and is not carried")
+        else:
+            found[str(one["name"])] = str(one.get("value", ""))
+    return found, warnings
 
 
 def _left_behind(spec: Mapping[str, Any], template: Mapping[str, Any]) -> list[str]:
