@@ -75,6 +75,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=90.0)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--shards", type=int, default=64)
+    parser.add_argument("--only-behind", action="store_true", help="not the load without a gap")
     parser.add_argument("--quick", action="store_true", help="short windows, small sizes")
     return run_to_end(measure(parser.parse_args(arguments)))
 
@@ -92,7 +93,8 @@ async def measure(options: argparse.Namespace) -> int:
         shards=options.shards,
     )
     async with a_server(options.shards) as server:
-        await one_load(server, report, load, behind=False)
+        if not options.only_behind:
+            await one_load(server, report, load, behind=False)
         await one_load(server, report, load, behind=True)
     report.table()
     return 0
@@ -112,6 +114,13 @@ async def one_load(server: EmbeddedPostgres, report: Report, load: Load, *, behi
     others = [lag for due, lag in _of(noted, first, last) if due % 1 == 0]
     name = f"{load.hours:g} h behind" if behind else "nothing missed"
     report.tell(f"{name}: lively", load.settings(), fires=len(lively), **lags_ms(lively), **cost)
+    if behind:
+        # While the planner still comes to jobs that are behind, and while the backlog drains.
+        reached = max(progress.reached, first)
+        for part, since, until in (("at first", first, reached), ("then", reached, last)):
+            lags = [lag for due, lag in _of(noted, since, until) if due % 1 > 0]
+            if lags:
+                report.tell(f"{name}: {part}", load.settings(), fires=len(lags), **lags_ms(lags))
     if others:
         report.tell(f"{name}: fires of now", load.settings(), fires=len(others), **lags_ms(others))
     if behind:

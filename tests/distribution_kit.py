@@ -19,7 +19,7 @@ from betimes.store.queries import Query
 REFERENCE_TABLES = frozenset(
     {
         *("cluster", "migrations", "tenants", "api_keys", "queues", "members", "calendars"),
-        *("sessions", "device_grants", "data_keys", "secrets", "handler_schemas"),
+        *("sessions", "device_grants", "data_keys", "secrets", "handler_schemas", "producers"),
         *("limits", "breakers", "endpoints", "routings", "nodes", "workers"),
     }
 )

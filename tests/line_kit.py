@@ -20,12 +20,13 @@ from betimes.domain.parcel import SUSPECT_AFTER, rank_of
 from betimes.domain.states import RunState
 from betimes.domain.terms import Terms
 from betimes.store import nodes
-from betimes.store.admit import Admission, Applicant, Freed, admit, release
+from betimes.store.admit import Admission, Applicant, admit
 from betimes.store.ask import execute, many
 from betimes.store.database import Database
 from betimes.store.nodes import NodeCard
 from betimes.store.pool import Connection, Lane
 from betimes.store.queries import load
+from betimes.store.release import Freed, release
 from betimes.telemetry import Telemetry
 from betimes.testing import ManualClock
 
@@ -257,6 +258,7 @@ class Line:
             whens=[home["when_full"]],
             gates=[home["gate"]],
             lines=[home["line"]],
+            rate_keys=[home["rate_key"]],
         )
 
     async def check(self) -> None:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import asyncpg
 
+from betimes.domain.clock import Clock
 from betimes.domain.ids import JobId, RunId, ShardId, TenantId, shard_of
 from betimes.domain.job import Definition
 from betimes.ops.desk import Desk
@@ -57,7 +58,7 @@ class CountingEntropy:
         return b"".join(words)[:size]
 
 
-def make_desk(database: Database, clock: ManualClock, **changes: Any) -> Desk:
+def make_desk(database: Database, clock: Clock, **changes: Any) -> Desk:
     return Desk(
         **{
             "database": database,

@@ -136,6 +136,7 @@ async def enqueue(
 ) -> list[RunId]:
     """Put runs into the database, queued, in one parcel, or each in its own if they are gated."""
     columns |= {"fair": terms.fair, "gate": terms.gate, "when_full": terms.when_full}
+    columns |= {"rate_key": terms.rate}
     runs = [run_id(due_at, shard=shard) for _ in handlers]
     extra = "".join(f", {name}" for name in columns)
     places = "".join(f", ${number}" for number in range(9, 9 + len(columns)))
@@ -187,8 +188,8 @@ async def put_parcel(
     """Put runs that exist into one parcel."""
     await connection.execute(
         "INSERT INTO betimes.parcels (shard, id, tenant_id, queue, rank, visible_at, deliveries,"
-        " run_ids, fair, gate, when_full, line)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+        " run_ids, fair, gate, when_full, line, rate_key)"
+        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
         shard,
         compose(to_ms(visible_at), shard, next(_numbers)),
         tenant,
@@ -201,6 +202,7 @@ async def put_parcel(
         terms.gate,
         terms.when_full,
         terms.line,
+        terms.rate,
     )
 
 

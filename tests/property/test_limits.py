@@ -40,6 +40,7 @@ from betimes.store.parcels import Parcels
 from betimes.store.pool import Lane
 from betimes.store.queries import load
 from betimes.store.reap import Reaping
+from betimes.store.release import Freed
 from betimes.store.repair import FIRST_GATE, FIRST_LINE, Repairing
 from betimes.store.rules import ReadingRules
 from betimes.testing import ManualClock
@@ -322,11 +323,11 @@ class Limits(RuleBasedStateMachine):
                 if one.id in answer.refused:
                     await self._skip(worker, one)
                     gone.add(one.id)
-        unused: Counter[tuple[TenantId, str]] = Counter()
+        freed = Freed(at=self.now)
         for one in leased:
             started = 0 if one.id in gone else sum(run in wanted for run in one.runs)
             if one.counted:
-                unused[one.tenant, one.queue] += len(one.runs) - started
+                freed.unused[one.tenant, one.queue] += len(one.runs) - started
             if one.queue == "b":
                 self.started_b[self.now] += started
             if one.id in gone:
@@ -335,8 +336,8 @@ class Limits(RuleBasedStateMachine):
                 self.held[worker][one.id] = one
             else:
                 await self._end(worker, one, retry=False)
-        if +unused:
-            await parcels.return_tokens(+unused, now=self.now)
+        freed.unused = +freed.unused
+        await parcels.refund(freed)
 
     async def _skip(self, worker: int, parcel: LeasedParcel) -> None:
         ending = self._ending(parcel, RunState.SKIPPED, reason=CONCURRENCY_KEY_FULL)

@@ -156,6 +156,7 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "payload_ref": asked.payload_ref or asked.payload_reference,
         "concurrency": concurrency_of(asked.concurrency),
         "fairness_key": asked.fairness_key,
+        "rate_limit_key": asked.rate_limit_key,
         "calendars": {
             name: context.calendars[name].revision for name in calendar_names(asked.schedule)
         },
@@ -248,6 +249,7 @@ def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
         priority=definition.priority,
         concurrency=dict(options.get("concurrency") or {}) or None,
         fairness_key=options.get("fairness_key"),
+        rate_limit_key=options.get("rate_limit_key"),
         retry=shown_policy(options["retry"]) if options.get("retry") else None,
         timeout=_shown_ms(options.get("timeout_ms")),
         start_deadline=_shown_ms(options.get("start_deadline_ms")),

@@ -62,6 +62,7 @@ def _options(asked: wire.NewRun) -> dict[str, Any]:
         "payload_ref": asked.payload_ref,
         "concurrency": concurrency_of(asked.concurrency),
         "fairness_key": asked.fairness_key,
+        "rate_limit_key": asked.rate_limit_key,
     }
     return {name: value for name, value in options.items() if value}
 

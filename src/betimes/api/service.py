@@ -29,6 +29,7 @@ from betimes.ops.schemas import Schemas
 from betimes.ops.sessions import Sessions
 from betimes.ops.shared_reads import SharedReads
 from betimes.ops.together import Together
+from betimes.ops.turns import Turns
 from betimes.target.url import UrlPolicy
 from betimes.telemetry import Telemetry
 
@@ -67,6 +68,8 @@ class Service:
     gates: Gates = field(default_factory=Gates)
     schemas: Schemas = field(default_factory=Schemas)
     meter: Meter = field(default_factory=Meter)
+    shares: Turns = field(default_factory=Turns)
+    """Whose turn it is among the queues of those whose workers ask here for work."""
     targets: UrlPolicy = field(default_factory=UrlPolicy)
     """What any tenant may call; the settings of a tenant can open more."""
     signing: Callable[[TenantId], Sequence[bytes]] = lambda _: ()

@@ -1,16 +1,20 @@
 """The coordinator and the janitor as roles of a node."""
 
 import asyncio
+from collections.abc import Mapping
 
 from betimes.app.desk import desk_of
 from betimes.app.listening import listener
 from betimes.app.masters import possible_vault
 from betimes.app.node import Node
+from betimes.coordinator.intake import Intake
 from betimes.coordinator.service import Coordinator
 from betimes.domain.ids import TAIL_BYTES, random_ids, to_ms
 from betimes.janitor.service import Janitor
 from betimes.rhythm import Stopping
 from betimes.store.hints import PLAN, Hints
+from betimes.store.intake import HINTS as ASKED
+from betimes.store.listen import Hear
 
 
 class CoordinatorRole:
@@ -34,16 +38,33 @@ class CoordinatorRole:
         """Coordinate until asked to stop."""
         async with asyncio.TaskGroup() as group:
             helpers = [group.create_task(self._hints.run(), name="coordinator.hints")]
-            if (ear := listener(self._node, [PLAN], self._hear)) is not None:
+            intake = await self._intake()
+            nudges = {PLAN: self._coordinator.planner.nudge, ASKED: intake.nudge}
+            if (ear := listener(self._node, [*nudges], _nudging(nudges))) is not None:
                 helpers.append(group.create_task(ear.run(), name="coordinator.listen"))
             try:
-                await self._coordinator.run(stopping)
+                async with asyncio.TaskGroup() as duties:
+                    duties.create_task(intake.run(stopping), name="intake")
+                    await self._coordinator.run(stopping)
             finally:
                 for helper in helpers:
                     helper.cancel()
 
-    def _hear(self, _channel: str, _payload: str) -> None:
-        self._coordinator.planner.nudge.set()
+    async def _intake(self) -> Intake:
+        node = self._node
+        return Intake(
+            desk=await desk_of(node, self._hints),
+            clock=node.clock,
+            telemetry=node.telemetry,
+            every=node.settings.coordinator.intake_every,
+        )
+
+
+def _nudging(nudges: Mapping[str, asyncio.Event]) -> Hear:
+    def hear(channel: str, _payload: str) -> None:
+        nudges[channel].set()
+
+    return hear
 
 
 class JanitorRole:

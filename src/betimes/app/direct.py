@@ -23,6 +23,7 @@ from betimes.domain.trace import traceparent_of
 from betimes.ops import leases, workers
 from betimes.ops.desk import Desk
 from betimes.ops.schemas import declared
+from betimes.ops.turns import Turns
 from betimes.runtime.line import NOTHING, Grant
 from betimes.wire import workers as wire
 from betimes.wire.base import shown_duration, shown_instant
@@ -49,6 +50,7 @@ class DirectLine:
         self._secret = secret
         self._roll = roll
         self._ttl = ttl
+        self._turns = Turns()
 
     async def register(self, worker: wire.NewWorker) -> wire.Registered:
         """Make the worker known."""
@@ -98,6 +100,7 @@ class DirectLine:
                     handlers=wanted.handlers,
                     most=wanted.max,
                     ttl=self._ttl,
+                    turns=self._turns,
                 )
                 left = deadline - clock.monotonic()
                 if found or left <= 0:

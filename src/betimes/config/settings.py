@@ -190,6 +190,14 @@ class CoordinatorSettings:
     publish_every: Annotated[
         timedelta, Rule("Period of publishing due runs.", least=10 * MILLISECOND)
     ] = 250 * MILLISECOND
+    intake_every: Annotated[
+        timedelta,
+        Rule(
+            "Period of looking for runs that were asked for inside transactions of others; a "
+            "notification calls it at once.",
+            least=10 * MILLISECOND,
+        ),
+    ] = 100 * MILLISECOND
     balance_every: Annotated[
         timedelta, Rule("Period of sharing the shards out anew.", least=100 * MILLISECOND)
     ] = 500 * MILLISECOND

@@ -56,6 +56,8 @@ class Hold(IntEnum):
     VERDICT = 2
     """Overlap is decided when it is due."""
     APPROVAL = 3
+    RATE = 4
+    """Its rate is used up for now."""
 
 
 class Waiting(NamedTuple):
@@ -70,6 +72,7 @@ class Waiting(NamedTuple):
     gate: str | None = None
     when_full: int = WAIT
     line: JobId | None = None
+    rate: str | None = None
     job: JobId | None = None
     overlap: int = 0
     """The number of its overlap policy."""
@@ -124,12 +127,13 @@ def pack(
     """Put runs into as few parcels as may be.
 
     Runs share a parcel when tenant, queue, priority, fairness bucket and nearly the due time are
-    the same; none becomes visible before it is due. Whoever has a gate or a line travels alone. A
-    parcel is named after its first run, so packing the same runs again gives the same parcels.
+    the same; none becomes visible before it is due. Whoever has a gate, a line or a rate travels
+    alone. A parcel is named after its first run, so packing the same runs again gives the same.
     """
     groups: dict[tuple[TenantId, str, int, int, int, RunId | None], list[Waiting]] = {}
     for run in waiting:
-        alone = None if run.gate is None and run.line is None and not run.held else run.id
+        shares = run.gate is None and run.line is None and run.rate is None and not run.held
+        alone = None if shares else run.id
         quantum = to_ms(run.due_at) // quantum_ms
         key = (run.tenant, run.queue, run.priority, run.fair, quantum, alone)
         groups.setdefault(key, []).append(run)
@@ -151,7 +155,7 @@ def _parcel(shard: ShardId, runs: list[Waiting], lane: Lane) -> Parcel:
         visible_at=max(run.due_at for run in runs),
         runs=tuple(run.id for run in runs),
         lane=lane,
-        terms=Terms(first.fair, first.gate, first.when_full, first.line),
+        terms=Terms(first.fair, first.gate, first.when_full, first.line, first.rate),
         held=first.held,
     )
 

@@ -13,6 +13,8 @@ FAIR_BUCKETS = 1_023
 WAIT, SKIP = 0, 1
 """What becomes of a run while its gate is full; the numbers are stored."""
 TERMS_KEPT = 10_000
+NAMES = ('"fairness_key"', '"concurrency"', '"rate_limit_key"')
+"""Where none of these is said, there is nothing special."""
 
 
 class Terms(NamedTuple):
@@ -25,11 +27,13 @@ class Terms(NamedTuple):
     when_full: int = WAIT
     line: JobId | None = None
     """The job whose runs go one after the other."""
+    rate: str | None = None
+    """The key of a rate that it shares with others."""
 
     @property
     def is_gated(self) -> bool:
         """Whether somebody has to let it in before it may start."""
-        return self.gate is not None or self.line is not None
+        return self.gate is not None or self.line is not None or self.rate is not None
 
 
 BARE = Terms()
@@ -46,13 +50,15 @@ def fair_of(key: str | None) -> int:
 def terms_of(options: Mapping[str, Any]) -> Terms:
     """The terms that the options of a job or an ad-hoc run ask for."""
     key, concurrency = options.get("fairness_key"), options.get("concurrency")
-    if key is None and not concurrency:
+    rate = options.get("rate_limit_key")
+    if key is None and rate is None and not concurrency:
         return BARE
     concurrency = concurrency or {}
     return Terms(
         fair=fair_of(key),
         gate=concurrency.get("key"),
         when_full=SKIP if concurrency.get("on_limit") == "skip" else WAIT,
+        rate=rate,
     )
 
 
@@ -65,6 +71,6 @@ def most_of(options: Mapping[str, Any]) -> int | None:
 @lru_cache(maxsize=TERMS_KEPT)
 def terms_of_text(options: str | None) -> Terms:
     """The same from stored options; equal texts are read once."""
-    if not options or ('"fairness_key"' not in options and '"concurrency"' not in options):
+    if not options or not any(name in options for name in NAMES):
         return BARE
     return terms_of(loads(options))

@@ -116,12 +116,17 @@ class Earlier:
     started: bool
     undecided: bool = False
     """It waits for a verdict of its own."""
+    later: bool = False
+    """It has no say yet: its time has not come, or somebody has to approve it first."""
+    moved: bool = False
+    """It ran at another time than its id says."""
     blocked_by: UUID | None = None
 
     @property
     def vouches(self) -> bool:
         """Whether it was let through under the rule and is over: all before it had ended then."""
-        return self.ended and self.started and self.policy is not OverlapPolicy.ALLOW
+        started = self.ended and self.started and not self.moved
+        return started and self.policy is not OverlapPolicy.ALLOW
 
 
 def obstacle(
@@ -134,13 +139,15 @@ def obstacle(
 
     `blockers` are the runs for whose sake some of the earlier ones were skipped. Runs of a line do
     not stand in each other's way: the line keeps them apart. Whoever has a later id and waits for
-    its verdict gives way to us.
+    its verdict gives way to us, and so does whoever has no say yet.
     """
     for one in earlier:
         for seen in (one, blockers.get(one.blocked_by) if one.blocked_by else None):
-            if seen is None or seen.ended or (policy.waits and seen.policy.waits):
+            if seen is None or seen.id == run or seen.ended:
+                continue  # who gave way to us is not in our way
+            if policy.waits and seen.policy.waits:
                 continue
-            if not (seen.undecided and seen.id > run):
+            if not seen.later and not (seen.undecided and seen.id > run):
                 return seen.id
         if one.vouches:
             return None

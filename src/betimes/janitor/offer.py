@@ -1,4 +1,8 @@
-"""Offer held parcels whose gate or line has room: whatever was forgotten waits a second at most."""
+"""Offer held parcels whose gate or line has room, or whose rate has a token by now.
+
+Whatever was forgotten waits a second at most. Tokens come by themselves and nobody tells, so rates
+are looked at more often: a bucket holds one second's worth, so nothing of a rate is lost by that.
+"""
 
 from datetime import timedelta
 
@@ -9,7 +13,9 @@ from betimes.store.hints import Hinter
 from betimes.store.repair import FIRST_GATE, FIRST_LINE, Repairing
 from betimes.telemetry import Outage, Telemetry
 
-EVERY = timedelta(seconds=1)
+EVERY = timedelta(milliseconds=250)
+SECOND = 4
+"""Beats of a second."""
 PAGES_MAX = 5
 
 
@@ -25,6 +31,8 @@ class Offerer:
         self._telemetry = telemetry
         self._gate = FIRST_GATE
         self._line = FIRST_LINE
+        self._rate = FIRST_GATE
+        self._beats = 0
         self._outage = Outage(duty="janitor.offerer", telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
@@ -36,7 +44,10 @@ class Offerer:
         """One bounded pass; how many parcels were offered."""
         with self._telemetry.span("offerer.tick") as span:
             span.expect_errors()
-            offered = await self._pass_gates() + await self._pass_lines()
+            offered = await self._pass_rates()
+            if self._beats % SECOND == 0:
+                offered += await self._pass_gates() + await self._pass_lines()
+            self._beats += 1
             span.add(offered=offered)
         return offered
 
@@ -56,6 +67,16 @@ class Offerer:
             offered, place = await self._repairing.lines(self._line)
             count += self._tell(offered)
             self._line = place or FIRST_LINE
+            if place is None:
+                break
+        return count
+
+    async def _pass_rates(self) -> int:
+        count = 0
+        for _ in range(PAGES_MAX):
+            offered, place = await self._repairing.rates(self._rate, now=self._clock.stated())
+            count += self._tell(offered)
+            self._rate = place or FIRST_GATE
             if place is None:
                 break
         return count

@@ -1,6 +1,8 @@
 """Forget what has aged, and watch how well the tables keep."""
 
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
 
 from betimes.config.settings import JanitorSettings
 from betimes.domain.clock import Clock
@@ -8,12 +10,22 @@ from betimes.domain.ids import ShardId
 from betimes.rhythm import Stopping, attend, beat
 from betimes.store.prune import Pruning
 from betimes.store.repair import Repairing
+from betimes.store.retention import FIRST, Retaining, Retention
 from betimes.store.server import read_bloat, read_clock
 from betimes.telemetry import Outage, Telemetry
 
 SILENT_AFTER = timedelta(hours=1)
 OLDEST_SNAPSHOT_SECONDS_MAX = 300.0
 PASSES_MAX = 50
+WALK_ANEW_AFTER = timedelta(days=1)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """How far a shard was looked through for one length of time."""
+
+    began: datetime
+    after: UUID = FIRST
 
 
 class Pruner:
@@ -24,6 +36,7 @@ class Pruner:
         *,
         pruning: Pruning,
         repairing: Repairing,
+        retaining: Retaining,
         shards: int,
         clock: Clock,
         telemetry: Telemetry,
@@ -31,6 +44,8 @@ class Pruner:
     ) -> None:
         self._pruning = pruning
         self._repairing = repairing
+        self._retaining = retaining
+        self._walks: dict[tuple[ShardId, timedelta], _Walk] = {}
         self._shards = [ShardId(number) for number in range(shards)]
         self._clock = clock
         self._telemetry = telemetry
@@ -55,6 +70,9 @@ class Pruner:
             rows += await self._pruning.visits(now=now)
             for shard in self._shards:
                 rows += await self._prune(shard)
+            for retention in await self._retaining.retentions():
+                for shard in self._shards:
+                    rows += await self._retain(shard, retention, now)
             await self._watch()
             span.add(rows=rows)
         return rows
@@ -74,6 +92,23 @@ class Pruner:
             total += rows
             if rows < self._pruning.most:
                 break
+        return total
+
+    async def _retain(self, shard: ShardId, retention: Retention, now: datetime) -> int:
+        """Go on with the walk over one shard; a new one begins where the last one ended.
+
+        Once a day it begins anew, for the sake of what had not ended when it was passed.
+        """
+        walk = self._walks.get((shard, retention.kept))
+        if walk is None or now - walk.began > WALK_ANEW_AFTER:
+            walk = self._walks[shard, retention.kept] = _Walk(now)
+        total = 0
+        for _ in range(PASSES_MAX):
+            rows, last = await self._retaining.prune(shard, retention, after=walk.after, now=now)
+            total += rows
+            if last is None:
+                break
+            walk.after = last
         return total
 
     async def _watch(self) -> None:

@@ -18,6 +18,7 @@ from betimes.store.partitions import Partitions
 from betimes.store.prune import Pruning
 from betimes.store.reap import NewId, Reaping
 from betimes.store.repair import Repairing
+from betimes.store.retention import Retaining
 from betimes.telemetry import Telemetry
 
 
@@ -44,6 +45,7 @@ class Janitor:
         self.pruner = Pruner(
             pruning=Pruning(database),
             repairing=Repairing(database),
+            retaining=Retaining(database),
             shards=shards,
             clock=clock,
             telemetry=telemetry,

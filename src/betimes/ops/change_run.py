@@ -102,7 +102,8 @@ async def _repack(connection: Connection, run: Run, before: HeldParcel | None, t
         runs=(run.id,),
         lane=Lane.RETRY if run.state is RunState.RETRY_WAIT else Lane.ON_TIME,
         fence=run.fence if before is None else max(run.fence, before.fence),
-        terms=run.terms,
+        # Its id may not say any more when it is due: those who come after find it in the line.
+        terms=run.terms._replace(line=run.job) if run.overlap else run.terms,
         # What never started is decided upon when it is due, as if it had been published.
         held=Hold.VERDICT if run.overlap and run.state is not RunState.RETRY_WAIT else Hold.NONE,
     )

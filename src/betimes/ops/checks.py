@@ -124,11 +124,10 @@ def encode_options(options: Mapping[str, Any], target: Mapping[str, Any]) -> str
 
 def check_terms(options: Mapping[str, Any]) -> None:
     """Keys that an index can hold, and a limit that lets somebody in."""
-    fairness_key, concurrency = options.get("fairness_key"), options.get("concurrency")
-    if fairness_key is not None:
-        check_text(
-            fairness_key, what="a fairness key", most=KEY_LENGTH_MAX, pointer="/fairness_key"
-        )
+    concurrency = options.get("concurrency")
+    for name, what in (("fairness_key", "a fairness key"), ("rate_limit_key", "a rate limit key")):
+        if (key := options.get(name)) is not None:
+            check_text(key, what=what, most=KEY_LENGTH_MAX, pointer=f"/{name}")
     if not concurrency:
         return
     pointer = "/concurrency"

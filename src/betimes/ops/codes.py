@@ -142,7 +142,8 @@ CODES: Mapping[str, Told] = MappingProxyType(
             "PATCH /v1/jobs/{job}",
         ),
         "RATE_LIMITED": Told(
-            "The rate of {kind} {name} is used up until {free_at}.", "Raise the rate."
+            "The rate of {kind} {name}, {limit} in {per_seconds} s, is used up until {free_at}.",
+            "Wait, or raise the rate.",
         ),
         "QUOTA_EXCEEDED": Told(
             "{kind} {name} has {in_flight} of {limit} in flight.", "Wait, or raise the limit."

@@ -132,10 +132,16 @@ FRESH = Standing(active=True, started=False)
 
 
 class RunWishes:
-    """Runs that one tenant asked for, some of them with keys."""
+    """Runs that one tenant asked for, some of them with keys; their ids may be promised already."""
 
     def __init__(
-        self, desk: Desk, tenant: TenantId, new: Sequence[NewRun], *, shard: ShardId
+        self,
+        desk: Desk,
+        tenant: TenantId,
+        new: Sequence[NewRun],
+        *,
+        shard: ShardId,
+        ids: Sequence[RunId] = (),
     ) -> None:
         self._desk = desk
         self._tenant = tenant
@@ -148,6 +154,7 @@ class RunWishes:
             for one in new
         ]
         self._shard = shard
+        self._ids = ids
         self._tried: RunId | None = None
         self.made: list[MadeRun] = []
 
@@ -243,13 +250,14 @@ class RunWishes:
         """One order for each shard, as every batch of runs goes into one."""
         by_shard: dict[ShardId, list[int]] = {}
         for place in places:
-            key = self._keys[place]
+            key = None if self._ids else self._keys[place]
             by_shard.setdefault(self._shard if key is None else key.shard, []).append(place)
         runs: dict[int, RunId] = {}
         parcels: list[Parcel] = []
         for shard, mine in by_shard.items():
             bare = [replace(self._new[place], dedupe=None) for place in mine]
-            order = Order(self._desk, self._tenant, bare, shard=shard)
+            ids = [self._ids[place] for place in mine] if self._ids else ()
+            order = Order(self._desk, self._tenant, bare, shard=shard, ids=ids)
             parcels += await order.place(connection)
             runs |= dict(zip(mine, order.ids, strict=True))
         return runs, parcels

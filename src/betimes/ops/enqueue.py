@@ -134,10 +134,19 @@ def sorted_ids(time_ms: int, shard: ShardId, entropy: bytes) -> list[RunId]:
 
 
 class Order:
-    """Runs that one tenant asked for, on their way into one shard."""
+    """Runs that one tenant asked for, on their way into one shard.
+
+    Whoever has told their ids already gives them; they lead to this shard.
+    """
 
     def __init__(
-        self, desk: Desk, tenant: TenantId, new: Sequence[NewRun], *, shard: ShardId
+        self,
+        desk: Desk,
+        tenant: TenantId,
+        new: Sequence[NewRun],
+        *,
+        shard: ShardId,
+        ids: Sequence[RunId] = (),
     ) -> None:
         if len(new) > BATCH_RUNS_MAX:
             raise TooLarge(
@@ -150,6 +159,7 @@ class Order:
         self._looks = Looks.of(new)
         self._payloads = [one.payload for one in new]
         self._dues: list[datetime] = []
+        self._promised = list(ids)
         self.ids: list[RunId] = []
 
     async def place(self, connection: Connection) -> list[Parcel]:
@@ -159,7 +169,7 @@ class Order:
             return []  # our own commit, whose reply was lost
         if not self.ids:
             self._dues = [one.due(now) for one in self._looks.news]
-            self.ids = self._make_ids()
+            self.ids = self._promised or self._make_ids()
         shapes = self._looks.shapes(self._dues, now + self._desk.margin)
         await insert_runs(
             connection,

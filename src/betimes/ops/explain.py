@@ -14,13 +14,21 @@ from betimes.domain.job import Job
 from betimes.domain.states import Shown
 from betimes.ops.desk import Desk
 from betimes.ops.read import get_job
-from betimes.ops.reasons import Ceiling, Facts, Reason, estimate, of_job_state, why_it_waits
+from betimes.ops.reasons import (
+    Ceiling,
+    Facts,
+    Reason,
+    Spent,
+    estimate,
+    of_job_state,
+    why_it_waits,
+)
 from betimes.ops.runs import RunView, get_run
 from betimes.ops.timetable import read_timetable
 from betimes.schedule import Fire, Schedule
 from betimes.store import explain as rows
 from betimes.store.control import find_fires
-from betimes.store.explain import DecisionRow, Places
+from betimes.store.explain import DecisionRow, Places, UsedRate
 from betimes.store.pool import Connection
 from betimes.store.queues import Queue, read_queue
 
@@ -31,7 +39,8 @@ HISTORY_MAX = 20
 AHEAD_MAX = 1_000
 """Beyond this a position is told as at least so many."""
 LATELY = timedelta(hours=1)
-ENDED_MAX = 500
+ENDED_MAX = 2_000
+"""Rows that are looked at for what ended lately."""
 MICROSECOND = timedelta(microseconds=1)
 CHECKED = (
     "cluster",
@@ -245,14 +254,22 @@ async def _facts(desk: Desk, tenant: TenantId, view: RunView, now: datetime) -> 
                 priority=run.priority,
                 most=AHEAD_MAX,
             )
+        # Those that ended lately were due before the first one that still waits.
+        head = standing.head if standing is not None and standing.head is not None else now
         ended, since = await rows.read_pace(
             connection,
             tenant,
             run.queue,
-            low=floor_of(to_ms(now - LATELY)),
-            high=floor_of(to_ms(now)),
+            low=floor_of(to_ms(min(head, now) - LATELY)),
+            high=floor_of(to_ms(min(head, now)) + 1),
+            since=now - LATELY,
             most=ENDED_MAX,
         )
+        rate_key = None if place is None else place.rate_key
+        used = await rows.read_rates(connection, tenant, run.queue, rate_key, now=now)
+        rated = None
+        if place is not None and rate_key is not None:
+            rated = await rows.count_rated(connection, tenant, place, most=AHEAD_MAX)
         of_tenant, of_queue = await rows.read_crowd(connection, tenant, run.queue)
         return Facts(
             run=run,
@@ -265,6 +282,8 @@ async def _facts(desk: Desk, tenant: TenantId, view: RunView, now: datetime) -> 
             line=line,
             standing=standing,
             ceilings=ceilings(above.quotas, queue, of_tenant, of_queue),
+            spent=spent_of(used, now),
+            rated=rated,
             ended_lately=ended,
             ended_since=since,
         )
@@ -277,6 +296,21 @@ async def _facts(desk: Desk, tenant: TenantId, view: RunView, now: datetime) -> 
     facts = await desk.transact(own, tenant=tenant)
     # The workers of the service belong to no tenant: only the service sees them.
     return replace(facts, places=await desk.transact(around, tenant=None))
+
+
+def spent_of(used: Sequence[UsedRate], now: datetime) -> list[Spent]:
+    """Rates without a whole token, with when there is one. Pure."""
+    return [
+        Spent(
+            kind=one.kind,
+            name=one.name,
+            limit=one.rate.limit,
+            per=one.rate.period,
+            free_at=one.bucket.next_token_at(one.rate, now),
+        )
+        for one in used
+        if one.bucket.refilled(one.rate, now).tokens < 1
+    ]
 
 
 def ceilings(

@@ -8,17 +8,18 @@ from typing import assert_never
 from betimes.domain.errors import FencedOut
 from betimes.domain.failure import fingerprint, to_json
 from betimes.domain.ids import ParcelId, RunId, ShardId, TenantId, compose, shard_of, to_ms
-from betimes.domain.outcome import Outcome, Succeeded, facts_of, kind_of
+from betimes.domain.outcome import Outcome, Released, Succeeded, facts_of, kind_of
 from betimes.domain.retry import Decision, Effort, Finish, Retry, decide
 from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.states import RunState, Trigger
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.store import remote as rows
-from betimes.store.admit import Freed, Offered, release
+from betimes.store.admit import Offered
 from betimes.store.ending import Again, Attempted, DeadLetter, Ending, Follow
 from betimes.store.finish import Held, write_endings
 from betimes.store.parcels import WantedRun
 from betimes.store.pool import Connection, Lane
+from betimes.store.release import Freed, release
 from betimes.store.remote import HeldLease
 from betimes.store.rules import read_rules
 from betimes.store.run_notes import LogLine, Note, append_logs, note_run, read_logs
@@ -116,7 +117,9 @@ async def _write(
             if ending is not None and one.lease.worker == worker
         ]
         if mine:
-            held = Held({one.parcel: one.fence for one in mine})
+            # What is given back has not begun: it has used no token.
+            unbegun = frozenset(one.parcel for one in mine if one.started_at is None)
+            held = Held({one.parcel: one.fence for one in mine}, counted=unbegun)
             written |= await write_endings(connection, worker, shard, held, mine, margin=margin)
             freed.add(held.freed)
     return written
@@ -219,7 +222,7 @@ class _Whose:
             handler=self.run.handler,
             state=state,
             attempt=attempt,
-            started_at=started_at,
+            started_at=None if isinstance(one.outcome, Released) else started_at,
             ended_at=now,
             result=one.outcome.result if isinstance(one.outcome, Succeeded) else None,
             error=None if error is None else to_json(error),

@@ -13,27 +13,24 @@ from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.states import RunState
 from betimes.domain.terms import most_of
 from betimes.ops.desk import Desk
+from betimes.ops.turns import Turns
 from betimes.store import remote as rows
-from betimes.store.admit import (
-    CONCURRENCY_KEY_FULL,
-    Applicant,
-    Freed,
-    Offered,
-    admit,
-    release,
-)
+from betimes.store.admit import CONCURRENCY_KEY_FULL, Applicant, Offered, admit
 from betimes.store.ceilings import Ledger, close_ledger, open_ledger
 from betimes.store.deadlines import START_DEADLINE_PASSED
 from betimes.store.ending import Again, Ending
 from betimes.store.finish import Held, write_endings
 from betimes.store.lease import LeaseOrder
-from betimes.store.parcels import LeasedParcel, WantedRun
+from betimes.store.parcels import LeasedParcel, Source, WantedRun
 from betimes.store.pool import Connection, Lane
+from betimes.store.release import Freed, release
 from betimes.store.remote import HeldLease, RemoteWorker
 from betimes.store.rules import NO_RULES, Rules, read_rules
 from betimes.store.run_notes import Note, read_notes
 
 PARCELS_MAX = 100
+SOURCES_MAX = 64
+"""Most places that one request leases from."""
 ROUNDS_MAX = 3
 """How often a request leases again when nothing it leased was wanted or let in."""
 
@@ -81,13 +78,16 @@ async def lease_runs(
     handlers: Sequence[str] = (),
     most: int,
     ttl: timedelta,
+    turns: Turns,
 ) -> list[Leased]:
     """Lease up to `most` runs from the worker's queues; nothing when nothing waits.
 
-    Parcels whose workers died repeatedly are leased alone, and only when nothing else waits. A
-    worker that says which handlers it has, now or when it registered, gets no other runs.
+    Queues and fairness keys share by the same rule as for our own workers; `turns` remembers who
+    has had how much. Parcels whose workers died repeatedly are leased alone, and only when nothing
+    else waits. A worker that says which handlers it has, now or when it registered, gets no other
+    runs.
     """
-    lease = Leasing(desk=desk, tenant=tenant, worker=worker, ttl=ttl)
+    lease = Leasing(desk=desk, tenant=tenant, worker=worker, ttl=ttl, turns=turns)
 
     async def work(connection: Connection) -> list[Leased]:
         found = await required(connection, tenant, worker)
@@ -98,7 +98,7 @@ async def lease_runs(
         return await lease.take(connection, wanted, most)
 
     leased = await desk.database.transact(work, lane=Lane.API, repeatable=True, tenant=tenant)
-    lease.tell()
+    lease.conclude()
     return leased
 
 
@@ -110,14 +110,17 @@ class Leasing:
     tenant: TenantId
     worker: WorkerId
     ttl: timedelta
+    turns: Turns
     handlers: frozenset[str] = frozenset()
     offered: list[Offered] = field(default_factory=list)
     rules: Rules = NO_RULES
     ledger: Ledger = field(default_factory=lambda: Ledger(None))
+    had: Counter[Source] = field(default_factory=Counter)
+    """How many runs are handed out, by where they came from."""
 
     async def take(self, connection: Connection, queues: Sequence[str], most: int) -> list[Leased]:
         """Ordinary parcels, else one suspect; more often if nothing came of what was leased."""
-        self.offered = []
+        self.offered, self.had = [], Counter()
         self.rules = await read_rules(connection, self.tenant)
         limited = {queue for queue in queues if self.rules.limited(self.tenant, queue)}
         places = [(self.tenant, queue) for queue in limited]
@@ -134,21 +137,24 @@ class Leasing:
                 if not parcels:
                     break
                 taken = await self._unpack(connection, parcels)
-                self._give_back_tokens(parcels, taken)
+                self._account(parcels, taken)
                 if taken:
                     return taken
         return []
 
-    def _give_back_tokens(self, parcels: Sequence[LeasedParcel], taken: Sequence[Leased]) -> None:
-        """What was leased and is not handed out has used no token."""
+    def _account(self, parcels: Sequence[LeasedParcel], taken: Sequence[Leased]) -> None:
+        """What was leased and is not handed out has used no token, and nobody's turn."""
         handed_out = Counter(one.lease.parcel for one in taken)
         for parcel in parcels:
+            self.had[parcel.source] += handed_out[parcel.id]
             unused = len(parcel.runs) - handed_out[parcel.id]
             if parcel.counted and unused:
                 self.ledger.take((parcel.tenant, parcel.queue), -unused)
 
-    def tell(self) -> None:
-        """Hints about those that this made room for; after the commit."""
+    def conclude(self) -> None:
+        """After the commit: who has had how much, and hints about those this made room for."""
+        self.turns.rules = self.rules
+        self.turns.charge(+self.had)
         for one in self.offered:
             self.desk.hints.hint(*one.hint)
 
@@ -165,6 +171,8 @@ class Leasing:
             now=now,
         )
         sources = await rows.find_ready(connection, self.tenant, queues, suspects=suspects, now=now)
+        self.turns.rules = self.rules
+        sources = self.turns.pick(sources, most=SOURCES_MAX)
         limited = {one for one in sources if self.rules.limited(one.tenant, one.queue)}
         lot = await order.lease(connection, sources, most, self.ledger, limited)
         return lot.leased

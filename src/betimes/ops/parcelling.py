@@ -32,7 +32,7 @@ def pack_groups(
 ) -> list[Parcel]:
     """Parcels for fresh runs that are grouped already; each is named after its first run.
 
-    Runs with a gate or a line travel alone.
+    Runs with a gate, a line or a rate travel alone.
     """
     return [
         Parcel(

@@ -5,7 +5,7 @@ world, then what only makes it wait.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -58,7 +58,13 @@ class Spent:
 
     kind: str
     name: str
+    limit: float
+    per: timedelta
     free_at: datetime
+
+    def turn_after(self, ahead: int) -> datetime:
+        """When one may start that has so many before it."""
+        return self.free_at + ahead * self.per / self.limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +83,8 @@ class Facts:
     standing: Standing | None = None
     ceilings: Sequence[Ceiling] = ()
     spent: Sequence[Spent] = ()
+    rated: int | None = None
+    """How many wait for the same rate by key, and come first."""
     ended_lately: int = 0
     ended_since: datetime | None = None
 
@@ -86,18 +94,33 @@ def why_it_waits(facts: Facts) -> list[Reason]:
     found = [*_of_states(facts), *_of_workers(facts), *_of_rules(facts), *_of_time(facts)]
     if not found:
         found = [*_of_coordinators(facts), *_of_turns(facts)]
-    return sorted(found, key=lambda reason: not reason.blocking)
+    since = _waits_since(facts)
+    told = [reason if reason.since else replace(reason, since=since) for reason in found]
+    return sorted(told, key=lambda reason: not reason.blocking)
+
+
+def _waits_since(facts: Facts) -> datetime | None:
+    """Since when it has been ready to go; before that, since when it is known."""
+    visible_at = facts.run.due_at if facts.place is None else facts.place.visible_at
+    if visible_at <= facts.now:
+        return visible_at
+    return facts.run.started_at or facts.run.created_at
 
 
 def estimate(facts: Facts) -> tuple[int | None, datetime | None]:
     """How many go first, and when its turn may come if runs go on ending as they did lately."""
     crowd = facts.gate or facts.line
     ahead = crowd.ahead if crowd else facts.standing.ahead if facts.standing else None
-    if ahead is None or facts.ended_since is None or not facts.ended_lately:
-        return ahead, None
-    span = max((facts.now - facts.ended_since).total_seconds(), 0.001)
-    wait = (ahead + 1) * span / facts.ended_lately
-    return ahead, max(facts.now, facts.run.due_at) + timedelta(seconds=min(wait, 10**8))
+    if facts.rated is not None and (ahead is None or facts.rated > ahead):
+        ahead = facts.rated
+    if ahead is None:
+        return None, None
+    turns = [spent.turn_after(ahead) for spent in facts.spent]
+    if facts.ended_since is not None and facts.ended_lately:
+        span = max((facts.now - facts.ended_since).total_seconds(), 0.001)
+        wait = (ahead + 1) * span / facts.ended_lately
+        turns.append(max(facts.now, facts.run.due_at) + timedelta(seconds=min(wait, 10**8)))
+    return ahead, max(turns, default=None)
 
 
 def _of_states(facts: Facts) -> Iterator[Reason]:
@@ -141,7 +164,7 @@ def _of_workers(facts: Facts) -> Iterator[Reason]:
 
 def _of_rules(facts: Facts) -> Iterator[Reason]:
     place = facts.place
-    if place is not None and place.held is not HeldFor.NOTHING:
+    if place is not None and place.held not in (HeldFor.NOTHING, HeldFor.RATE):
         yield _of_held(facts, place)
     for ceiling in facts.ceilings:
         if ceiling.in_flight >= ceiling.limit:
@@ -153,8 +176,15 @@ def _of_rules(facts: Facts) -> Iterator[Reason]:
             }
             yield Reason(code="QUOTA_EXCEEDED", blocking=False, evidence=told)
     for spent in facts.spent:
-        told = {"kind": spent.kind, "name": spent.name, "free_at": spent.free_at.isoformat()}
-        yield Reason(code="RATE_LIMITED", blocking=False, evidence=told)
+        told = {
+            "kind": spent.kind,
+            "name": spent.name,
+            "limit": spent.limit,
+            "per_seconds": spent.per.total_seconds(),
+            "free_at": spent.free_at.isoformat(),
+        }
+        since = place.held_at if place is not None and spent.kind == "key" else None
+        yield Reason(code="RATE_LIMITED", blocking=False, since=since, evidence=told)
 
 
 def _of_held(facts: Facts, place: Place) -> Reason:

@@ -16,11 +16,12 @@ from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.revival import revive_runs
 from betimes.store.control import Frozen, ask_to_end, end_runs, freeze, hold
 from betimes.store.dedupe import holder_of
+from betimes.store.intake import read_asked
 from betimes.store.jobs import to_optional_json
 from betimes.store.pool import Connection
 from betimes.store.publish import insert_parcels
 from betimes.store.run_notes import Note, read_notes
-from betimes.store.runs import insert_manual, lock_run, read_holding, read_run
+from betimes.store.runs import insert_manual, lock_run, new_run, read_holding, read_run
 
 RUN_CANCELLED = "RUN_CANCELLED"
 RETRIED = "RETRIED_BY_USER"
@@ -43,7 +44,7 @@ async def get_run(desk: Desk, tenant: TenantId, run: RunId) -> RunView:
 
     async def work(connection: Connection) -> RunView:
         now = await desk.now(connection)
-        found = await read_run(connection, run)
+        found = await read_run(connection, run) or await _asked_for(connection, run, now)
         if found is None or found.tenant != tenant:
             raise no_such_run(run)
         holding = None if found.state in FINAL else await read_holding(connection, run)
@@ -52,6 +53,28 @@ async def get_run(desk: Desk, tenant: TenantId, run: RunId) -> RunView:
         return RunView(run=found, holding=holding, state=state, note=notes.get(run))
 
     return await desk.transact(work, tenant=tenant)
+
+
+async def _asked_for(connection: Connection, run: RunId, now: datetime) -> Run | None:
+    """A run that somebody's transaction has asked for a moment ago: as good as made."""
+    asked = await read_asked(connection, run)
+    if asked is None:
+        return None
+    made = new_run(
+        run=run,
+        tenant=asked.tenant,
+        job=None,
+        revision=None,
+        trigger=Trigger.API,
+        state=RunState.QUEUED if asked.due_at <= now else RunState.SCHEDULED,
+        due_at=asked.due_at,
+        fire_at=None,
+        queue=asked.new.queue,
+        priority=asked.new.priority,
+        handler=asked.new.handler,
+        payload=asked.new.payload,
+    )
+    return replace(made, options=asked.new.options)
 
 
 async def cancel_run(

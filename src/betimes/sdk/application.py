@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overload
 
 from betimes.sdk.context import Context
 from betimes.sdk.handle import RunHandle
@@ -19,6 +19,7 @@ from betimes.sdk.task import AnyTask, Decorator, Task
 if TYPE_CHECKING:
     from betimes.sdk.client import AsyncClient, Client
     from betimes.sdk.resources import Calendars, DeadLetters, Jobs, Queues, Runs
+    from betimes.sdk.tx import OutboxTx, Tx
     from betimes.wire.apply import Applied
     from betimes.wire.runs import Run, RunMade
 
@@ -180,6 +181,25 @@ class App:
             made = await self.async_client.perform(*_creations(group))
             handles += [self._made(one, run) for one, run in zip(group, made.items, strict=True)]
         return handles
+
+    @overload
+    def tx(
+        self, connection: Any, *, outbox: Literal[False] = False, tenant: str | None = None
+    ) -> "Tx": ...
+    @overload
+    def tx(self, connection: Any, *, outbox: Literal[True]) -> "OutboxTx": ...
+    def tx(
+        self, connection: Any, *, outbox: bool = False, tenant: str | None = None
+    ) -> "Tx | OutboxTx":
+        """Enqueue inside a transaction of your own: `app.tx(session).enqueue(task, order.id)`.
+
+        Takes connections, cursors and sessions of psycopg, asyncpg and SQLAlchemy, and aliases of
+        Django. With `outbox` they may belong to any other database (sqlite3 as well), where
+        `betimes relay` finds what was asked for.
+        """
+        from betimes.sdk.tx import OutboxTx, Tx  # noqa: PLC0415 -- only who calls needs it
+
+        return OutboxTx(self, connection) if outbox else Tx(self, connection, tenant)
 
     def cancel(self, *, dedupe_key: str, reason: str = "") -> str | None:
         """Cancel the run that holds a dedupe key; its id, or None when no active run has it."""

@@ -697,6 +697,30 @@ QUEUES_STATS = Operation(
     path="/v1/queues/{queue}/stats",
     answers={200: betimes.wire.queues.QueueStats},
 )
+RATE_LIMITS_LIST = Operation(
+    name="rate_limits.list",
+    method="GET",
+    path="/v1/rate-limits",
+    answers={200: betimes.wire.base.Page[betimes.wire.queues.KeyRate]},
+)
+RATE_LIMITS_GET = Operation(
+    name="rate_limits.get",
+    method="GET",
+    path="/v1/rate-limits/{key}",
+    answers={200: betimes.wire.queues.KeyRate},
+)
+RATE_LIMITS_PUT = Operation(
+    name="rate_limits.put",
+    method="PUT",
+    path="/v1/rate-limits/{key}",
+    answers={200: betimes.wire.queues.KeyRate},
+)
+RATE_LIMITS_DELETE = Operation(
+    name="rate_limits.delete",
+    method="DELETE",
+    path="/v1/rate-limits/{key}",
+    answers={204: None},
+)
 JOBS_STATS = Operation(
     name="jobs.stats",
     method="GET",
@@ -1157,6 +1181,10 @@ OPERATIONS = (
     QUEUES_DRAIN,
     QUEUES_PURGE,
     QUEUES_STATS,
+    RATE_LIMITS_LIST,
+    RATE_LIMITS_GET,
+    RATE_LIMITS_PUT,
+    RATE_LIMITS_DELETE,
     JOBS_STATS,
     USAGE_READ,
     QUEUES_SERIES,

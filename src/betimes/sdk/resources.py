@@ -632,6 +632,7 @@ class Jobs:
         priority: int | Unset = UNSET,
         concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
         fairness_key: str | Unset | None = UNSET,
+        rate_limit_key: str | Unset | None = UNSET,
         retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
@@ -665,6 +666,7 @@ class Jobs:
                 "priority": priority,
                 "concurrency": concurrency,
                 "fairness_key": fairness_key,
+                "rate_limit_key": rate_limit_key,
                 "retry": retry,
                 "timeout": timeout,
                 "start_deadline": start_deadline,
@@ -761,6 +763,7 @@ class Jobs:
         priority: int | Unset = UNSET,
         concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
         fairness_key: str | Unset | None = UNSET,
+        rate_limit_key: str | Unset | None = UNSET,
         retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
@@ -796,6 +799,7 @@ class Jobs:
                 "priority": priority,
                 "concurrency": concurrency,
                 "fairness_key": fairness_key,
+                "rate_limit_key": rate_limit_key,
                 "retry": retry,
                 "timeout": timeout,
                 "start_deadline": start_deadline,
@@ -1536,6 +1540,7 @@ class Runs:
         priority: int | Unset = UNSET,
         concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
         fairness_key: str | Unset | None = UNSET,
+        rate_limit_key: str | Unset | None = UNSET,
         delay: str | float | Unset | None = UNSET,
         at: str | Unset | None = UNSET,
         retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
@@ -1559,6 +1564,7 @@ class Runs:
                 "priority": priority,
                 "concurrency": concurrency,
                 "fairness_key": fairness_key,
+                "rate_limit_key": rate_limit_key,
                 "delay": delay,
                 "at": at,
                 "retry": retry,
@@ -2267,9 +2273,11 @@ class Queues:
         max_concurrency: int | Unset | None = UNSET,
         per_key_concurrency: int | Unset | None = UNSET,
         rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        per_key_rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
         weight: float | Unset = UNSET,
         fairness: Literal["tenant", "key", "none"] | Unset = UNSET,
         default_retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
+        retention: str | float | Unset | None = UNSET,
         description: str | Unset = UNSET,
         labels: dict[str, str] | Unset = UNSET,
         if_match: str | None = None,
@@ -2283,9 +2291,11 @@ class Queues:
                 "max_concurrency": max_concurrency,
                 "per_key_concurrency": per_key_concurrency,
                 "rate": rate,
+                "per_key_rate": per_key_rate,
                 "weight": weight,
                 "fairness": fairness,
                 "default_retry": default_retry,
+                "retention": retention,
                 "description": description,
                 "labels": labels,
             },
@@ -2432,6 +2442,76 @@ class Queues:
             table.QUEUES_KEYS,
             path={"queue": queue},
             query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class RateLimits:
+    """Operations of rate_limits."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.queues.KeyRate]:
+        """List the rate limit keys about which something was said."""
+        answer: Pages[betimes.wire.queues.KeyRate] = self._caller.pages(
+            table.RATE_LIMITS_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def get(
+        self,
+        key: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.KeyRate:
+        """Read the rate of one key."""
+        answer: betimes.wire.queues.KeyRate = self._caller.call(
+            table.RATE_LIMITS_GET,
+            path={"key": key},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def put(
+        self,
+        key: str,
+        *,
+        limit: int,
+        per: str | float | Unset = UNSET,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.KeyRate:
+        """Say how many runs of a rate limit key may start in a time."""
+        answer: betimes.wire.queues.KeyRate = self._caller.call(
+            table.RATE_LIMITS_PUT,
+            path={"key": key},
+            body={"limit": limit, "per": per},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def delete(
+        self,
+        key: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Say nothing about a rate limit key any more."""
+        answer: None = self._caller.call(
+            table.RATE_LIMITS_DELETE,
+            path={"key": key},
+            if_match=if_match,
             timeout=request_timeout,
         )
         return answer
@@ -3315,6 +3395,7 @@ class Resources(Meta):
         self.catchups = Catchups(caller)
         self.dead_letters = DeadLetters(caller)
         self.queues = Queues(caller)
+        self.rate_limits = RateLimits(caller)
         self.usage = Usage(caller)
         self.blobs = Blobs(caller)
         self.workers = Workers(caller)
@@ -3927,6 +4008,7 @@ class AsyncJobs:
         priority: int | Unset = UNSET,
         concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
         fairness_key: str | Unset | None = UNSET,
+        rate_limit_key: str | Unset | None = UNSET,
         retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
@@ -3960,6 +4042,7 @@ class AsyncJobs:
                 "priority": priority,
                 "concurrency": concurrency,
                 "fairness_key": fairness_key,
+                "rate_limit_key": rate_limit_key,
                 "retry": retry,
                 "timeout": timeout,
                 "start_deadline": start_deadline,
@@ -4056,6 +4139,7 @@ class AsyncJobs:
         priority: int | Unset = UNSET,
         concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
         fairness_key: str | Unset | None = UNSET,
+        rate_limit_key: str | Unset | None = UNSET,
         retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
@@ -4091,6 +4175,7 @@ class AsyncJobs:
                 "priority": priority,
                 "concurrency": concurrency,
                 "fairness_key": fairness_key,
+                "rate_limit_key": rate_limit_key,
                 "retry": retry,
                 "timeout": timeout,
                 "start_deadline": start_deadline,
@@ -4831,6 +4916,7 @@ class AsyncRuns:
         priority: int | Unset = UNSET,
         concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
         fairness_key: str | Unset | None = UNSET,
+        rate_limit_key: str | Unset | None = UNSET,
         delay: str | float | Unset | None = UNSET,
         at: str | Unset | None = UNSET,
         retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
@@ -4854,6 +4940,7 @@ class AsyncRuns:
                 "priority": priority,
                 "concurrency": concurrency,
                 "fairness_key": fairness_key,
+                "rate_limit_key": rate_limit_key,
                 "delay": delay,
                 "at": at,
                 "retry": retry,
@@ -5562,9 +5649,11 @@ class AsyncQueues:
         max_concurrency: int | Unset | None = UNSET,
         per_key_concurrency: int | Unset | None = UNSET,
         rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        per_key_rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
         weight: float | Unset = UNSET,
         fairness: Literal["tenant", "key", "none"] | Unset = UNSET,
         default_retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
+        retention: str | float | Unset | None = UNSET,
         description: str | Unset = UNSET,
         labels: dict[str, str] | Unset = UNSET,
         if_match: str | None = None,
@@ -5578,9 +5667,11 @@ class AsyncQueues:
                 "max_concurrency": max_concurrency,
                 "per_key_concurrency": per_key_concurrency,
                 "rate": rate,
+                "per_key_rate": per_key_rate,
                 "weight": weight,
                 "fairness": fairness,
                 "default_retry": default_retry,
+                "retention": retention,
                 "description": description,
                 "labels": labels,
             },
@@ -5727,6 +5818,76 @@ class AsyncQueues:
             table.QUEUES_KEYS,
             path={"queue": queue},
             query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class AsyncRateLimits:
+    """Operations of rate_limits."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.queues.KeyRate]:
+        """List the rate limit keys about which something was said."""
+        answer: AsyncPages[betimes.wire.queues.KeyRate] = self._caller.pages(
+            table.RATE_LIMITS_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def get(
+        self,
+        key: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.KeyRate:
+        """Read the rate of one key."""
+        answer: betimes.wire.queues.KeyRate = await self._caller.call(
+            table.RATE_LIMITS_GET,
+            path={"key": key},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def put(
+        self,
+        key: str,
+        *,
+        limit: int,
+        per: str | float | Unset = UNSET,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.KeyRate:
+        """Say how many runs of a rate limit key may start in a time."""
+        answer: betimes.wire.queues.KeyRate = await self._caller.call(
+            table.RATE_LIMITS_PUT,
+            path={"key": key},
+            body={"limit": limit, "per": per},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def delete(
+        self,
+        key: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Say nothing about a rate limit key any more."""
+        answer: None = await self._caller.call(
+            table.RATE_LIMITS_DELETE,
+            path={"key": key},
+            if_match=if_match,
             timeout=request_timeout,
         )
         return answer
@@ -6610,6 +6771,7 @@ class AsyncResources(AsyncMeta):
         self.catchups = AsyncCatchups(caller)
         self.dead_letters = AsyncDeadLetters(caller)
         self.queues = AsyncQueues(caller)
+        self.rate_limits = AsyncRateLimits(caller)
         self.usage = AsyncUsage(caller)
         self.blobs = AsyncBlobs(caller)
         self.workers = AsyncWorkers(caller)

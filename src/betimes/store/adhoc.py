@@ -86,6 +86,7 @@ async def insert_parcels(connection: Connection, parcels: Sequence[Parcel]) -> N
         whens=[parcel.terms.when_full for parcel in parcels],
         gates=[parcel.terms.gate for parcel in parcels],
         lines=[parcel.terms.line for parcel in parcels],
+        rate_keys=[parcel.terms.rate for parcel in parcels],
         firsts=[last - len(parcel.runs) + 1 for last, parcel in zip(lasts, parcels, strict=True)],
         lasts=lasts,
         runs=[run for parcel in parcels for run in parcel.runs],
@@ -109,6 +110,7 @@ async def _insert_uniform(connection: Connection, batch: Batch, shape: Shape) ->
         fair=shape.terms.fair,
         when_full=shape.terms.when_full,
         gate=shape.terms.gate,
+        rate_key=shape.terms.rate,
         start_by=shape.start_by,
         ids=batch.ids,
         payloads=batch.payloads,
@@ -135,5 +137,6 @@ async def _insert_mixed(connection: Connection, batch: Batch) -> None:
         fairs=[shape.terms.fair for shape in shapes],
         whens=[shape.terms.when_full for shape in shapes],
         gates=[shape.terms.gate for shape in shapes],
+        rate_keys=[shape.terms.rate for shape in shapes],
         starts=[shape.start_by for shape in shapes],
     )

@@ -1,14 +1,15 @@
-"""Gates and lines: who is let in, who is held, and who is offered next.
+"""Gates, lines and rates by key: who is let in, who is held, and who is offered next.
 
 A gate is a concurrency key of a tenant, a line is a job whose runs go one after the other. Both are
-served by the same code: a row of `limits` to lock, leased parcels with a slot to count.
+served by the same code: a row of `limits` to lock, leased parcels with a slot to count. A rate by
+key has a row as well, with its tokens; whoever is let in takes one.
 
     admit     after a lease, before anything is executed: slots for those that fit, the others held
     release   with the end of a parcel: the next held ones are offered
-    repair    now and then: whatever was forgotten is offered
+    repair    now and then: whatever was forgotten is offered, and whoever has a token by now
 
 Offering is never truth, admitting is: an offered parcel is leased like any other and comes to the
-same gate again. Freeing a slot needs no lock, because it can only make room; `release` takes it
+same door again. Freeing a slot needs no lock, because it can only make room; `release` takes it
 nevertheless, so that it and a parcel that is being held at that moment do not miss each other.
 """
 
@@ -20,15 +21,21 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from betimes.domain.ids import Fence, JobId, ParcelId, ShardId, TenantId, WorkerId, shard_of
+from betimes.domain.parcel import Hold
 from betimes.domain.terms import SKIP, Terms
 from betimes.fairness.admission import admit as decide
+from betimes.fairness.bucket import Bucket, Rate
 from betimes.store.pool import Connection
 from betimes.store.queries import load
+from betimes.store.rules import MILLISECOND, bucket_of, rate_of
 
 SQL = load("limits")
-GATE, LINE = "key", "job"
+GATE, LINE, RATE = "key", "job", "rate"
 CONCURRENCY_KEY_FULL = "CONCURRENCY_KEY_FULL"
 LINE_MOST = 1
+NO_LIMIT = 1_000_000_000
+OFFERED_MAX = 1_000
+"""Most parcels of one rate that are offered at once."""
 
 
 class Door(NamedTuple):
@@ -72,45 +79,23 @@ class Admission:
 
     admitted: set[ParcelId] = field(default_factory=set)
     held: set[ParcelId] = field(default_factory=set)
+    rated: set[ParcelId] = field(default_factory=set)
+    """Those of the held that lack nothing but a token."""
     refused: set[ParcelId] = field(default_factory=set)
     """Still ours, but they would rather not run than wait."""
     offered: list[Offered] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class Freed:
-    """Doors through which somebody has left, how many, and from which queue."""
-
-    counts: Counter[Door] = field(default_factory=Counter)
-    queues: dict[Door, str] = field(default_factory=dict)
-
-    def note(self, tenant: TenantId, queue: str, terms: Terms) -> None:
-        """One parcel has ended."""
-        for door in doors_of(tenant, terms):
-            self.counts[door] += 1
-            self.queues[door] = queue
-
-    @classmethod
-    def together(cls, several: "Iterable[Freed]") -> "Freed":
-        """What was freed by several."""
-        every = cls()
-        for one in several:
-            every.add(one)
-        return every
-
-    def add(self, other: "Freed") -> None:
-        """Note what another one has noted."""
-        self.counts.update(other.counts)
-        self.queues |= other.queues
-
-    def __bool__(self) -> bool:
-        return bool(self.counts)
-
-
 def doors_of(tenant: TenantId, terms: Terms) -> list[Door]:
     """What a parcel has to pass; in order."""
-    doors = [] if terms.line is None else [Door(tenant, LINE, str(terms.line))]
-    return doors if terms.gate is None else [*doors, Door(tenant, GATE, terms.gate)]
+    doors: list[Door] = []
+    if terms.line is not None:
+        doors.append(Door(tenant, LINE, str(terms.line)))
+    if terms.gate is not None:
+        doors.append(Door(tenant, GATE, terms.gate))
+    if terms.rate is not None:
+        doors.append(Door(tenant, RATE, terms.rate))
+    return doors
 
 
 async def declare(
@@ -148,49 +133,118 @@ async def admit(
     if not line:
         return answer
     wanting = [doors_of(one.tenant, one.terms) for one in line]
-    room = await _lock(connection, line, now=now)
-    decisions, left = decide(wanting, room)
+    behind = await _lock(connection, line, now=now)
+    decisions, left = decide(wanting, behind.room)
     turned_away: Counter[Door] = Counter()
+    spent: Counter[Door] = Counter()
     for one, doors, fits in zip(line, wanting, decisions, strict=True):
         if fits:
             answer.admitted.add(one.id)
+            spent.update(door for door in doors if door.kind == RATE)
             continue
-        skips = one.terms.gate is not None and one.terms.when_full == SKIP
-        full = skips and left[Door(one.tenant, GATE, one.terms.gate or "")] <= 0
-        (answer.refused if full else answer.held).add(one.id)
         turned_away.update(doors)
+        full = [door.kind for door in doors if left[door] <= 0]
+        skips = one.terms.when_full == SKIP and GATE in full
+        (answer.refused if skips else answer.held).add(one.id)
+        if full == [RATE]:
+            answer.rated.add(one.id)
     await _write(connection, [one for one in line if one.id not in answer.refused], answer, now)
+    for door, runs in spent.items():
+        behind.take(door, runs)
+    await behind.write(connection, spent)
     # Somebody who was held at one door may have been offered for the sake of another.
     spare = {door: min(count, left[door]) for door, count in turned_away.items() if left[door] > 0}
     answer.offered = await offer(connection, spare)
     return answer
 
 
+@dataclass(slots=True)
+class Behind:
+    """How many more may pass each of some locked doors; the tokens of those that have a rate."""
+
+    room: dict[Door, int] = field(default_factory=dict)
+    buckets: dict[Door, tuple[Rate, Bucket]] = field(default_factory=dict)
+    """As they are now."""
+
+    def take(self, door: Door, runs: int) -> None:
+        """So many have passed."""
+        if door in self.buckets:
+            rate, bucket = self.buckets[door]
+            self.buckets[door] = rate, bucket.take(rate, runs, bucket.at)[1]
+
+    def give_back(self, door: Door, runs: int) -> None:
+        """So many have passed and did not start after all."""
+        if door in self.buckets:
+            rate, bucket = self.buckets[door]
+            bucket = bucket.give_back(rate, runs)
+            self.buckets[door] = rate, bucket
+            self.room[door] = int(bucket.tokens)
+
+    async def write(self, connection: Connection, doors: Iterable[Door]) -> None:
+        """Write down the tokens of some of them."""
+        rated = [door for door in doors if door in self.buckets]
+        if rated:
+            buckets = [self.buckets[door][1] for door in rated]
+            await SQL["write_tokens"].execute(
+                connection,
+                **_columns(rated),
+                tokens=[bucket.tokens for bucket in buckets],
+                refilled=[bucket.at for bucket in buckets],
+            )
+
+
 async def _lock(
     connection: Connection, line: Sequence[Applicant], *, now: datetime | None
-) -> dict[Door, int]:
+) -> Behind:
     """Lock every door of those who wait in front of it; how much room there is behind each."""
     mosts: dict[Door, int | None] = {}
     queues: dict[Door, str] = {}
     for one in line:
         for door in doors_of(one.tenant, one.terms):
-            mosts[door] = LINE_MOST if door.kind == LINE else one.most
+            mosts[door] = {LINE: LINE_MOST, GATE: one.most}.get(door.kind)
             queues[door] = one.queue
     doors = sorted(mosts)
     await SQL["ensure_limits"].execute(
         connection, **_columns(doors), mosts=[mosts[door] for door in doors], now=now
     )
+    behind = await lock_doors(connection, queues, now=now)
     # A row that is gone again lets nobody in; the repair offers whoever was held because of it.
-    return dict.fromkeys(doors, 0) | await _room(connection, queues)
+    behind.room = dict.fromkeys(doors, 0) | behind.room
+    return behind
 
 
-async def _room(connection: Connection, queues: Mapping[Door, str]) -> dict[Door, int]:
+async def lock_doors(
+    connection: Connection, queues: Mapping[Door, str], *, now: datetime | None
+) -> Behind:
+    """Lock doors and look behind them; each with the queue whose settings count where it has none.
+
+    Doors without a row are missing from the answer.
+    """
     doors = sorted(queues)
     rows = await SQL["lock_limits"].fetch(
-        connection, **_columns(doors), queues=[queues[door] for door in doors]
+        connection, **_columns(doors), queues=[queues[door] for door in doors], now=now
     )
-    mosts = {Door(row["tenant_id"], row["kind"], row["key"]): row["most"] for row in rows}
-    known = [door for door in doors if door in mosts]
+    behind, mosts = Behind(), dict[Door, int]()
+    for row in rows:
+        door = Door(row["tenant_id"], row["kind"], row["key"])
+        if door.kind != RATE:
+            mosts[door] = row["most"]
+            continue
+        rate = rate_of(row["rate_limit"], (row["rate_per_ms"] or 0) * MILLISECOND)
+        behind.room[door] = NO_LIMIT
+        if rate is not None:
+            bucket = bucket_of(rate, row["tokens"], row["refilled_at"], row["now"])
+            bucket = bucket.refilled(rate, row["now"])
+            behind.buckets[door] = rate, bucket
+            behind.room[door] = int(bucket.tokens)
+    behind.room |= await _places(connection, mosts)
+    return behind
+
+
+async def _places(connection: Connection, mosts: Mapping[Door, int]) -> dict[Door, int]:
+    if not mosts:
+        return {}
+    known = list(mosts)
     # A statement of its own: it must see what whoever had the lock before us has committed.
     counts = await SQL["count_slots"].fetch(
         connection,
@@ -211,24 +265,15 @@ async def _write(
             connection,
             shards=[one.shard for one in decided],
             ids=[one.id for one in decided],
-            admitted=[one.id in answer.admitted for one in decided],
+            holds=[_hold(one.id, answer) for one in decided],
             now=now,
         )
 
 
-async def release(connection: Connection, freed: Freed) -> list[Offered]:
-    """Offer the next held parcels, as many as have left and as there is room for.
-
-    The caller has written the ends already and locks no parcel afterwards.
-    """
-    if not freed:
-        return []
-    room = await _room(connection, freed.queues)
-    # A limit that is forgotten stands in nobody's way; whoever is offered makes it anew.
-    return await offer(
-        connection,
-        {door: min(count, room.get(door, count)) for door, count in freed.counts.items()},
-    )
+def _hold(parcel: ParcelId, answer: Admission) -> Hold:
+    if parcel in answer.admitted:
+        return Hold.NONE
+    return Hold.RATE if parcel in answer.rated else Hold.FULL
 
 
 async def offer(connection: Connection, mosts: Mapping[Door, int]) -> list[Offered]:
@@ -242,6 +287,14 @@ async def offer(connection: Connection, mosts: Mapping[Door, int]) -> list[Offer
             tenants=[door.tenant for door in gates],
             gates=[door.key for door in gates],
             mosts=[mosts[door] for door in gates],
+        )
+    rates = [door for door in mosts if door.kind == RATE and mosts[door] > 0]
+    if rates:
+        rows += await SQL["find_next_rated"].fetch(
+            connection,
+            tenants=[door.tenant for door in rates],
+            keys=[door.key for door in rates],
+            mosts=[min(mosts[door], OFFERED_MAX) for door in rates],
         )
     if lines:
         rows += await SQL["find_next_lined"].fetch(

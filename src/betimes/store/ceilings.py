@@ -16,7 +16,7 @@ from betimes.store.admit import SQL as LIMITS
 from betimes.store.admit import Door
 from betimes.store.pool import Connection
 from betimes.store.queries import load
-from betimes.store.rules import MILLISECOND, rate_of
+from betimes.store.rules import MILLISECOND, bucket_of, rate_of
 
 SQL = load("ceilings")
 TENANT: Kind = "tenant"
@@ -129,27 +129,18 @@ async def open_ledger(
         door = Door(row["tenant_id"], row["kind"], row["key"])
         rate = rate_of(row["rate_limit"], (row["rate_per_ms"] or 0) * MILLISECOND)
         kind = TENANT if row["kind"] == TENANT else QUEUE
-        bucket = _bucket(rate, row["tokens"], row["refilled_at"], row["now"])
+        bucket = (
+            None if rate is None else bucket_of(rate, row["tokens"], row["refilled_at"], row["now"])
+        )
         ledger.accounts[door] = Account(door, kind, row["most"], in_flight[number], rate, bucket)
     return ledger
-
-
-def _bucket(
-    rate: Rate | None, tokens: float | None, refilled_at: datetime | None, now: datetime
-) -> Bucket | None:
-    if rate is None:
-        return None
-    if tokens is None or refilled_at is None:
-        return Bucket.full(rate, now)
-    # A rate that was lowered leaves no old wealth behind.
-    return Bucket(min(tokens, rate.burst), refilled_at)
 
 
 async def close_ledger(connection: Connection, ledger: Ledger) -> None:
     """Write what is left of the tokens."""
     rated = [one for one in ledger.accounts.values() if one.bucket is not None]
     if rated:
-        await SQL["write_tokens"].execute(
+        await LIMITS["write_tokens"].execute(
             connection,
             tenants=[one.door.tenant for one in rated],
             kinds=[one.door.kind for one in rated],

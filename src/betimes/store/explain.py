@@ -11,10 +11,13 @@ import asyncpg
 
 from betimes.domain.ids import JobId, RunId, ShardId, TenantId, WorkerId, shard_of
 from betimes.domain.parcel import Lane
+from betimes.fairness.bucket import Bucket, Rate
+from betimes.store.admit import RATE
 from betimes.store.ask import many, maybe, one
 from betimes.store.jobs import from_json
 from betimes.store.pool import Connection
 from betimes.store.queries import load
+from betimes.store.rules import MILLISECOND, bucket_of, rate_of
 
 SQL = load("explain")
 
@@ -53,6 +56,8 @@ class HeldFor(IntEnum):
     OVERLAP = 2
     """Overlap is decided when it is due."""
     APPROVAL = 3
+    RATE = 4
+    """Its rate is used up for now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +76,7 @@ class Place:
     held_at: datetime | None
     line: JobId | None
     gate: str | None
+    rate_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +96,8 @@ class Standing:
     ahead: int
     higher: int
     others: bool
+    head: datetime | None = None
+    """When the first one there became visible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +162,45 @@ async def read_line(
     return Crowd(limit=1, in_flight=len(holders), holders=holders, ahead=row["ahead"])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedRate:
+    """A rate that a run stands under, and what is left of it."""
+
+    kind: str
+    name: str
+    rate: Rate
+    bucket: Bucket
+
+
+async def read_rates(
+    connection: Connection, tenant: TenantId, queue: str, rate_key: str | None, *, now: datetime
+) -> list[UsedRate]:
+    """The rates of a tenant, of one of its queues, and of a key."""
+    rows = await many(connection, SQL["read_rates"], tenant=tenant, queue=queue, rate_key=rate_key)
+    found: list[UsedRate] = []
+    for row in rows:
+        rate = rate_of(row["rate_limit"], (row["rate_per_ms"] or 0) * MILLISECOND)
+        if rate is not None:
+            bucket = bucket_of(rate, row["tokens"], row["refilled_at"], now)
+            kind = "key" if row["kind"] == RATE else row["kind"]
+            found.append(UsedRate(kind=kind, name=row["key"], rate=rate, bucket=bucket))
+    return found
+
+
+async def count_rated(connection: Connection, tenant: TenantId, place: Place, *, most: int) -> int:
+    """How many wait for the same rate by key, and come first."""
+    row = await one(
+        connection,
+        SQL["count_rated"],
+        tenant=tenant,
+        rate_key=place.rate_key,
+        rank=place.rank,
+        most=most,
+    )
+    ahead: int = row["ahead"]
+    return ahead
+
+
 async def read_standing(
     connection: Connection,
     tenant: TenantId,
@@ -196,11 +243,25 @@ async def read_crowd(connection: Connection, tenant: TenantId, queue: str) -> tu
 
 
 async def read_pace(
-    connection: Connection, tenant: TenantId, queue: str, *, low: UUID, high: UUID, most: int
+    connection: Connection,
+    tenant: TenantId,
+    queue: str,
+    *,
+    low: UUID,
+    high: UUID,
+    since: datetime,
+    most: int,
 ) -> tuple[int, datetime | None]:
-    """How many runs of a queue ended lately, and since when."""
+    """How many runs of a queue ended lately, and since when; `most` rows are looked at."""
     row = await one(
-        connection, SQL["read_pace"], tenant=tenant, queue=queue, low=low, high=high, most=most
+        connection,
+        SQL["read_pace"],
+        tenant=tenant,
+        queue=queue,
+        low=low,
+        high=high,
+        since=since,
+        most=most,
     )
     return row["ended"], row["since"]
 

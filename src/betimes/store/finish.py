@@ -4,45 +4,29 @@ Every write here may be repeated: a reply can be lost after the commit. A repeat
 carry our worker and fence already and changes nothing; `ours` tells them from a lost lease.
 """
 
-import itertools
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from operator import itemgetter
 from typing import Any, NamedTuple
-from uuid import UUID
 
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId
 from betimes.domain.parcel import Lane, rank_of
 from betimes.domain.terms import Terms
-from betimes.store.admit import Freed, Offered, release
 from betimes.store.database import Database
 from betimes.store.ending import EVENTS, Ending, Follow, Streak
 from betimes.store.failures import AutoPaused, pause_failing
 from betimes.store.pool import Connection
 from betimes.store.pool import Lane as Pool
 from betimes.store.queries import Query, load
+from betimes.store.release import Freed, release
+from betimes.store.succeed import Held, Succeeding
 
 SQL = load("finish")
 PARCELS = load("parcels")
-NOBODY = UUID(int=0)
 MARGIN = timedelta(seconds=10)
 
-
-@dataclass(slots=True)
-class Held:
-    """Which parcels a flush is about, and which of them it empties."""
-
-    fences: dict[ParcelId, Fence]
-    emptied: list[ParcelId] = field(default_factory=list)
-    freed: Freed = field(default_factory=Freed)
-    """The gates and lines of those that end; learned from the rows for the slower endings."""
-    offered: list[Offered] = field(default_factory=list)
-    """Who may come next, once it is written."""
-    counted: frozenset[ParcelId] = frozenset()
-    """Those under a ceiling: what is done of them makes room before all of it is."""
-    paused: list[AutoPaused] = field(default_factory=list)
-    """Jobs that failed too often in a row."""
+__all__ = ["MARGIN", "Finishing", "Held", "write_endings"]
 
 
 class _Content(NamedTuple):
@@ -52,6 +36,8 @@ class _Content(NamedTuple):
     tenant: TenantId
     queue: str
     terms: Terms
+    admitted: bool
+    """Whether it was let in through its doors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +53,7 @@ class Finishing:
         """The fast path: lock, then one statement; returns how many runs it finished."""
 
         async def work(connection: Connection) -> int:
-            written = await _Fast(connection, self.worker, shard).write(held, streaks)
+            written = await Succeeding(connection, self.worker, shard).write(held, streaks)
             held.offered = await release(connection, held.freed)
             return written
 
@@ -80,7 +66,7 @@ class Finishing:
 
         async def work(connection: Connection) -> dict[ShardId, int]:
             written = {
-                shard: await _Fast(connection, self.worker, shard).write(held, streaks)
+                shard: await Succeeding(connection, self.worker, shard).write(held, streaks)
                 # In the order in which a heartbeat locks them.
                 for shard, held, streaks in sorted(boxes, key=itemgetter(0))
             }
@@ -118,67 +104,6 @@ class Finishing:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fast:
-    """One transaction of plain successes."""
-
-    connection: Connection
-    worker: WorkerId
-    shard: ShardId
-
-    async def write(self, held: Held, streaks: Sequence[Streak]) -> int:
-        ours = await self._lock(held)
-        if len(ours) < len(held.fences):
-            streaks = [one for one in streaks if one.parcel in ours]
-        runs = [run for one in streaks for run in one.runs]
-        arguments = SQL["finish_succeeded"].arguments(
-            {
-                "shard": self.shard,
-                "worker": self.worker,
-                "emptied": [parcel for parcel in held.emptied if parcel in ours],
-                "runs": runs,
-                "streaks": [n for n, one in enumerate(streaks, start=1) for _ in one.runs],
-                "results": _results(streaks),
-                "fences": [one.fence for one in streaks],
-                "attempts": [one.attempt for one in streaks],
-                "started": [one.started_at for one in streaks],
-                "finished": [one.finished_at for one in streaks],
-                "low": min(runs, default=NOBODY),
-            }
-        )
-        written = int(await self.connection.fetchval(SQL["finish_succeeded"].text, *arguments))
-        going_on = held.counted & ours - {*held.emptied}
-        if going_on:
-            gone = [run for one in streaks if one.parcel in going_on for run in one.runs]
-            await SQL["shrink_parcels"].execute(
-                self.connection, shard=self.shard, ids=list(going_on), gone=gone
-            )
-        return written
-
-    async def _lock(self, held: Held) -> set[ParcelId]:
-        query = SQL["lock_parcels"]
-        arguments = query.arguments(
-            {
-                "shard": self.shard,
-                "worker": self.worker,
-                "parcels": list(held.fences),
-                "fences": list(held.fences.values()),
-            }
-        )
-        return {row["id"] for row in await self.connection.fetch(query.text, *arguments)}
-
-
-def _results(streaks: Sequence[Streak]) -> list[bytes | None] | None:
-    """None when there is none at all: most handlers return nothing, and nothing is sent for it."""
-    if all(one.results is None for one in streaks):
-        return None
-    return [
-        result
-        for one in streaks
-        for result in (one.results or itertools.repeat(None, len(one.runs)))
-    ]
-
-
-@dataclass(frozen=True, slots=True)
 class _Slow:
     """One transaction of the slower endings."""
 
@@ -204,10 +129,7 @@ class _Slow:
         await self._tell(done)
         await self._follow([one.follow for one in done if one.follow is not None])
         await self._tidy(contents, held.emptied, done)
-        held.freed = Freed()
-        for parcel in held.emptied:
-            if (ended := contents.get(parcel)) is not None:
-                held.freed.note(ended.tenant, ended.queue, ended.terms)
+        held.freed = _freed(held, contents, done)
         return written
 
     async def hold(self, held: Held) -> dict[ParcelId, _Content]:
@@ -223,7 +145,8 @@ class _Slow:
                 frozenset(row["run_ids"]),
                 row["tenant_id"],
                 row["queue"],
-                Terms(row["fair"], row["gate"], row["when_full"], row["line"]),
+                Terms(row["fair"], row["gate"], row["when_full"], row["line"], row["rate_key"]),
+                row["slot"],
             )
             for row in rows
         }
@@ -311,6 +234,7 @@ class _Slow:
                 whens=[one.when_full for one in terms],
                 gates=[one.gate for one in terms],
                 lines=[one.line for one in terms],
+                rate_keys=[one.rate for one in terms],
             )
 
     async def _tell(self, endings: Sequence[Ending]) -> None:
@@ -365,6 +289,20 @@ class _Slow:
     async def _many(self, query: Query, **given: Any) -> list[Any]:
         arguments = query.arguments({"shard": self.shard, **given})
         return await self.connection.fetch(query.text, *arguments)
+
+
+def _freed(held: Held, contents: dict[ParcelId, _Content], done: Iterable[Ending]) -> Freed:
+    """What ended parcels leave behind, and the tokens of what did not start."""
+    freed = Freed()
+    for parcel in held.emptied:
+        if (ended := contents.get(parcel)) is not None:
+            freed.note(ended.tenant, ended.queue, ended.terms)
+    for one in done:
+        if one.started_at is None:
+            home, counted = contents[one.parcel], one.parcel in held.counted
+            freed.at, place = one.ended_at, (home.tenant, home.queue)
+            freed.refund(place, home.terms, admitted=home.admitted, counted=counted)
+    return freed
 
 
 async def write_endings(

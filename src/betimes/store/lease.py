@@ -50,6 +50,8 @@ class LeasedParcel:
     terms: Terms = BARE
     counted: bool = False
     """Whether its runs stand under a ceiling or a rate of their tenant or queue."""
+    admitted: bool = False
+    """Whether it was let in through its gate, its line and its rate."""
 
     @property
     def source(self) -> Source:
@@ -154,6 +156,6 @@ def leased_of(shard: ShardId, row: asyncpg.Record, *, counted: bool = False) -> 
 
 def terms_in(row: asyncpg.Record) -> Terms:
     """The terms in a row of a parcel; nearly all share one value."""
-    if row["gate"] is None and row["line"] is None and not row["fair"]:
+    if not row["fair"] and row["gate"] is None and row["line"] is None and row["rate_key"] is None:
         return BARE
-    return Terms(row["fair"], row["gate"], row["when_full"], row["line"])
+    return Terms(row["fair"], row["gate"], row["when_full"], row["line"], row["rate_key"])

@@ -86,6 +86,7 @@ async def insert_planned(
         fairs=[run.terms.fair for run in runs],
         whens=[run.terms.when_full for run in runs],
         gates=[run.terms.gate for run in runs],
+        rate_keys=[run.terms.rate for run in runs],
         overlaps=[run.overlap for run in runs],
         starts=[run.start_by for run in runs],
     )

@@ -86,6 +86,13 @@ class _Standing:
     parcel: ParcelId | None
     begun: bool
     undecided: bool
+    visible_at: datetime | None = None
+
+    def gives_way(self, run: RunId, now: datetime) -> bool:
+        """Whether it is not decided upon, and later than a run: by its id, or by its time."""
+        if not self.undecided:
+            return False
+        return self.run > run or (self.visible_at is not None and self.visible_at > now)
 
 
 async def place(
@@ -166,7 +173,7 @@ async def _lines(
     for row in await many(connection, SQL["read_lines"], shard=shard, jobs=listed, most=LINE_MAX):
         begun = row["leased"] or row["state"] == RunState.RETRY_WAIT
         undecided = row["held"] == Hold.VERDICT
-        standing = _Standing(row["run_id"], row["parcel_id"], begun, undecided)
+        standing = _Standing(row["run_id"], row["parcel_id"], begun, undecided, row["visible_at"])
         lines.setdefault(row["line"], []).append(standing)
     return lines
 
@@ -178,7 +185,7 @@ async def decide(
     decided = Decided()
     if not due:
         return decided
-    bench = await _Bench.gather(connection, shard, due)
+    bench = await _Bench.gather(connection, shard, due, now=now)
     for one in sorted(due, key=lambda one: one.id):
         await bench.judge(connection, one, decided, now=now)
     await skip(connection, shard, decided.skipped, now=now)
@@ -195,7 +202,9 @@ class _Bench:
     lines: dict[JobId, list[_Standing]]
 
     @classmethod
-    async def gather(cls, connection: Connection, shard: ShardId, due: Sequence[Bound]) -> "_Bench":
+    async def gather(
+        cls, connection: Connection, shard: ShardId, due: Sequence[Bound], *, now: datetime
+    ) -> "_Bench":
         earlier: dict[RunId, list[Earlier]] = {}
         for row in await many(
             connection,
@@ -205,6 +214,7 @@ class _Bench:
             jobs=[one.job for one in due],
             uppers=[one.below for one in due],
             most=EARLIER_MAX,
+            now=now,
         ):
             earlier.setdefault(row["id"], []).append(_earlier(row["earlier"], row))
         wanted = {one.blocked_by for rows in earlier.values() for one in rows if one.blocked_by}
@@ -220,10 +230,7 @@ class _Bench:
             found = decided.skipped[RunId(found)]
         line = self.lines.setdefault(one.job, [])
         ahead = [
-            place
-            for place in line
-            # Whoever is later and not decided upon gives way to us, not we to it.
-            if place.run != one.id and not (place.undecided and place.run > one.id)
+            place for place in line if place.run != one.id and not place.gives_way(one.id, now)
         ]
         begun = [place.run for place in ahead if place.begun]
         queued = [place.run for place in ahead if not place.begun]
@@ -324,6 +331,8 @@ def _earlier(run: UUID, row: Any) -> Earlier:
         ended=row["state"] >= RunState.SUCCEEDED,
         started=row["started"],
         undecided=row.get("undecided", False),
+        later=row.get("later", False),
+        moved=row.get("moved", False),
         blocked_by=row.get("blocked_by"),
     )
 

@@ -1,6 +1,6 @@
 """The worker's side of the queue: find, lease, renew and give back parcels."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, WorkerId
 from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.states import Trigger
 from betimes.store.admit import Admission, Applicant, admit
-from betimes.store.ceilings import Place, close_ledger, open_ledger, return_tokens
+from betimes.store.ceilings import close_ledger, open_ledger
 from betimes.store.database import Database
 from betimes.store.lease import (
     BEFORE_ALL,
@@ -24,6 +24,7 @@ from betimes.store.lease import (
 from betimes.store.pool import Connection
 from betimes.store.pool import Lane as Pool
 from betimes.store.queries import load
+from betimes.store.release import Freed, release
 
 __all__ = ["BEFORE_ALL", "LeasedParcel", "Lot", "Parcels", "Renewed", "Source", "WantedRun"]
 
@@ -143,11 +144,13 @@ class Parcels:
 
         return await self.database.transact(work, lane=Pool.ENGINE, repeatable=False)
 
-    async def return_tokens(self, unused: Mapping[Place, int], *, now: datetime | None) -> None:
+    async def refund(self, freed: Freed) -> None:
         """Give tokens back for runs that were leased and did not start."""
+        if not freed:
+            return
 
         async def work(connection: Connection) -> None:
-            await return_tokens(connection, unused, now=now)
+            await release(connection, freed)
 
         await self.database.transact(work, lane=Pool.COMPLETE, repeatable=False)
 

@@ -232,6 +232,7 @@ class Planning:
             fairs=[one.fair for one in terms],
             whens=[one.when_full for one in terms],
             gates=[one.gate for one in terms],
+            rate_keys=[one.rate for one in terms],
             overlaps=[step.overlap.number for step in steps],
             firsts=[last - len(step.ids) + 1 for last, step in zip(lasts, steps, strict=True)],
             lasts=lasts,

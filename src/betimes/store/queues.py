@@ -40,6 +40,9 @@ class Service:
     max_concurrency: int | None = None
     rate_limit: int | None = None
     rate_per_ms: int | None = None
+    key_rate_limit: int | None = None
+    key_rate_per_ms: int | None = None
+    retain_ms: int | None = None
 
 
 SERVICE_DEFAULT = Service()
@@ -97,6 +100,9 @@ async def put_queue(
         max_concurrency=service.max_concurrency,
         rate_limit=service.rate_limit,
         rate_per_ms=service.rate_per_ms,
+        key_rate_limit=service.key_rate_limit,
+        key_rate_per_ms=service.key_rate_per_ms,
+        retain_ms=service.retain_ms,
         now=now,
     )
 

@@ -109,6 +109,6 @@ def _abandoned(shard: ShardId, row: Any) -> Abandoned:
         lane=Lane(row["lane"]),
         fence=Fence(row["fence"]),
         deliveries=row["deliveries"],
-        terms=Terms(row["fair"], row["gate"], row["when_full"], row["line"]),
+        terms=Terms(row["fair"], row["gate"], row["when_full"], row["line"], row["rate_key"]),
     )
     return Abandoned(parcel, row["worker_id"], row["lease_until"])

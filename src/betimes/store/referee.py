@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from betimes.domain.errors import FencedOut
 from betimes.domain.ids import NodeId, ShardId, TenantId, floor_of, to_ms
 from betimes.domain.run import bounds
 from betimes.fairness.overlap import POLICIES
@@ -13,10 +12,7 @@ from betimes.store.ask import execute, many
 from betimes.store.database import Database
 from betimes.store.overlap import PARCELS, SQL, Bound, decide
 from betimes.store.pool import Connection, Lane
-from betimes.store.queries import load
-from betimes.store.shards import Claim
-
-SHARDS = load("shards")
+from betimes.store.shards import Claim, take
 
 
 class LetThrough(NamedTuple):
@@ -62,12 +58,8 @@ class Refereeing:
         """
 
         async def work(connection: Connection) -> Refereed:
-            rows = await SHARDS["take_shard"].fetch(
-                connection, shard=claim.shard, node=self.node, epoch=claim.epoch, now=now
-            )
-            if not rows:
-                raise FencedOut(f"shard {claim.shard} has another owner")
-            told, through = rows[0]["now"], rows[0]["published_through"]
+            held = await take(connection, claim, node=self.node, now=now)
+            told, through = held.now, held.published_through
             parcels = await many(
                 connection, SQL["hold_for_verdict"], shard=claim.shard, now=told, most=most
             )
@@ -120,5 +112,8 @@ async def _judge(
 def _bound(parcel: Any, run: Any, reach: Any) -> Bound:
     policy = POLICIES[run["overlap"]]
     # What is skipped gives way to earlier runs only; what waits, to everything that was published.
+    # The id of a run that was moved does not say what is earlier.
     below = max(run["id"], reach) if policy.waits else run["id"]
+    if run["moved"]:
+        below = reach
     return Bound(run["id"], parcel["tenant_id"], run["job_id"], policy, below, parcel["id"])

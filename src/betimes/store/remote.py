@@ -23,7 +23,7 @@ SQL = load("remote")
 PARCELS = load("parcels")
 RUNS = load("runs")
 FINISH = load("finish")
-PLACES_MAX = 64
+PLACES_MAX = 4_096
 SPECS_MAX = 1_000
 
 

@@ -6,12 +6,14 @@ it stopped, so with very many keys each has its turn.
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from betimes.domain.ids import TenantId
-from betimes.store.admit import GATE, LINE, SQL, Door, Offered, offer
+from betimes.store.admit import GATE, LINE, OFFERED_MAX, RATE, SQL, Door, Offered, offer
 from betimes.store.database import Database
 from betimes.store.pool import Connection, Lane
+from betimes.store.rules import MILLISECOND, bucket_of, rate_of
 
 NIL = UUID(int=0)
 UNUSED_AFTER = timedelta(days=1)
@@ -57,6 +59,26 @@ class Repairing:
 
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
+    async def rates(
+        self, after: GatePlace, *, now: datetime | None
+    ) -> tuple[list[Offered], GatePlace | None]:
+        """One page of rates by key: as many as have a token by now, and are not offered yet."""
+
+        async def work(connection: Connection) -> tuple[list[Offered], GatePlace | None]:
+            rows = await SQL["find_held_rates"].fetch(
+                connection,
+                after_tenant=after[0],
+                after_key=after[1],
+                offered_max=OFFERED_MAX,
+                most=self.most,
+                now=now,
+            )
+            mosts = {Door(row["tenant_id"], RATE, row["rate_key"]): _room(row) for row in rows}
+            place = None if len(rows) < self.most else (rows[-1]["tenant_id"], rows[-1]["rate_key"])
+            return await offer(connection, mosts), place
+
+        return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
+
     async def forget(self, *, now: datetime) -> int:
         """Delete limits that nobody has needed for a day; how many."""
         before = now - UNUSED_AFTER
@@ -73,3 +95,12 @@ class Repairing:
             return len(gone)
 
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
+
+
+def _room(row: Any) -> int:
+    """How many parcels of a rate may be offered."""
+    rate = rate_of(row["rate_limit"], (row["rate_per_ms"] or 0) * MILLISECOND)
+    if rate is None:
+        return OFFERED_MAX
+    bucket = bucket_of(rate, row["tokens"], row["refilled_at"], row["now"])
+    return int(bucket.refilled(rate, row["now"]).tokens) - int(row["offered"])

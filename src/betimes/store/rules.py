@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from json import loads
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ import asyncpg
 from betimes.domain.ids import TenantId
 from betimes.domain.retry import RetryPolicy
 from betimes.domain.spec import retry_from_json
-from betimes.fairness.bucket import Rate
+from betimes.fairness.bucket import Bucket, Rate
 from betimes.store.database import Database
 from betimes.store.pool import Connection, Lane
 from betimes.store.queries import load
@@ -77,6 +77,15 @@ def rate_of(limit: int | None, per: timedelta | None) -> Rate | None:
     if not limit or not per:
         return None
     return Rate(limit, per, max(1.0, limit * (SECOND / per)))
+
+
+def bucket_of(
+    rate: Rate, tokens: float | None, refilled_at: datetime | None, now: datetime
+) -> Bucket:
+    """A stored bucket; a rate that was lowered leaves no old wealth behind."""
+    if tokens is None or refilled_at is None:
+        return Bucket.full(rate, now)
+    return Bucket(min(tokens, rate.burst), refilled_at)
 
 
 def rules_of(tenants: Sequence[asyncpg.Record], queues: Sequence[asyncpg.Record]) -> Rules:

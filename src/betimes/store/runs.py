@@ -82,6 +82,7 @@ async def insert_manual(
         fair=run.terms.fair,
         when_full=run.terms.when_full,
         gate=run.terms.gate,
+        rate_key=run.terms.rate,
         overlap=run.overlap,
         start_by=run.start_by,
     )
@@ -243,4 +244,4 @@ def run_of(row: asyncpg.Record) -> Run:
 
 def _terms(row: asyncpg.Record) -> Terms:
     line = row["job_id"] if row.get("overlap", 0) > LAST_WITHOUT_LINE else None
-    return Terms(row["fair"], row["gate"], row["when_full"], line)
+    return Terms(row["fair"], row["gate"], row["when_full"], line, row["rate_key"])

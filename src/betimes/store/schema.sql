@@ -3,10 +3,99 @@
 
 CREATE SCHEMA betimes;
 
+CREATE FUNCTION betimes.admit_producer(role text, tenant uuid, hints boolean) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    INSERT INTO betimes.producers AS known (role, tenant_id, hints) VALUES (admit_producer.role, tenant, admit_producer.hints)
+    ON CONFLICT ON CONSTRAINT producers_pkey DO UPDATE SET hints = excluded.hints;
+    EXECUTE format('GRANT USAGE ON SCHEMA betimes TO %I', admit_producer.role);
+    EXECUTE format('GRANT EXECUTE ON FUNCTION betimes.enqueue_v1(text, jsonb, jsonb) TO %I', admit_producer.role);
+    RETURN true;
+END
+$$;
+
+CREATE FUNCTION betimes.check_line(line text, what text, most integer, pointer text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF coalesce(length(line), 0) NOT BETWEEN 1 AND most THEN
+        PERFORM betimes.refuse(400, format('expected %s of 1-%s characters, got %s', what, most, coalesce(length(line), 0)),
+                               pointer);
+    ELSIF line ~ '[[:cntrl:]]' THEN
+        PERFORM betimes.refuse(400, format('expected %s of printable characters', what), pointer);
+    END IF;
+END
+$$;
+
+CREATE FUNCTION betimes.check_members(given jsonb, known jsonb, pointer text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    member record;
+BEGIN
+    IF jsonb_typeof(given) <> 'object' THEN
+        PERFORM betimes.refuse(400, format('expected an object, got %s', left(given::text, 80)), pointer);
+    END IF;
+    FOR member IN SELECT key, value FROM jsonb_each(given) LOOP
+        IF NOT known ? member.key THEN
+            PERFORM betimes.refuse(400, format('expected one of %s, got %L',
+                (SELECT string_agg(name, ', ' ORDER BY name) FROM jsonb_object_keys(known) AS name), left(member.key, 80)), pointer);
+        ELSIF jsonb_typeof(member.value) <> ALL (string_to_array(known ->> member.key, '|')) THEN
+            PERFORM betimes.refuse(400, format('expected %s, got %s', replace(known ->> member.key, '|', ' or '),
+                                               left(member.value::text, 80)), pointer || '/' || member.key);
+        END IF;
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION betimes.check_whole(given jsonb, lowest bigint, highest bigint, pointer text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF given IS NOT NULL AND ((given #>> '{}')::numeric NOT BETWEEN lowest AND highest OR (given #>> '{}')::numeric % 1 <> 0) THEN
+        PERFORM betimes.refuse(400, format('expected a whole number within %s-%s, got %s', lowest, highest, given), pointer);
+    END IF;
+END
+$$;
+
+CREATE FUNCTION betimes.check_word(given jsonb, words text[], pointer text) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF given IS NOT NULL AND (given #>> '{}') <> ALL (words) THEN
+        PERFORM betimes.refuse(400, format('expected %s, got %s', array_to_string(words, ' or '), left(given::text, 80)), pointer);
+    END IF;
+END
+$$;
+
 CREATE FUNCTION betimes.current_tenant() RETURNS uuid
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
     SELECT nullif(current_setting('betimes.tenant', true), '')::uuid
+$$;
+
+CREATE FUNCTION betimes.dismiss_producer(role text, tenant uuid) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    dismissed boolean;
+BEGIN
+    DELETE FROM betimes.producers AS known WHERE known.role = dismiss_producer.role AND known.tenant_id = tenant;
+    dismissed := FOUND;
+    IF dismissed AND NOT EXISTS (SELECT FROM betimes.producers AS known WHERE known.role = dismiss_producer.role)
+       AND EXISTS (SELECT FROM pg_roles WHERE rolname = dismiss_producer.role) THEN
+        EXECUTE format('REVOKE EXECUTE ON FUNCTION betimes.enqueue_v1(text, jsonb, jsonb) FROM %I', dismiss_producer.role);
+        EXECUTE format('REVOKE USAGE ON SCHEMA betimes FROM %I', dismiss_producer.role);
+    END IF;
+    RETURN dismissed;
+END
 $$;
 
 CREATE FUNCTION betimes.drop_partition(parent text, day date) RETURNS boolean
@@ -21,6 +110,152 @@ BEGIN
     END IF;
     EXECUTE format('DROP TABLE betimes.%I', child);
     RETURN true;
+END
+$$;
+
+CREATE FUNCTION betimes.due_of(asked jsonb) RETURNS timestamp with time zone
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "DateStyle" TO 'ISO, YMD'
+    AS $_$
+DECLARE
+    due timestamptz := clock_timestamp();
+BEGIN
+    IF asked ->> 'at' IS NOT NULL AND asked ->> 'delay' IS NOT NULL THEN
+        PERFORM betimes.refuse(400, 'expected a time or a delay, got both', '/delay');
+    ELSIF asked ->> 'delay' IS NOT NULL THEN
+        due := due + betimes.span_ms(asked -> 'delay', '/delay') * interval '1 millisecond';
+    ELSIF asked ->> 'at' IS NOT NULL THEN
+        IF asked ->> 'at' !~ '^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)$' THEN
+            PERFORM betimes.refuse(400, format('expected a time such as 2026-01-01T00:00:00Z, got %L', left(asked ->> 'at', 64)), '/at');
+        END IF;
+        BEGIN
+            due := greatest(due, (asked ->> 'at')::timestamptz);
+        EXCEPTION WHEN data_exception THEN
+            PERFORM betimes.refuse(400, format('expected a time such as 2026-01-01T00:00:00Z, got %L', asked ->> 'at'), '/at');
+        END;
+    END IF;
+    IF due >= '2200-01-01 00:00+00' THEN
+        PERFORM betimes.refuse(400, format('expected a time before 2200, got %s', due), '/at');
+    END IF;
+    RETURN due;
+END
+$_$;
+
+CREATE FUNCTION betimes.enqueue_v1(handler text, payload jsonb DEFAULT NULL::jsonb, options jsonb DEFAULT NULL::jsonb, OUT run_id text, OUT deduplicated boolean) RETURNS record
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET row_security TO 'on'
+    AS $$
+DECLARE
+    asked    jsonb := coalesce(options, '{}');
+    key      jsonb;
+    key_ms   bigint;
+    body     bytea := convert_to(payload::text, 'UTF8');
+    stored   jsonb;
+    due      timestamptz;
+    producer record;
+    limits   record;
+    cell     record;
+    holder   uuid;
+    fresh    uuid;
+    drains   boolean;
+    used     bigint := 0;
+    place    smallint;
+BEGIN
+    PERFORM betimes.check_line(handler, 'a handler', 255, '/handler');
+    PERFORM betimes.check_members(asked, '{"queue": "string", "priority": "number", "delay": "string|number|null", "at": "string|null",
+        "dedupe_key": "string|null", "dedupe": "object|null", "timeout": "string|number|null", "start_deadline": "string|number|null",
+        "retry": "object|null", "tags": "object|null", "concurrency": "object|null", "fairness_key": "string|null",
+        "payload_ref": "string|null", "trace": "string|null", "tenant": "string|null"}', '');
+    PERFORM betimes.check_whole(asked -> 'priority', 0, 9, '/priority');
+    PERFORM betimes.check_line(coalesce(asked ->> 'queue', 'default'), 'a queue', 128, '/queue');
+    IF asked ->> 'queue' LIKE '%:%' THEN
+        PERFORM betimes.refuse(400, format('expected a queue without a colon, got %L', asked ->> 'queue'), '/queue');
+    ELSIF octet_length(body) > 262144 THEN
+        PERFORM betimes.refuse(413, format('expected a payload of at most 262144 bytes, got %s', octet_length(body)), '/payload');
+    END IF;
+    stored := betimes.stored_options(asked);
+    due := betimes.due_of(asked);
+    key := coalesce(nullif(asked -> 'dedupe', 'null'), jsonb_build_object('key', nullif(asked -> 'dedupe_key', 'null')));
+    IF key ->> 'key' IS NOT NULL OR asked ->> 'dedupe' IS NOT NULL THEN
+        PERFORM betimes.check_members(key, '{"key": "string", "window": "string|number|null", "form": "string"}', '/dedupe');
+        PERFORM betimes.check_line(key ->> 'key', 'a dedupe key', 255, '/dedupe/key');
+        PERFORM betimes.check_word(key -> 'form', '{unique,throttle,debounce}', '/dedupe/form');
+        IF asked ->> 'dedupe' IS NOT NULL AND asked ->> 'dedupe_key' IS NOT NULL THEN
+            PERFORM betimes.refuse(400, 'expected dedupe or dedupe_key, got both', '/dedupe_key');
+        ELSIF key ->> 'window' IS NOT NULL THEN
+            key_ms := betimes.span_ms(key -> 'window', '/dedupe/window', interval '366 days');
+        END IF;
+        IF key_ms = 0 OR (key_ms IS NULL AND key ->> 'form' <> 'unique') THEN
+            PERFORM betimes.refuse(400, 'expected a window above 0', '/dedupe/window');
+        END IF;
+        IF key ->> 'form' = 'debounce' AND asked ->> 'at' IS NULL AND asked ->> 'delay' IS NULL THEN
+            due := due + key_ms * interval '1 millisecond';
+        END IF;
+    END IF;
+
+    -- Looked up in a subtransaction that is undone: it gives back every lock at once, and the caller's transaction,
+    -- however long it lives, keeps nobody from dropping a partition or changing a table.
+    BEGIN
+        SELECT count(*) AS several, min(tenants.id::text)::uuid AS tenant, bool_and(producers.hints) AS hints,
+               max(tenants.state) AS state INTO producer
+          FROM betimes.producers JOIN betimes.tenants ON tenants.id = producers.tenant_id
+         WHERE producers.role = session_user::text AND (asked ->> 'tenant' IS NULL OR tenants.slug = asked ->> 'tenant');
+        SELECT shards INTO cell FROM betimes.cluster;
+        IF producer.several = 1 THEN
+            SELECT (quotas ->> 'payload_bytes')::bigint AS largest,
+                   least((quotas ->> 'backlog')::bigint, (quotas ->> 'active_runs')::bigint) AS backlog INTO limits
+              FROM betimes.tenants WHERE id = producer.tenant;
+            SELECT coalesce(bool_or(draining), false) INTO drains FROM betimes.queues
+             WHERE tenant_id = producer.tenant AND name = coalesce(asked ->> 'queue', 'default');
+            IF key ->> 'key' IS NOT NULL AND key ->> 'form' IS DISTINCT FROM 'debounce' THEN
+                holder := betimes.holder_of(producer.tenant, key ->> 'key', coalesce(key ->> 'form', 'unique'), cell.shards);
+            END IF;
+            IF limits.backlog IS NOT NULL AND holder IS NULL THEN
+                SELECT used + coalesce(sum(cardinality(run_ids)), 0) INTO used FROM betimes.parcels WHERE tenant_id = producer.tenant;
+                SELECT used + count(*) INTO used FROM betimes.intake WHERE tenant_id = producer.tenant AND refused IS NULL;
+            END IF;
+        END IF;
+        RAISE EXCEPTION USING ERRCODE = 'BT000';
+    EXCEPTION WHEN SQLSTATE 'BT000' THEN
+        NULL;
+    END;
+
+    IF producer.several = 0 THEN
+        PERFORM betimes.refuse(403, format('the role %I may not enqueue here; an administrator runs: betimes producer add', session_user));
+    ELSIF producer.several > 1 THEN
+        PERFORM betimes.refuse(400, format('the role %I enqueues for several tenants; say which', session_user), '/tenant');
+    ELSIF producer.state > 0 THEN
+        PERFORM betimes.refuse(403, 'the tenant accepts nothing new', '/tenant');
+    ELSIF octet_length(body) > limits.largest THEN
+        PERFORM betimes.refuse(429, format('the quota payload_bytes allows %s, got %s', limits.largest, octet_length(body)), '/payload');
+    END IF;
+    IF holder IS NOT NULL THEN
+        run_id := betimes.id_text('run', holder);
+        deduplicated := true;
+        RETURN;
+    END IF;
+    IF drains THEN
+        PERFORM betimes.refuse(409, format('the queue %L drains and accepts nothing new', coalesce(asked ->> 'queue', 'default')), '/queue');
+    ELSIF used >= limits.backlog THEN
+        PERFORM betimes.refuse(429, format('the quota of waiting runs allows %s, and %s are in use', limits.backlog, used));
+    END IF;
+
+    -- One shard for a transaction, so that few parcels carry its runs.
+    place := (hashint8(pg_current_xact_id()::text::bigint) & 2147483647) % cell.shards;
+    fresh := (lpad(to_hex(floor(extract(epoch FROM due) * 1000)::bigint), 12, '0') || '8' || lpad(to_hex(place::integer), 3, '0')
+              || substr(replace(gen_random_uuid()::text, '-', ''), 17, 16))::uuid;
+    INSERT INTO betimes.intake (shard, id, tenant_id, producer, asked_at, due_at, priority, queue, handler, payload, options,
+                                dedupe_key, dedupe_form, dedupe_ms)
+    VALUES (place, fresh, producer.tenant, session_user, clock_timestamp(), due, coalesce((asked ->> 'priority')::smallint, 5),
+            coalesce(asked ->> 'queue', 'default'), handler, body, stored, key ->> 'key',
+            CASE WHEN key ->> 'key' IS NOT NULL THEN coalesce(key ->> 'form', 'unique') END, key_ms);
+    IF producer.hints THEN
+        PERFORM pg_notify('betimes_intake', place::text);
+    END IF;
+    run_id := betimes.id_text('run', fresh);
+    deduplicated := false;
 END
 $$;
 
@@ -59,6 +294,28 @@ BEGIN
     EXECUTE format('ALTER TABLE betimes.%I ATTACH PARTITION betimes.%I FOR VALUES FROM (%L) TO (%L)',
                    parent, child, lower_end, upper_end);
     RETURN true;
+END
+$$;
+
+CREATE FUNCTION betimes.holder_of(tenant uuid, wanted text, form text, shards smallint) RETURNS uuid
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    taken    record;
+    standing uuid;
+BEGIN
+    SELECT intake.id INTO standing FROM betimes.intake
+     WHERE tenant_id = tenant AND dedupe_key = wanted AND refused IS NULL ORDER BY intake.id LIMIT 1;
+    IF FOUND THEN
+        RETURN standing;
+    END IF;
+    SELECT holder, expires_at INTO taken FROM betimes.dedupe
+     WHERE shard = ANY (ARRAY(SELECT generate_series(0, shards - 1)::smallint)) AND tenant_id = tenant AND key = 'run:' || wanted;
+    SELECT runs.id INTO standing FROM betimes.runs
+     WHERE runs.shard = ('x' || substr(replace(taken.holder::text, '-', ''), 14, 3))::bit(12)::integer AND runs.id = taken.holder
+       AND (taken.expires_at > clock_timestamp() OR (form = 'unique' AND runs.state < 4));
+    RETURN standing;
 END
 $$;
 
@@ -102,6 +359,138 @@ CREATE FUNCTION betimes.partition_storage(parent text) RETURNS text
         WHEN 'deliveries' THEN 'fillfactor = 60'
         ELSE 'fillfactor = 90'
     END
+$$;
+
+CREATE FUNCTION betimes.refuse(status integer, sentence text, pointer text DEFAULT ''::text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = 'BT' || status, MESSAGE = sentence, DETAIL = pointer;
+END
+$$;
+
+CREATE FUNCTION betimes.span_ms(source jsonb, pointer text, most interval DEFAULT '36600 days'::interval) RETURNS bigint
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "IntervalStyle" TO 'postgres'
+    AS $_$
+DECLARE
+    words text := source #>> '{}';
+    ms    numeric;
+BEGIN
+    IF jsonb_typeof(source) = 'number' THEN
+        ms := words::numeric * 1000;
+    ELSIF jsonb_typeof(source) = 'string' AND length(words) <= 64
+          AND words ~ '^P(\d+(\.\d+)?W)?(\d+(\.\d+)?D)?(T(?=\d)(\d+(\.\d+)?H)?(\d+(\.\d+)?M)?(\d+(\.\d+)?S)?)?$' AND words <> 'P' THEN
+        ms := extract(epoch FROM words::interval) * 1000;
+    ELSIF jsonb_typeof(source) = 'string' AND length(words) <= 64 AND words ~*
+          '^(\d+(\.\d+)? *(ms|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)[ ,]*)+$' THEN
+        -- Parts that touch one another (1h30m) are parted, or PostgreSQL would not read them.
+        ms := extract(epoch FROM regexp_replace(replace(words, ',', ' '), '([a-zA-Z])(\d)', '\1 \2', 'g')::interval) * 1000;
+    ELSE
+        PERFORM betimes.refuse(400, format('expected a duration such as PT15M or 15m, got %s', left(source::text, 80)), pointer);
+    END IF;
+    IF ms NOT BETWEEN 0 AND extract(epoch FROM most) * 1000 THEN
+        PERFORM betimes.refuse(400, format('expected a duration within 0 and %s days, got %s',
+                                           extract(epoch FROM most)::bigint / 86400, left(words, 80)), pointer);
+    END IF;
+    RETURN floor(ms);
+END
+$_$;
+
+CREATE FUNCTION betimes.stored_options(asked jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    stored jsonb := '{}';
+    name   text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['timeout', 'start_deadline'] LOOP
+        IF asked ->> name IS NOT NULL THEN
+            stored := stored || jsonb_build_object(name || '_ms', betimes.span_ms(asked -> name, '/' || name));
+        END IF;
+    END LOOP;
+    IF asked ->> 'retry' IS NOT NULL THEN
+        stored := stored || jsonb_build_object('retry', betimes.stored_retry(asked -> 'retry'));
+    END IF;
+    IF asked ->> 'fairness_key' IS NOT NULL THEN
+        PERFORM betimes.check_line(asked ->> 'fairness_key', 'a fairness key', 255, '/fairness_key');
+        stored := stored || jsonb_build_object('fairness_key', asked -> 'fairness_key');
+    END IF;
+    IF asked ->> 'concurrency' IS NOT NULL THEN
+        PERFORM betimes.check_members(asked -> 'concurrency', '{"key": "string", "limit": "number|null", "on_limit": "string"}',
+                                      '/concurrency');
+        PERFORM betimes.check_line(asked #>> '{concurrency,key}', 'a key', 255, '/concurrency/key');
+        PERFORM betimes.check_whole(nullif(asked #> '{concurrency,limit}', 'null'), 1, 1000000, '/concurrency/limit');
+        PERFORM betimes.check_word(asked #> '{concurrency,on_limit}', '{wait,skip}', '/concurrency/on_limit');
+        stored := stored || jsonb_build_object('concurrency', jsonb_strip_nulls(asked -> 'concurrency'));
+    END IF;
+    IF asked -> 'tags' NOT IN ('{}', 'null') THEN
+        IF (SELECT count(*) FROM jsonb_object_keys(asked -> 'tags')) > 32
+           OR EXISTS (SELECT FROM jsonb_each(asked -> 'tags') AS tag WHERE jsonb_typeof(tag.value) <> 'string') THEN
+            PERFORM betimes.refuse(400, 'expected at most 32 tags, all of them texts', '/tags');
+        END IF;
+        stored := stored || jsonb_build_object('tags', asked -> 'tags');
+    END IF;
+    IF asked ->> 'payload_ref' IS NOT NULL THEN
+        PERFORM betimes.check_line(asked ->> 'payload_ref', 'a reference', 1024, '/payload_ref');
+        stored := stored || jsonb_build_object('payload_ref', asked -> 'payload_ref');
+    END IF;
+    IF asked ->> 'trace' IS NOT NULL THEN
+        PERFORM betimes.check_line(asked ->> 'trace', 'a trace', 128, '/trace');
+        stored := stored || jsonb_build_object('trace', asked -> 'trace');
+    END IF;
+    IF length(stored::text) > 16384 THEN
+        PERFORM betimes.refuse(413, format('expected options of at most 16384 bytes, got %s', length(stored::text)));
+    END IF;
+    RETURN nullif(stored, '{}');
+END
+$$;
+
+CREATE FUNCTION betimes.stored_retry(asked jsonb) RETURNS jsonb
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    stored jsonb := asked - '{initial,max,max_elapsed,delays}'::text[];
+    name   text;
+BEGIN
+    PERFORM betimes.check_members(asked, '{"max_attempts": "number", "backoff": "string", "initial": "string|number",
+        "factor": "number", "max": "string|number", "delays": "array", "jitter": "string", "max_elapsed": "string|number|null",
+        "retry_on": "array", "give_up_on": "array"}', '/retry');
+    PERFORM betimes.check_whole(asked -> 'max_attempts', 1, 1000, '/retry/max_attempts');
+    PERFORM betimes.check_word(asked -> 'backoff', '{exponential,linear,fixed,list}', '/retry/backoff');
+    PERFORM betimes.check_word(asked -> 'jitter', '{full,equal,none}', '/retry/jitter');
+    IF (asked ->> 'factor')::numeric NOT BETWEEN 1 AND 100 THEN
+        PERFORM betimes.refuse(400, format('expected a factor within 1-100, got %s', asked ->> 'factor'), '/retry/factor');
+    END IF;
+    FOREACH name IN ARRAY ARRAY['initial', 'max', 'max_elapsed'] LOOP
+        IF asked ->> name IS NOT NULL THEN
+            stored := stored || jsonb_build_object(name || '_ms', betimes.span_ms(asked -> name, '/retry/' || name,
+                CASE name WHEN 'max_elapsed' THEN interval '36600 days' ELSE interval '30 days' END));
+        END IF;
+    END LOOP;
+    FOREACH name IN ARRAY ARRAY['delays', 'retry_on', 'give_up_on'] LOOP
+        IF jsonb_array_length(asked -> name) > 100 THEN
+            PERFORM betimes.refuse(400, 'expected at most 100 members', '/retry/' || name);
+        END IF;
+    END LOOP;
+    IF asked ->> 'backoff' = 'list' AND coalesce(jsonb_array_length(asked -> 'delays'), 0) = 0 THEN
+        PERFORM betimes.refuse(400, 'expected delays for backoff list, got none', '/retry/delays');
+    END IF;
+    IF asked ? 'delays' THEN
+        stored := stored || jsonb_build_object('delays_ms', (
+            SELECT coalesce(jsonb_agg(betimes.span_ms(delay, '/retry/delays/' || place - 1) ORDER BY place), '[]')
+              FROM jsonb_array_elements(asked -> 'delays') WITH ORDINALITY AS given (delay, place)));
+    END IF;
+    IF EXISTS (SELECT FROM jsonb_array_elements(coalesce(asked -> 'retry_on', '[]') || coalesce(asked -> 'give_up_on', '[]')) AS named
+                WHERE jsonb_typeof(named) <> 'string') THEN
+        PERFORM betimes.refuse(400, 'expected names of errors as texts', '/retry');
+    END IF;
+    RETURN stored;
+END
 $$;
 
 CREATE TABLE betimes.api_keys (
@@ -520,6 +909,29 @@ CREATE TABLE betimes.idempotency_default (
     expires_at timestamp with time zone CONSTRAINT idempotency_expires_at_not_null NOT NULL
 );
 
+CREATE TABLE betimes.intake (
+    shard smallint NOT NULL,
+    id uuid NOT NULL,
+    tenant_id uuid NOT NULL,
+    producer text NOT NULL,
+    asked_at timestamp with time zone NOT NULL,
+    due_at timestamp with time zone NOT NULL,
+    priority smallint NOT NULL,
+    queue text NOT NULL,
+    handler text NOT NULL,
+    payload bytea,
+    options jsonb,
+    dedupe_key text,
+    dedupe_form text,
+    dedupe_ms bigint,
+    refused text
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='2000', autovacuum_vacuum_cost_delay='0');
+
+ALTER TABLE ONLY betimes.intake FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.intake IS 'Runs that were asked for in transactions of others, until they are made.';
+
 CREATE TABLE betimes.job_revisions (
     shard smallint NOT NULL,
     job_id uuid NOT NULL,
@@ -589,6 +1001,8 @@ ALTER TABLE ONLY betimes.limits FORCE ROW LEVEL SECURITY;
 COMMENT ON TABLE betimes.limits IS 'Ceilings and token buckets; what is in flight is counted from leased parcels, never here.';
 
 COMMENT ON COLUMN betimes.limits.max_inflight IS 'For kind key: null means what the queue says (per_key_concurrency), else 1.';
+
+COMMENT ON COLUMN betimes.limits.rate_limit IS 'For kind rate: what was said for the key; null means what the queue says (key_rate_limit), else no limit.';
 
 COMMENT ON COLUMN betimes.limits.used_at IS 'When somebody last relied on it, to the hour; rows that nobody needs are forgotten a day later.';
 
@@ -732,9 +1146,10 @@ CREATE TABLE betimes.parcels (
     line uuid,
     gate text,
     episode uuid,
-    CONSTRAINT parcels_gated_alone CHECK ((((gate IS NULL) AND (line IS NULL)) OR (cardinality(run_ids) = 1))),
+    rate_key text,
+    CONSTRAINT parcels_gated_alone CHECK ((((gate IS NULL) AND (line IS NULL) AND (rate_key IS NULL)) OR (cardinality(run_ids) = 1))),
     CONSTRAINT parcels_held_by_nobody CHECK (((held = 0) OR (worker_id IS NULL))),
-    CONSTRAINT parcels_held_check CHECK (((held >= 0) AND (held <= 3))),
+    CONSTRAINT parcels_held_check CHECK (((held >= 0) AND (held <= 4))),
     CONSTRAINT parcels_held_since CHECK (((held > 0) = (held_at IS NOT NULL))),
     CONSTRAINT parcels_leased_by_somebody CHECK (((worker_id IS NULL) = (lease_until IS NULL))),
     CONSTRAINT parcels_run_ids_check CHECK ((cardinality(run_ids) > 0)),
@@ -744,7 +1159,7 @@ WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_thr
 
 ALTER TABLE ONLY betimes.parcels FORCE ROW LEVEL SECURITY;
 
-COMMENT ON COLUMN betimes.parcels.held IS 'Why it is not offered to workers: 0 it is, 1 its gate or line is full, 2 overlap is decided when it is due, 3 it waits for approval.';
+COMMENT ON COLUMN betimes.parcels.held IS 'Why it is not offered to workers: 0 it is, 1 its gate or line is full, 2 overlap is decided when it is due, 3 it waits for approval, 4 its rate is used up for now.';
 
 COMMENT ON COLUMN betimes.parcels.slot IS 'Leased and admitted through its gate and line: this is what in flight means for them.';
 
@@ -753,6 +1168,21 @@ COMMENT ON COLUMN betimes.parcels.line IS 'The job whose runs go one after the o
 COMMENT ON COLUMN betimes.parcels.gate IS 'The concurrency key of its one run.';
 
 COMMENT ON COLUMN betimes.parcels.episode IS 'The catch-up it belongs to while it waits for approval.';
+
+COMMENT ON COLUMN betimes.parcels.rate_key IS 'The key of the rate of its one run.';
+
+CREATE TABLE betimes.producers (
+    role text NOT NULL,
+    tenant_id uuid NOT NULL,
+    hints boolean DEFAULT true NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL
+);
+
+ALTER TABLE ONLY betimes.producers FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.producers IS 'Database roles that may enqueue by the function, and for which tenants.';
+
+COMMENT ON COLUMN betimes.producers.hints IS 'Whether its commits notify. NOTIFY makes commits wait for each other, which very busy producers would rather not.';
 
 CREATE TABLE betimes.queues (
     tenant_id uuid NOT NULL,
@@ -769,14 +1199,24 @@ CREATE TABLE betimes.queues (
     draining boolean DEFAULT false NOT NULL,
     revision integer DEFAULT 1 NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    key_rate_limit integer,
+    key_rate_per_ms bigint,
+    retain_ms bigint,
     CONSTRAINT queues_fairness_check CHECK ((fairness = ANY (ARRAY['tenant'::text, 'key'::text, 'none'::text]))),
+    CONSTRAINT queues_key_rate_limit_check CHECK ((key_rate_limit > 0)),
+    CONSTRAINT queues_key_rate_per_ms_check CHECK ((key_rate_per_ms > 0)),
     CONSTRAINT queues_max_concurrency_check CHECK ((max_concurrency >= 0)),
     CONSTRAINT queues_rate_limit_check CHECK ((rate_limit > 0)),
     CONSTRAINT queues_rate_per_ms_check CHECK ((rate_per_ms > 0)),
+    CONSTRAINT queues_retain_ms_check CHECK ((retain_ms > 0)),
     CONSTRAINT queues_weight_check CHECK ((weight > (0)::double precision))
 );
 
 ALTER TABLE ONLY betimes.queues FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.queues.key_rate_limit IS 'The rate of each rate limit key for which nothing else was said.';
+
+COMMENT ON COLUMN betimes.queues.retain_ms IS 'How long after their end its runs are kept, if that is shorter than runs are kept at all.';
 
 CREATE TABLE betimes.routings (
     tenant_id uuid NOT NULL,
@@ -852,6 +1292,8 @@ CREATE TABLE betimes.runs (
     gate text,
     blocked_by uuid,
     start_by timestamp with time zone,
+    rate_key text,
+    moved boolean DEFAULT false NOT NULL,
     CONSTRAINT runs_fair_check CHECK ((fair >= 0)),
     CONSTRAINT runs_finished_means_final CHECK (((finished_at IS NOT NULL) = (state >= 4))),
     CONSTRAINT runs_overlap_check CHECK (((overlap >= 0) AND (overlap <= 5))),
@@ -873,6 +1315,10 @@ COMMENT ON COLUMN betimes.runs.gate IS 'Its concurrency key.';
 COMMENT ON COLUMN betimes.runs.blocked_by IS 'The run that stood in the way when this one was skipped for overlap.';
 
 COMMENT ON COLUMN betimes.runs.start_by IS 'Handed out later than this for the first time, it expires instead of running.';
+
+COMMENT ON COLUMN betimes.runs.rate_key IS 'The key of a rate it shares with others of its tenant.';
+
+COMMENT ON COLUMN betimes.runs.moved IS 'Somebody gave it another time than its id says: it answers for no other run of its job.';
 
 CREATE TABLE betimes.runs_default (
     id uuid CONSTRAINT runs_id_not_null NOT NULL,
@@ -908,6 +1354,8 @@ CREATE TABLE betimes.runs_default (
     gate text,
     blocked_by uuid,
     start_by timestamp with time zone,
+    rate_key text,
+    moved boolean DEFAULT false CONSTRAINT runs_moved_not_null NOT NULL,
     CONSTRAINT runs_fair_check CHECK ((fair >= 0)),
     CONSTRAINT runs_finished_means_final CHECK (((finished_at IS NOT NULL) = (state >= 4))),
     CONSTRAINT runs_overlap_check CHECK (((overlap >= 0) AND (overlap <= 5))),
@@ -1140,6 +1588,9 @@ ALTER TABLE ONLY betimes.idempotency
 ALTER TABLE ONLY betimes.idempotency_default
     ADD CONSTRAINT idempotency_default_pkey PRIMARY KEY (shard, tenant_id, key, day);
 
+ALTER TABLE ONLY betimes.intake
+    ADD CONSTRAINT intake_pkey PRIMARY KEY (shard, id);
+
 ALTER TABLE ONLY betimes.job_revisions
     ADD CONSTRAINT job_revisions_pkey PRIMARY KEY (shard, job_id, revision);
 
@@ -1172,6 +1623,9 @@ ALTER TABLE ONLY betimes.outbox_default
 
 ALTER TABLE ONLY betimes.parcels
     ADD CONSTRAINT parcels_pkey PRIMARY KEY (shard, id);
+
+ALTER TABLE ONLY betimes.producers
+    ADD CONSTRAINT producers_pkey PRIMARY KEY (role, tenant_id);
 
 ALTER TABLE ONLY betimes.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (tenant_id, name);
@@ -1250,6 +1704,10 @@ CREATE INDEX device_grants_expires_idx ON betimes.device_grants USING btree (exp
 
 CREATE INDEX endpoints_successes_idx ON betimes.endpoints USING btree (tenant_id) WHERE (wants_successes AND (disabled_at IS NULL));
 
+CREATE INDEX intake_open_idx ON betimes.intake USING btree (shard, id) WHERE (refused IS NULL);
+
+CREATE INDEX intake_tenant_idx ON betimes.intake USING btree (tenant_id, dedupe_key);
+
 CREATE INDEX jobs_calendars_idx ON betimes.jobs USING btree (tenant_id, id) WHERE (options ? 'calendars'::text);
 
 CREATE UNIQUE INDEX jobs_name_idx ON betimes.jobs USING btree (shard, tenant_id, job_group, name) WHERE (name IS NOT NULL);
@@ -1301,6 +1759,8 @@ CREATE INDEX parcels_leased_idx ON betimes.parcels USING btree (shard, lease_unt
 CREATE INDEX parcels_line_idx ON betimes.parcels USING btree (shard, line, held, rank) WHERE (line IS NOT NULL);
 
 CREATE INDEX parcels_line_slot_idx ON betimes.parcels USING btree (shard, line) WHERE (slot AND (line IS NOT NULL));
+
+CREATE INDEX parcels_rate_idx ON betimes.parcels USING btree (tenant_id, rate_key, held, rank) WHERE (rate_key IS NOT NULL);
 
 CREATE INDEX parcels_ready_idx ON betimes.parcels USING btree (shard, queue, tenant_id, fair, rank) INCLUDE (visible_at, deliveries) WHERE ((worker_id IS NULL) AND (held = 0));
 
@@ -1382,6 +1842,9 @@ ALTER TABLE ONLY betimes.handler_schemas
 ALTER TABLE ONLY betimes.members
     ADD CONSTRAINT members_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY betimes.producers
+    ADD CONSTRAINT producers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY betimes.queues
     ADD CONSTRAINT queues_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
@@ -1436,6 +1899,8 @@ ALTER TABLE betimes.handler_schemas ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.idempotency ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.intake ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.job_revisions ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.jobs ENABLE ROW LEVEL SECURITY;
@@ -1486,6 +1951,8 @@ CREATE POLICY own_tenant ON betimes.handler_schemas TO betimes_api USING ((tenan
 
 CREATE POLICY own_tenant ON betimes.idempotency TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.intake TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.job_revisions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.jobs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -1501,6 +1968,8 @@ CREATE POLICY own_tenant ON betimes.operations TO betimes_api USING ((tenant_id 
 CREATE POLICY own_tenant ON betimes.outbox TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.parcels TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.producers TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.queues TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -1527,6 +1996,8 @@ CREATE POLICY own_tenant ON betimes.workflow_runs TO betimes_api USING ((tenant_
 CREATE POLICY own_tenant ON betimes.workflows TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 ALTER TABLE betimes.parcels ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.producers ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.queues ENABLE ROW LEVEL SECURITY;
 
@@ -1580,6 +2051,8 @@ CREATE POLICY whole_system ON betimes.handler_schemas TO betimes_system USING (t
 
 CREATE POLICY whole_system ON betimes.idempotency TO betimes_system USING (true) WITH CHECK (true);
 
+CREATE POLICY whole_system ON betimes.intake TO betimes_system USING (true) WITH CHECK (true);
+
 CREATE POLICY whole_system ON betimes.job_revisions TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.jobs TO betimes_system USING (true) WITH CHECK (true);
@@ -1595,6 +2068,8 @@ CREATE POLICY whole_system ON betimes.operations TO betimes_system USING (true) 
 CREATE POLICY whole_system ON betimes.outbox TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.parcels TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.producers TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.queues TO betimes_system USING (true) WITH CHECK (true);
 
@@ -1629,13 +2104,51 @@ ALTER TABLE betimes.workflow_runs ENABLE ROW LEVEL SECURITY;
 ALTER TABLE betimes.workflows ENABLE ROW LEVEL SECURITY;
 
 GRANT USAGE ON SCHEMA betimes TO betimes_api;
-GRANT USAGE ON SCHEMA betimes TO betimes_system;
+GRANT USAGE ON SCHEMA betimes TO betimes_system WITH GRANT OPTION;
+
+REVOKE ALL ON FUNCTION betimes.admit_producer(role text, tenant uuid, hints boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.admit_producer(role text, tenant uuid, hints boolean) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.check_line(line text, what text, most integer, pointer text) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.check_line(line text, what text, most integer, pointer text) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.check_members(given jsonb, known jsonb, pointer text) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.check_members(given jsonb, known jsonb, pointer text) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.check_whole(given jsonb, lowest bigint, highest bigint, pointer text) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.check_whole(given jsonb, lowest bigint, highest bigint, pointer text) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.check_word(given jsonb, words text[], pointer text) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.check_word(given jsonb, words text[], pointer text) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.dismiss_producer(role text, tenant uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.dismiss_producer(role text, tenant uuid) TO betimes_system;
 
 REVOKE ALL ON FUNCTION betimes.drop_partition(parent text, day date) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.drop_partition(parent text, day date) TO betimes_system;
 
+REVOKE ALL ON FUNCTION betimes.due_of(asked jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.due_of(asked jsonb) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.enqueue_v1(handler text, payload jsonb, options jsonb, OUT run_id text, OUT deduplicated boolean) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION betimes.ensure_partition(parent text, day date) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.ensure_partition(parent text, day date) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.holder_of(tenant uuid, wanted text, form text, shards smallint) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.holder_of(tenant uuid, wanted text, form text, shards smallint) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.refuse(status integer, sentence text, pointer text) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.refuse(status integer, sentence text, pointer text) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.span_ms(source jsonb, pointer text, most interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.span_ms(source jsonb, pointer text, most interval) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.stored_options(asked jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.stored_options(asked jsonb) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.stored_retry(asked jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.stored_retry(asked jsonb) TO betimes_system;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.api_keys TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.api_keys TO betimes_api;
@@ -1702,6 +2215,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.idempotency TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.idempotency_default TO betimes_system;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.intake TO betimes_system;
+GRANT SELECT ON TABLE betimes.intake TO betimes_api;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.job_revisions TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.job_revisions TO betimes_api;
 
@@ -1732,6 +2248,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.outbox_default TO betimes_sys
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.parcels TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.parcels TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.producers TO betimes_system;
+GRANT SELECT ON TABLE betimes.producers TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.queues TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.queues TO betimes_api;

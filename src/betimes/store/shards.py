@@ -171,6 +171,23 @@ async def hold(
     return (await hold_shard(connection, claim, node=node, now=now)).now
 
 
+async def take(
+    connection: Connection, claim: Claim, *, node: NodeId, now: datetime | None
+) -> HeldShard:
+    """Prove the same, and keep everybody away who makes parcels in the shard.
+
+    Raises:
+        FencedOut: the shard has another owner.
+
+    """
+    rows = await SQL["take_shard"].fetch(
+        connection, shard=claim.shard, node=node, epoch=claim.epoch, now=now
+    )
+    if not rows:
+        raise FencedOut(f"shard {claim.shard} has another owner")
+    return HeldShard(rows[0]["now"], rows[0]["published_through"])
+
+
 async def hold_shard(
     connection: Connection, claim: Claim, *, node: NodeId, now: datetime | None
 ) -> HeldShard:

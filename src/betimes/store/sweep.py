@@ -5,14 +5,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from betimes.domain.ids import Fence, NodeId, RunId, floor_of, to_ms
+from betimes.domain.ids import Fence, NodeId, RunId, ShardId, floor_of, to_ms
 from betimes.domain.parcel import Parcel, Waiting, pack
+from betimes.domain.states import RunState
+from betimes.fairness.overlap import POLICIES
 from betimes.store.database import Database
+from betimes.store.overlap import place
 from betimes.store.pool import Connection, Lane
 from betimes.store.publish import insert_parcels
 from betimes.store.queries import load
 from betimes.store.shards import SQL as SHARDS
-from betimes.store.shards import Claim, hold
+from betimes.store.shards import Claim, HeldShard, take
 
 RUNS = load("runs")
 
@@ -41,7 +44,7 @@ class Sweeping:
         """
 
         async def work(connection: Connection) -> list[RunId]:
-            await hold(connection, claim, node=self.node, now=now)
+            held = await take(connection, claim, node=self.node, now=now)
             rows = await RUNS["find_unparcelled"].fetch(
                 connection,
                 shard=claim.shard,
@@ -49,7 +52,7 @@ class Sweeping:
                 high=floor_of(to_ms(until) + 1),
                 most=most,
             )
-            for parcels in _by_fence(claim, rows):
+            for parcels in await _repaired(connection, claim.shard, rows, held):
                 await insert_parcels(connection, claim.shard, parcels)
             if len(rows) < most:
                 await SHARDS["move_swept"].fetch(
@@ -64,22 +67,45 @@ class Sweeping:
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
 
-def _by_fence(claim: Claim, rows: Sequence[Any]) -> list[list[Parcel]]:
-    """Parcels that begin where their runs' fences stand, so that fences go on rising."""
+async def _repaired(
+    connection: Connection, shard: ShardId, rows: Sequence[Any], held: HeldShard
+) -> list[list[Parcel]]:
+    """Parcels for what fell between, as the overlap policies of its jobs say.
+
+    They begin where the fences of their runs stand, so that fences go on rising. What began and
+    waits for its retry was decided upon before.
+    """
+    fresh = [_waiting(row) for row in rows if row["state"] != RunState.RETRY_WAIT]
+    begun = [_begun(_waiting(row)) for row in rows if row["state"] == RunState.RETRY_WAIT]
+    reach = held.published_through
+    placed, _ = await place(connection, shard, fresh, now=held.now, reach=reach)
+    fences = {row["id"]: Fence(row["fence"]) for row in rows}
     runs: dict[Fence, list[Waiting]] = {}
-    for row in rows:
-        waiting = Waiting(
-            row["id"],
-            row["tenant_id"],
-            row["due_at"],
-            row["priority"],
-            row["queue"],
-            row["fair"],
-            row["gate"],
-            row["when_full"],
-        )
-        runs.setdefault(Fence(row["fence"]), []).append(waiting)
+    for one in [*placed, *begun]:
+        runs.setdefault(fences[one.id], []).append(one)
     return [
-        [replace(parcel, fence=fence) for parcel in pack(claim.shard, group)]
+        [replace(parcel, fence=fence) for parcel in pack(shard, group)]
         for fence, group in runs.items()
     ]
+
+
+def _waiting(row: Any) -> Waiting:
+    return Waiting(
+        row["id"],
+        row["tenant_id"],
+        row["due_at"],
+        row["priority"],
+        row["queue"],
+        row["fair"],
+        row["gate"],
+        row["when_full"],
+        None,
+        row["rate_key"],
+        row["job_id"],
+        row["overlap"],
+    )
+
+
+def _begun(run: Waiting) -> Waiting:
+    """One that waits goes on standing in the line of its job."""
+    return run._replace(line=run.job) if POLICIES[run.overlap].waits else run

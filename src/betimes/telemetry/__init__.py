@@ -37,6 +37,11 @@ A test compares this table with the names used in the code; a star stands for th
 | `elector.tick`     | span  | debug    | held                |                                   |
 | `publisher.tick`   | span  | debug    | runs, waiting       |                                   |
 | `planner.tick`     | span  | debug    | jobs, runs          |                                   |
+| `intake.tick`      | span  | debug    | runs                |                                   |
+| `intake.refused`   | event | error    |                     | run, why                          |
+| `relay.tick`       | span  | debug    | rows                |                                   |
+| `relay.carried`    | event | info     | carried, refused, later |                               |
+| `relay.refused`    | event | warning  |                     | row, why                          |
 | `sweeper.tick`     | span  | debug    | found               |                                   |
 | `deadlines.tick`   | span  | debug    | expired             |                                   |
 | `job.auto_paused`  | event | warning  | failures            | job                               |

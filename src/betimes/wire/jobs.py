@@ -36,6 +36,14 @@ FairnessKey = Annotated[
         description="Runs with different keys take turns inside a queue with fairness `key`.",
     ),
 ]
+RateLimitKey = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=255,
+        description="Runs with the same key start no faster than the rate that is set for it.",
+    ),
+]
 AfterCompletion = Literal["keep", "delete"]
 DedupeKey = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 Schedule = Annotated[
@@ -128,6 +136,7 @@ class NewJob(Asked):
     priority: Priority = 5
     concurrency: Concurrency | None = None
     fairness_key: FairnessKey | None = None
+    rate_limit_key: RateLimitKey | None = None
     retry: Retry | None = None
     timeout: Duration | None = None
     start_deadline: Duration | None = None
@@ -185,6 +194,7 @@ class Job(Shown, omit_defaults=True):
     payload_ref: str | None = None
     concurrency: Members | None = None
     fairness_key: str | None = None
+    rate_limit_key: str | None = None
     retry: Members | None = None
     timeout: DurationText | None = None
     start_deadline: DurationText | None = None

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from betimes.wire.base import Asked, Duration, Instant, Members, Shown
+from betimes.wire.base import Asked, Duration, DurationText, Instant, Members, Shown
 from betimes.wire.jobs import Reason, Retry
 
 
@@ -21,11 +21,21 @@ class QueueSettings(Asked):
     max_concurrency: Annotated[int, msgspec.Meta(ge=0, le=2147483647)] | None = None
     per_key_concurrency: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
     rate: RateLimit | None = None
+    per_key_rate: RateLimit | None = None
     weight: Annotated[float, msgspec.Meta(ge=0.001, le=1000)] = 1.0
     fairness: Literal["tenant", "key", "none"] = "tenant"
     default_retry: Retry | None = None
+    retention: Duration | None = None
     description: Annotated[str, msgspec.Meta(max_length=2000)] = ""
     labels: Annotated[dict[str, str], msgspec.Meta(max_length=32)] = {}
+
+
+class KeyRate(Shown):
+    """The rate of one rate limit key."""
+
+    key: str
+    limit: int
+    per: DurationText
 
 
 class PauseQueue(Asked):

@@ -14,6 +14,7 @@ from betimes.wire.jobs import (
     Handler,
     Priority,
     Queue,
+    RateLimitKey,
     Reason,
     Reference,
     Retry,
@@ -59,6 +60,7 @@ class NewRun(Asked):
     priority: Priority = 5
     concurrency: Concurrency | None = None
     fairness_key: FairnessKey | None = None
+    rate_limit_key: RateLimitKey | None = None
     delay: Duration | None = None
     at: Instant | None = None
     retry: Retry | None = None

@@ -12,15 +12,15 @@ from betimes.domain.ids import ParcelId, RunId
 from betimes.domain.spec import with_retry
 from betimes.domain.states import RunState
 from betimes.domain.terms import most_of
+from betimes.ops.turns import Turns
 from betimes.rhythm import DatabaseTime
 from betimes.store.admit import CONCURRENCY_KEY_FULL, Offered
-from betimes.store.ceilings import Place
 from betimes.store.parcels import LeasedParcel, Lot, Parcels, Source, WantedRun
+from betimes.store.release import Freed
 from betimes.telemetry import Telemetry
 from betimes.worker.execute import Executor, Work
 from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcel, HeldParcels
-from betimes.worker.pick import Turns
 from betimes.worker.plans import Plan, Plans
 from betimes.worker.settle import exhausted, unstarted
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
@@ -162,12 +162,13 @@ class Claims:
         """Bring parcels with gates or lines in front of them.
 
         Returns the parcels that are still ours, those of them that are not to run, and the runs
-        that are left. What nobody wants any more, or somebody wants ended, needs no place.
+        that are left. What nobody wants any more, somebody wants ended, or this worker cannot do
+        needs no place and no token.
         """
         mosts = {
             run.id: most_of(plan.spec.options)
             for run, plan in zip(wanted, plans, strict=True)
-            if run.cancel_at is None
+            if run.cancel_at is None and not plan.unable
         }
         applicants = [
             parcel.applicant(mosts[parcel.runs[0]])
@@ -179,6 +180,8 @@ class Claims:
         answer = await self._parcels.admit(applicants, now=self._clock.stated())
         for one in answer.offered:
             self._offered(one)
+        for parcel in leased:
+            parcel.admitted = parcel.id in answer.admitted
         gone = {one.id for one in applicants} - answer.admitted - answer.refused
         ours = [parcel for parcel in leased if parcel.id not in gone]
         away = {parcel.runs[0] for parcel in leased if parcel.id in gone}
@@ -202,16 +205,18 @@ class Claims:
         ]
 
     async def _return_tokens(self, leased: list[LeasedParcel], wanted: list[WantedRun]) -> None:
-        """What nobody wants any more, or is held at a gate, has used no token of a rate."""
+        """What nobody wants any more, or is held at a gate, has used no token of a rate.
+
+        What does not start for another reason gives its token back when its end is written.
+        """
         started = {run.id for run in wanted}
-        unused: Counter[Place] = Counter()
+        freed, rules = Freed(at=self._clock.stated()), self._turns.rules
         for parcel in leased:
-            rules = self._turns.rules
             place = (parcel.tenant, parcel.queue)
             if parcel.counted and (rules.tenant(parcel.tenant).rate or rules.queue(*place).rate):
-                unused[place] += sum(run not in started for run in parcel.runs)
-        if +unused:
-            await self._parcels.return_tokens(+unused, now=self._clock.stated())
+                freed.unused[place] += sum(run not in started for run in parcel.runs)
+        freed.unused = +freed.unused
+        await self._parcels.refund(freed)
 
     def _unrefused(self, work: Work, refused: frozenset[ParcelId]) -> Work:
         """Those that may run; the others would rather not run than wait."""

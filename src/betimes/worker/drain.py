@@ -5,15 +5,14 @@ did end are final in their rows, so whoever leases it next reads only the others
 """
 
 import asyncio
-from collections import Counter
 from datetime import timedelta
 
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import Fence, ParcelId, ShardId
 from betimes.rhythm import first_of, within
-from betimes.store.ceilings import Place
 from betimes.store.parcels import Parcels
+from betimes.store.release import Freed
 from betimes.telemetry import Telemetry
 from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcels
@@ -59,15 +58,15 @@ async def drain(
 
 async def _give_back(parcels: Parcels, held: HeldParcels, clock: Clock) -> int:
     by_shard: dict[ShardId, list[tuple[ParcelId, Fence]]] = {}
-    unused: Counter[Place] = Counter()
+    freed = Freed(at=clock.stated())
     for parcel in held:
         leased = parcel.leased
         by_shard.setdefault(leased.shard, []).append((leased.id, leased.fence))
         # Whoever goes on with it in a thread has no say any more.
         held.lose(parcel)
-        if leased.counted:
-            unused[leased.tenant, leased.queue] += parcel.left
+        place = leased.tenant, leased.queue
+        for _ in range(parcel.left):
+            freed.refund(place, leased.terms, admitted=leased.admitted, counted=leased.counted)
     returned = sum([await parcels.give_back(shard, pairs) for shard, pairs in by_shard.items()])
-    if unused:
-        await parcels.return_tokens(unused, now=clock.stated())
+    await parcels.refund(freed)
     return returned

@@ -17,10 +17,11 @@ from betimes.domain.errors import Unavailable
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId
 from betimes.domain.states import FINAL
 from betimes.rhythm import full_jitter
-from betimes.store.admit import Freed, Offered
+from betimes.store.admit import Offered
 from betimes.store.ending import Ending, Streak
 from betimes.store.finish import Finishing, Held
 from betimes.store.parcels import Source
+from betimes.store.release import Freed
 from betimes.telemetry import Outage, Telemetry
 from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
@@ -67,7 +68,9 @@ class Box:
         """Parcels that the other endings are about."""
         about = {one.parcel for one in self.endings}
         emptied = [parcel for parcel in self.emptied if parcel in about]
-        return Held({parcel: self.fence(parcel) for parcel in about}, emptied)
+        counted = frozenset(one for one in about if self.parcels[one].leased.counted)
+        fences = {parcel: self.fence(parcel) for parcel in about}
+        return Held(fences, emptied, counted=counted)
 
     def _freed(self, emptied: list[ParcelId]) -> Freed:
         freed = Freed()

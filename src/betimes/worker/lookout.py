@@ -18,6 +18,7 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import to_ms
 from betimes.domain.parcel import RUNS_MAX
+from betimes.ops.turns import Turns
 from betimes.rhythm import DatabaseTime, Stopping, first_of, full_jitter
 from betimes.store.parcels import BEFORE_ALL, Parcels, Source
 from betimes.store.rules import ReadingRules
@@ -26,7 +27,6 @@ from betimes.worker.claim import Claims
 from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcels
 from betimes.worker.hints import Board, Hint, read_hints
-from betimes.worker.pick import Turns
 from betimes.worker.slots import Slots
 
 CLAIM_RUNS_MAX = 4 * RUNS_MAX
@@ -106,6 +106,9 @@ class Lookout:
 
     def expect(self, hint: Hint) -> None:
         """Look there then."""
+        source = hint.source
+        if source.fair and self._turns.rules.queue(source.tenant, source.queue).fairness == "none":
+            hint = hint._replace(source=source._replace(fair=0))  # all keys stand in one row
         if self._board.note(hint):
             self._nudge.set()
 

@@ -56,6 +56,11 @@ class Plan:
     plain: bool
     """Whether a success has no consequences beyond the run itself."""
 
+    @property
+    def unable(self) -> bool:
+        """Whether this worker does not have the handler."""
+        return self.call is _unhandled
+
 
 class _Known(NamedTuple):
     """The plan of a job, and of which revision it is; ad-hoc runs have none."""

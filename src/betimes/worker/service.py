@@ -12,6 +12,7 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import TAIL_BYTES, ParcelId, WorkerId, random_ids, to_ms
 from betimes.executing.beside import run_beside
+from betimes.ops.turns import Turns
 from betimes.rhythm import DatabaseTime, Stopping
 from betimes.store.admit import Offered
 from betimes.store.database import Database
@@ -30,7 +31,6 @@ from betimes.worker.heartbeat import Answer, Heartbeat, Pulse
 from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.hints import Hint
 from betimes.worker.lookout import CLAIM_RUNS_MAX, Lookout
-from betimes.worker.pick import Turns
 from betimes.worker.plans import Plans, on_the_loop
 from betimes.worker.processes import Processes
 from betimes.worker.registry import Registry

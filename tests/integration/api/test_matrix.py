@@ -52,10 +52,11 @@ BODIES: dict[str, Any] = {
     "calendars.put": {"dates": ["2026-12-25"]},
     "members.update": {"role": "viewer"},
     "secrets.put": {"value": "x"},
+    "rate_limits.put": {"limit": 1, "per": "1s"},
     "endpoints.update": {"name": "x"},
     "endpoints.redeliver": {"since": "2026-01-01T00:00:00Z"},
 }
-TAKES_NAMES = {"jobs.replace", "calendars.put", "secrets.put"}
+TAKES_NAMES = {"jobs.replace", "calendars.put", "secrets.put", "rate_limits.put"}
 
 
 async def things_of(served: Served) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+import pytest
+
 from integration.coordinator.conftest import World
 from integration.coordinator.test_catchup import catch_up, every_minute
 
@@ -16,3 +18,34 @@ async def test_late_runs_that_mind_each_other_stand_in_line(world: World) -> Non
     )
     assert [(held, runs) for _, held, runs in rows[:3]] == [(2, 1), (2, 1), (3, 1)]
     assert {line for line, _, _ in rows} == {job}
+
+
+@pytest.mark.parametrize("waits_for", ["approval", "its turn"])
+async def test_what_waits_for_approval_or_its_turn_is_in_no_fires_way(
+    world: World, waits_for: str
+) -> None:
+    """While a backlog waits, fires of now go on."""
+    await world.insert_job(every_minute() | {"overlap": "skip"})
+    world.clock.advance(timedelta(minutes=90))
+    unapproved = 0 if waits_for == "approval" else 100
+    coordinator = await catch_up(world, catchup_unapproved=unapproved)
+    later = "UPDATE betimes.parcels SET visible_at = visible_at + interval '1 h' WHERE held = 2"
+    await world.fetch(later)
+    began = world.clock.now()
+    # A fire of this very minute is under way already; it ends.
+    await world.live(5, coordinator)
+    await world.fetch(
+        "UPDATE betimes.runs SET state = 4, finished_at = now(), first_started_at = now()"
+        " WHERE id IN (SELECT unnest(run_ids) FROM betimes.parcels WHERE lane = 0)"
+        " AND due_at <= $1",
+        began,
+    )
+    next_fire = began.replace(second=0, microsecond=0) + timedelta(minutes=1)
+    await world.live((next_fire - world.clock.now()).total_seconds() + 1, coordinator)
+    held = await world.fetch("SELECT held FROM betimes.parcels WHERE lane = 2")
+    assert {hold for (hold,) in held} == {3 if waits_for == "approval" else 2}
+    assert len(held) > 50
+    rows = await world.fetch("SELECT reason FROM betimes.runs WHERE fire_at = $1", next_fire)
+    assert rows == [(None,)]
+    offered = await world.fetch("SELECT held FROM betimes.parcels WHERE lane = 0")
+    assert (0,) in offered

@@ -13,6 +13,7 @@ from betimes.domain.states import RunState, Trigger
 from betimes.fairness.overlap import OVERLAP_SKIPPED, OverlapPolicy
 from betimes.ops import NewJob, create_job
 from betimes.ops.backfill import backfill_job
+from betimes.ops.change_run import Change, change_run
 from betimes.ops.desk import Desk
 from betimes.ops.manual import Overlap, Wish, run_now
 from betimes.ops.runs import retry_run
@@ -351,3 +352,34 @@ async def test_the_next_owner_gives_the_verdicts(database: Database, clock: Manu
     await case.line.coordinate(2)
     assert (await case.states())[2 * PERIOD] == "skipped"
     await case.accounted()
+
+
+@pytest.mark.parametrize("policy", ["skip", "buffer_all"])
+@pytest.mark.parametrize("by", [-8, 30], ids=["earlier", "later"])
+async def test_a_run_that_was_moved_minds_the_others_and_they_mind_it(
+    database: Database, clock: ManualClock, policy: str, by: int
+) -> None:
+    """Its id does not say any more when it runs; still no two are under way at once."""
+    case = await begin(database, clock, policy, period=20)
+    await case.until(25)
+    await case.line.finish()
+    second = await case.run_at(40)
+    await change_run(case.desk, TENANT, second["id"], Change(due_at=case.at(40 + by)))
+    starts = [26, *range(30, 120, 4)]
+    for place in starts:
+        await case.until(place)
+        await case.line.lease()
+        assert len(case.line.held) <= 1, "two runs of one job are under way"
+        if place % 12 == 2:
+            await case.line.finish()
+    await case.line.finish()
+    await case.accounted()
+    started = {one.run: one.at for one in case.line.started}
+    moved = await run_row(database, second["id"])
+    assert moved is not None
+    assert moved["moved"]
+    assert moved["state"] >= FINAL
+    if second["id"] in started:
+        assert started[second["id"]] >= case.at(40 + by), "never before its time"
+    third = await case.run_at(60)
+    assert third["id"] in started, "it was in nobody's way before its time"

@@ -6,6 +6,7 @@ ended, every fire has one run, and exactly the fires that gave way have a record
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 from unittest.mock import patch
@@ -24,9 +25,11 @@ from hypothesis.stateful import (
 )
 
 from betimes.config.settings import DatabaseSettings
+from betimes.domain.errors import IllegalTransition
 from betimes.domain.states import RunState, Trigger
 from betimes.fairness.overlap import OVERLAP_SKIPPED
 from betimes.ops import NewJob, create_job
+from betimes.ops.change_run import Change, change_run
 from betimes.ops.desk import Desk
 from betimes.ops.manual import run_now
 from betimes.store.database import Database
@@ -159,6 +162,57 @@ class Overlaps(RuleBasedStateMachine):
     @rule()
     def run_by_hand(self) -> None:
         self.runner.run(run_now(self.desk, TENANT, self.job))
+
+    @rule(place=st.integers(0, 20), seconds=st.sampled_from([-5, 2, 6, 20]))
+    def move(self, place: int, seconds: int) -> None:
+        """Somebody gives a run that waits another time."""
+        self.runner.run(self._move(place, timedelta(seconds=seconds)))
+
+    async def _move(self, place: int, by: timedelta) -> None:
+        waiting = await fetch(
+            self.database, "SELECT id, due_at FROM betimes.runs WHERE state < 4 ORDER BY id"
+        )
+        if waiting:
+            chosen = waiting[place % len(waiting)]
+            with suppress(IllegalTransition):  # it runs, or is about to be published
+                await change_run(
+                    self.desk, TENANT, chosen["id"], Change(due_at=chosen["due_at"] + by)
+                )
+
+    @rule(place=st.integers(0, 20))
+    def lose_a_parcel(self, place: int) -> None:
+        """What cannot be: the parcel of a run that waits is gone; the sweeper makes it anew."""
+        self.runner.run(self._lose_parcel(place))
+
+    async def _lose_parcel(self, place: int) -> None:
+        waiting = await fetch(
+            self.database,
+            "SELECT id FROM betimes.parcels WHERE worker_id IS NULL AND visible_at <= $1"
+            " ORDER BY id",
+            self.clock.now(),
+        )
+        if waiting:
+            gone = waiting[place % len(waiting)]["id"]
+            await fetch(self.database, "DELETE FROM betimes.parcels WHERE id = $1", gone)
+            await fetch(self.database, "UPDATE betimes.shards SET swept_through = NULL")
+            self.clock.advance(TAKEOVER)
+            await self._take_over()
+            while (
+                self.clock.now() - timedelta(seconds=31) < self.began + timedelta(seconds=PERIOD)
+                or not await self._all_parcelled()
+            ):
+                await self.line.coordinate(10)
+                await self.line.coordinator.sweeper.tick()
+
+    async def _all_parcelled(self) -> bool:
+        lost = await fetch(
+            self.database,
+            "SELECT FROM betimes.runs WHERE state < $1 AND due_at <= $2 AND NOT EXISTS"
+            " (SELECT FROM betimes.parcels WHERE runs.id = ANY (run_ids))",
+            RunState.SUCCEEDED,
+            self.clock.now(),
+        )
+        return not lost
 
     @invariant()
     def the_rule_holds(self) -> None:

@@ -1,5 +1,7 @@
 """The sweeper finds what cannot be, repairs it, and stays silent otherwise."""
 
+from datetime import timedelta
+
 from integration.coordinator.conftest import World
 
 COUNTER = "betimes_runs_unpublished_total"
@@ -43,3 +45,29 @@ async def test_a_stale_owner_sweeps_nothing(world: World) -> None:
     await world.fetch("UPDATE betimes.shards SET epoch = epoch + 1, owner = gen_random_uuid()")
     assert await coordinator.sweeper.tick() == 0
     assert await world.parcels() == {}
+
+
+async def test_what_is_repaired_takes_the_overlap_decision(world: World) -> None:
+    """While an earlier run of the job is under way, a fire that fell between is skipped."""
+    coordinator = await world.coordinator()
+    await world.insert_job({"type": "interval", "every": "PT10S", "overlap": "skip"})
+    await world.live(12, coordinator)
+    (first,) = await world.parcels()
+    lease = world.clock.now() + timedelta(hours=1)
+    await world.fetch(
+        "UPDATE betimes.parcels SET worker_id = gen_random_uuid(), lease_until = $1", lease
+    )
+    await world.live(9, coordinator)
+    ((second,),) = await world.fetch("SELECT id FROM betimes.runs WHERE state = 7")
+    await world.fetch(
+        "UPDATE betimes.runs SET state = 1, finished_at = NULL, reason = NULL, blocked_by = NULL"
+        " WHERE id = $1",
+        second,
+    )
+    await world.fetch("DELETE FROM betimes.decisions")
+    await world.live(40, coordinator)
+    assert await coordinator.sweeper.tick() == 1
+    rows = await world.fetch("SELECT state, blocked_by FROM betimes.runs WHERE id = $1", second)
+    assert rows == [(7, first)]
+    found = await world.fetch("SELECT code FROM betimes.decisions WHERE fire_at <= $1", lease)
+    assert {code for (code,) in found} == {"OVERLAP_SKIPPED"}

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from betimes.domain.terms import Terms
-from betimes.store.admit import Freed, admit, declare, release
+from betimes.store.admit import admit, declare
 from betimes.store.ceilings import close_ledger, open_ledger
 from betimes.store.database import Database
 from betimes.store.lease import LeasedParcel, LeaseOrder, Source, place_of
 from betimes.store.parcels import Parcels
 from betimes.store.pool import Lane
+from betimes.store.release import Freed, release
 from betimes.testing import ManualClock
 from integration.guards.conftest import judged, promise, without
 from worker_kit import QUEUE, SHARD, TENANT, enqueue, rows, worker_id

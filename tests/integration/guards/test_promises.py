@@ -52,7 +52,7 @@ async def test_what_is_acknowledged_is_on_disk(place: Place, guard: str) -> None
         database = await Database.open(settings, dsn=server.dsn(), clock=clock, roll=Dice().roll)
         place.query(server.dsn(), "CHECKPOINT")
         await create_job(
-            make_desk(database, clock),  # type: ignore[arg-type]
+            make_desk(database, clock),
             TENANT,
             NewJob(definition=every(60)),
         )

@@ -9,6 +9,7 @@ from betimes.store.database import Database
 from betimes.store.pool import Lane
 from betimes.store.prune import Pruning
 from betimes.store.repair import Repairing
+from betimes.store.retention import Retaining
 from betimes.telemetry import Telemetry
 from betimes.testing import ManualClock
 from ops_kit import SHARDS, TENANT, fetch
@@ -17,10 +18,11 @@ DAY = timedelta(days=1)
 TABLES = ("run_logs", "run_notes", "operations", "sessions", "device_grants")
 
 
-def pruner(database: Database, clock: ManualClock) -> Pruner:
+def pruner(database: Database, clock: ManualClock, *, page: int = 1_000) -> Pruner:
     return Pruner(
         pruning=Pruning(database),
         repairing=Repairing(database),
+        retaining=Retaining(database, page),
         shards=SHARDS,
         clock=clock,
         telemetry=Telemetry(clock=clock),

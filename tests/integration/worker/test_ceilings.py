@@ -1,11 +1,12 @@
 """Ceilings and rates of tenants and queues hold over lease intervals, and leak nothing."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from betimes.domain.states import RunState
-from betimes.domain.terms import Terms
+from betimes.domain.terms import SKIP, Terms
 from betimes.store.database import Database
 from betimes.testing import ManualClock
 from worker_kit import (
@@ -148,6 +149,41 @@ async def test_what_is_held_at_a_gate_uses_no_token(database: Database, clock: M
     async with a_worker(database, clock) as worker:
         await worker.poll_once()
     assert await tokens(database, "queue") == pytest.approx(4)
+
+
+@pytest.mark.parametrize(
+    ("handler", "columns"),
+    [
+        ("nobody has this", {}),
+        ("noop", {"cancel_at": "now"}),
+        ("noop", {"options": {"start_deadline_ms": 1}, "ago": 5}),
+    ],
+    ids=["unable", "cancelled", "too late"],
+)
+async def test_what_does_not_start_uses_no_token(
+    database: Database, clock: ManualClock, handler: str, columns: dict[str, Any]
+) -> None:
+    """Whatever the reason: its end gives back what its lease had taken."""
+    await agree(database, quotas='{"runs_per_minute": 300}', rate_limit=5, rate_per_ms=1_000)
+    due = clock.now() - timedelta(seconds=columns.pop("ago", 0))
+    if "cancel_at" in columns:
+        columns["cancel_at"] = clock.now()
+    await enqueue(database, due, [handler, "noop"], **columns)
+    async with a_worker(database, clock) as worker:
+        await worker.poll_once()
+    left = 4 if handler != "noop" else 5
+    for kind in ("queue", "tenant"):
+        assert await tokens(database, kind) == pytest.approx(left), kind
+
+
+async def test_what_would_rather_not_run_than_wait_uses_no_token(
+    database: Database, clock: ManualClock
+) -> None:
+    await agree(database, rate_limit=5, rate_per_ms=1_000)
+    await sleepers(database, clock, 3, terms=Terms(gate="k", when_full=SKIP))
+    async with a_worker(database, clock) as worker:
+        await worker.poll_once()
+        assert await tokens(database, "queue") == pytest.approx(4)
 
 
 async def test_a_drain_gives_tokens_back(database: Database, clock: ManualClock) -> None:

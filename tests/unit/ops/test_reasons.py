@@ -156,7 +156,10 @@ CASES: list[tuple[str, Facts, list[str]]] = [
     ),
     (
         "a rate",
-        replace(PLAIN, spent=[Spent(kind="queue", name="mail", free_at=NOW + SECOND)]),
+        replace(
+            PLAIN,
+            spent=[Spent(kind="queue", name="mail", limit=2, per=SECOND, free_at=NOW + SECOND)],
+        ),
         ["RATE_LIMITED"],
     ),
     (

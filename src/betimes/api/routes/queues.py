@@ -12,6 +12,7 @@ from betimes.api.definitions import policy_of, shown_policy
 from betimes.api.operating import begin, check_count, chosen_id
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
+from betimes.api.routes.rates import read_per
 from betimes.api.shaping import coerced, maybe_instant, page, paged, read_span
 from betimes.domain.scopes import Scope
 from betimes.domain.spec import retry_to_json, to_ms
@@ -29,7 +30,7 @@ from betimes.wire.keys import PageOnly
 PURGED = "QUEUE_PURGED"
 
 
-PER_LEAST, PER_MOST = timedelta(milliseconds=1), timedelta(days=366)
+RETENTION_LEAST, RETENTION_MOST = timedelta(minutes=1), timedelta(days=3_660)
 
 
 def is_paused(queue: ops.Queue, now: datetime) -> bool:
@@ -68,19 +69,28 @@ def _settings(asked: wire.QueueSettings) -> dict[str, Any]:
 
 
 def _service(asked: wire.QueueSettings) -> ops.Service:
-    rate = asked.rate
-    per = None if rate is None else read_span(rate.per, pointer="/rate/per")
-    if per is not None and not PER_LEAST <= per <= PER_MOST:
-        raise Trouble(
-            "invalid_parameter", f"expected a time within {PER_LEAST} and {PER_MOST}, got {per}"
-        )
+    rate, key_rate = asked.rate, asked.per_key_rate
+    per = "/per_key_rate/per"
     return ops.Service(
         weight=asked.weight,
         fairness=asked.fairness,
         max_concurrency=asked.max_concurrency,
         rate_limit=None if rate is None else rate.limit,
-        rate_per_ms=None if per is None else to_ms(per),
+        rate_per_ms=None if rate is None else read_per(rate, pointer="/rate/per"),
+        key_rate_limit=None if key_rate is None else key_rate.limit,
+        key_rate_per_ms=None if key_rate is None else read_per(key_rate, pointer=per),
+        retain_ms=None if asked.retention is None else _retention(asked.retention),
     )
+
+
+def _retention(said: str | float) -> int:
+    kept = read_span(said, pointer="/retention")
+    if not RETENTION_LEAST <= kept <= RETENTION_MOST:
+        raise Trouble(
+            "invalid_parameter",
+            f"expected a retention within {RETENTION_LEAST} and {RETENTION_MOST}, got {kept}",
+        )
+    return to_ms(kept)
 
 
 def _told(call: Call[Any, Any], queue: ops.Queue, event: str | None = None) -> Told:

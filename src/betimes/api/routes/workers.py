@@ -251,6 +251,7 @@ async def lease(call: Call[NoQuery, wire.LeaseRuns]) -> Reply:
                 handlers=body.handlers,
                 most=body.max,
                 ttl=service.settings.lease_ttl,
+                turns=service.shares,
             )
             left = deadline - service.clock.monotonic()
             if runs or left <= 0 or service.draining.begun:

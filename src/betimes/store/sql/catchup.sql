@@ -118,6 +118,7 @@ UPDATE betimes.catchups
 
 -- name: insert_late_parcels :exec
 -- Put late work into the queue, in the transaction that inserted its runs; with an episode it waits for approval.
+-- In a queue without fairness all keys stand in one row.
 -- Guard: the caller's transaction; it inserts a run and its parcel together or not at all
 WITH contents AS (
     SELECT number, array_agg(run_id ORDER BY position) AS run_ids
@@ -125,17 +126,21 @@ WITH contents AS (
      GROUP BY number
 )
 INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, run_ids, episode, held, held_at,
-                             fair, when_full, gate, line)
+                             fair, when_full, gate, line, rate_key)
 SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.lane, parcel.rank,
        parcel.visible_at, contents.run_ids, parcel.episode,
        CASE WHEN parcel.episode IS NULL THEN parcel.held ELSE 3 END,
        CASE WHEN parcel.episode IS NOT NULL OR parcel.held > 0 THEN :now::timestamptz END,
-       parcel.fair, parcel.when_full, parcel.gate, parcel.line
+       CASE WHEN parcel.fair > 0 AND EXISTS (
+            SELECT FROM betimes.queues
+             WHERE queues.tenant_id = parcel.tenant_id AND queues.name = parcel.queue AND queues.fairness = 'none')
+            THEN 0 ELSE parcel.fair END, parcel.when_full, parcel.gate, parcel.line, parcel.rate_key
   FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
               :ranks::timestamptz[], :visible::timestamptz[], :episodes::uuid[],
-              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :holds::smallint[])
+              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :rate_keys::text[],
+              :holds::smallint[])
        WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, lane, rank, visible_at, episode, fair, when_full, gate, line,
-                                  held, number)
+                                  rate_key, held, number)
   JOIN contents ON contents.number = parcel.number;
 
 -- name: list_catchups :many

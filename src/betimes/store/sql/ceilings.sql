@@ -32,11 +32,3 @@ SELECT wanted.number,
                    WHERE worker_id IS NOT NULL AND parcels.tenant_id = wanted.tenant_id AND parcels.queue = wanted.queue)
        END::bigint AS runs
   FROM unnest(:tenants::uuid[], :queues::text[]) WITH ORDINALITY AS wanted (tenant_id, queue, number);
-
--- name: write_tokens :exec
--- Write down what is left of some token buckets. The caller holds the rows.
--- Index: limits_pkey
-UPDATE betimes.limits SET tokens = left_over.tokens, refilled_at = left_over.refilled_at
-  FROM unnest(:tenants::uuid[], :kinds::text[], :keys::text[], :tokens::double precision[], :refilled::timestamptz[])
-       AS left_over (tenant_id, kind, key, tokens, refilled_at)
- WHERE limits.tenant_id = left_over.tenant_id AND limits.kind = left_over.kind AND limits.key = left_over.key;

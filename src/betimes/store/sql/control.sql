@@ -87,21 +87,21 @@ RETURNING id;
 -- Guard: the primary key; a repeated request changes nothing
 -- Returns: id uuid
 INSERT INTO betimes.runs (shard, id, tenant_id, job_id, due_at, fire_at, revision, state, trigger, priority, queue, handler,
-                          created_at, payload, options, fair, when_full, gate, overlap, start_by)
+                          created_at, payload, options, fair, when_full, gate, rate_key, overlap, start_by)
 VALUES (:shard::smallint, :id::uuid, :tenant::uuid, :job::uuid, :due_at::timestamptz, :fire_at::timestamptz,
         :revision::integer, :state::smallint, :trigger::smallint, :priority::smallint, :queue::text, :handler::text,
         :now::timestamptz, :payload::bytea, :options::text::jsonb, :fair::smallint, :when_full::smallint, :gate::text,
-        :overlap::smallint, :start_by::timestamptz)
+        :rate_key::text, :overlap::smallint, :start_by::timestamptz)
 ON CONFLICT (shard, id) DO NOTHING
 RETURNING id;
 
 -- name: lock_run :maybe
 -- One run, held until the transaction ends.
 -- Index: runs_pkey
--- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, overlap int2
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text, overlap int2
 SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
        created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, payload, options::text AS options,
-       result, error::text AS error, fair, gate, when_full, overlap
+       result, error::text AS error, fair, gate, when_full, rate_key, overlap
   FROM betimes.runs WHERE shard = :shard::smallint AND id = :id::uuid
    FOR UPDATE;
 
@@ -109,7 +109,7 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
 -- Give runs one more life: back into the queue, with or without the attempts they have used.
 -- Index: runs_pkey
 -- Guard: only states an operator may bring back; the caller takes them out of old parcels and makes new ones
--- Returns: id uuid, fence int4, queue text, priority int2, fair int2, gate text, when_full int2, job_id uuid, overlap int2
+-- Returns: id uuid, fence int4, queue text, priority int2, fair int2, gate text, when_full int2, rate_key text, job_id uuid, overlap int2
 -- Who is brought back by hand goes at once, beside others if need be: it vouches for nobody. In a line it waits.
 UPDATE betimes.runs
    SET state = 1, overlap = CASE WHEN overlap = 1 THEN 0 ELSE overlap END, finished_at = NULL, cancel_at = NULL, reason = :reason::text,
@@ -118,7 +118,7 @@ UPDATE betimes.runs
        queue = coalesce(:queue::text, queue), payload = coalesce(:payload::bytea, payload)
  WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid
    AND state IN (3, 5, 6, 8)
-RETURNING id, fence, queue, priority, fair, gate, when_full, job_id, overlap;
+RETURNING id, fence, queue, priority, fair, gate, when_full, rate_key, job_id, overlap;
 
 -- name: change_run :maybe
 -- Move a run that waits to another time, queue or priority.
@@ -126,6 +126,7 @@ RETURNING id, fence, queue, priority, fair, gate, when_full, job_id, overlap;
 -- Guard: only a row that is not over; the caller holds its parcel, or has frozen the cursor of its shard
 -- Returns: id uuid
 UPDATE betimes.runs
-   SET due_at = :due_at::timestamptz, queue = :queue::text, priority = :priority::smallint, state = :state::smallint
+   SET due_at = :due_at::timestamptz, queue = :queue::text, priority = :priority::smallint, state = :state::smallint,
+       moved = moved OR due_at <> :due_at::timestamptz
  WHERE shard = :shard::smallint AND id = :id::uuid AND state < 4
 RETURNING id;

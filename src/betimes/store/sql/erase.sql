@@ -11,6 +11,19 @@ WITH keys AS (
 )
 SELECT (SELECT count(*) FROM keys) + (SELECT count(*) FROM secrets) AS rows;
 
+-- name: erase_intake :one
+-- Forget what was asked for and is not made yet.
+-- Scatter: a tenant's intake lies in every shard
+-- Index: intake_tenant_idx
+-- Guard: only rows of a tenant that is suspended; a repetition finds fewer
+-- Returns: rows int8
+WITH doomed AS MATERIALIZED (
+    SELECT shard, id FROM betimes.intake WHERE tenant_id = :tenant::uuid LIMIT :most::integer
+), gone AS (
+    DELETE FROM betimes.intake USING doomed WHERE intake.shard = doomed.shard AND intake.id = doomed.id RETURNING 1
+)
+SELECT count(*) AS rows FROM gone;
+
 -- name: erase_parcels :one
 -- Forget parcels, so that nothing is leased any more.
 -- Scatter: a tenant's parcels lie in every shard

@@ -17,10 +17,15 @@ SELECT fire_at, until_at, fires, decided_at, code, detail::text AS detail FROM b
  WHERE shard = :shard::smallint AND job_id = :job::uuid ORDER BY fire_at DESC LIMIT :most::integer;
 
 -- name: read_parcel_of :maybe
--- The parcel that holds a run, with everything that decides when it is leased.
--- Returns: id uuid, worker_id uuid, rank timestamptz, visible_at timestamptz, lease_until timestamptz, deliveries int4, lane int2, fair int2, held int2, held_at timestamptz, line uuid, gate text
-SELECT id, worker_id, rank, visible_at, lease_until, deliveries, lane, fair, held, held_at, line, gate
-  FROM betimes.parcels WHERE shard = :shard::smallint AND :run::uuid = ANY (run_ids) LIMIT 1;
+-- The parcel that holds a run, with everything that decides when it is leased. Where there are many parcels they hold
+-- one run each, and are named after it.
+-- Returns: id uuid, worker_id uuid, rank timestamptz, visible_at timestamptz, lease_until timestamptz, deliveries int4, lane int2, fair int2, held int2, held_at timestamptz, line uuid, gate text, rate_key text
+SELECT id, worker_id, rank, visible_at, lease_until, deliveries, lane, fair, held, held_at, line, gate, rate_key
+  FROM betimes.parcels WHERE shard = :shard::smallint AND id = :run::uuid AND :run::uuid = ANY (run_ids)
+UNION ALL
+SELECT id, worker_id, rank, visible_at, lease_until, deliveries, lane, fair, held, held_at, line, gate, rate_key
+  FROM betimes.parcels WHERE shard = :shard::smallint AND :run::uuid = ANY (run_ids)
+LIMIT 1;
 
 -- name: read_blocker :maybe
 -- The run that stood in the way of one that was skipped.
@@ -54,15 +59,44 @@ SELECT ARRAY(SELECT run_ids[1] FROM betimes.parcels
              WHERE shard = :shard::smallint AND line = :job::uuid AND rank < :rank::timestamptz AND NOT slot
              LIMIT :most::integer) AS earlier) AS ahead;
 
+-- name: read_rates :many
+-- The rates that a run of a queue stands under: its tenant's, its queue's and that of its key, with what is left of each.
+-- Index: limits_pkey
+-- Returns: kind text, key text, tokens float8, refilled_at timestamptz, rate_limit int8, rate_per_ms int8
+SELECT under.kind, under.key, limits.tokens, limits.refilled_at,
+       CASE under.kind WHEN 'tenant' THEN (tenants.quotas ->> 'runs_per_minute')::bigint WHEN 'queue' THEN queues.rate_limit
+                       ELSE coalesce(limits.rate_limit, queues.key_rate_limit) END::bigint AS rate_limit,
+       CASE under.kind WHEN 'tenant' THEN 60000 WHEN 'queue' THEN queues.rate_per_ms
+                       ELSE coalesce(limits.rate_per_ms, queues.key_rate_per_ms) END::bigint AS rate_per_ms
+  FROM (VALUES ('tenant', ''), ('queue', :queue::text), ('rate', :rate_key::text)) AS under (kind, key)
+  JOIN betimes.tenants ON tenants.id = :tenant::uuid
+  LEFT JOIN betimes.queues ON queues.tenant_id = :tenant::uuid AND queues.name = :queue::text
+  LEFT JOIN betimes.limits ON limits.tenant_id = :tenant::uuid AND limits.kind = under.kind AND limits.key = under.key
+ WHERE under.key IS NOT NULL;
+
+-- name: count_rated :one
+-- How many wait for the same rate before a rank.
+-- Scatter: a rate may be used in every shard
+-- Index: parcels_rate_idx
+-- Returns: ahead int8
+SELECT count(*) AS ahead FROM (
+    SELECT FROM betimes.parcels
+     WHERE tenant_id = :tenant::uuid AND rate_key = :rate_key::text AND rate_key IS NOT NULL AND held IN (0, 4)
+       AND worker_id IS NULL AND rank < :rank::timestamptz
+     LIMIT :most::integer) AS earlier;
+
 -- name: read_standing :one
 -- What is offered before a rank in the same place: how many runs, how many of them with a higher priority; and
 -- whether other fairness keys of the tenant wait there, too.
 -- Index: parcels_ready_idx
--- Returns: ahead int8, higher int8, others bool
+-- Returns: ahead int8, higher int8, others bool, head timestamptz
 SELECT coalesce(sum(runs), 0)::bigint AS ahead, coalesce(sum(runs) FILTER (WHERE before.priority > :priority::smallint), 0)::bigint AS higher,
        EXISTS (SELECT FROM betimes.parcels
                 WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid
-                  AND fair <> :fair::smallint AND worker_id IS NULL AND held = 0) AS others
+                  AND fair <> :fair::smallint AND worker_id IS NULL AND held = 0) AS others,
+       (SELECT visible_at FROM betimes.parcels
+         WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid AND fair = :fair::smallint
+           AND worker_id IS NULL AND held = 0 ORDER BY rank LIMIT 1) AS head
   FROM (SELECT cardinality(run_ids) AS runs, priority FROM betimes.parcels
          WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid AND fair = :fair::smallint
            AND worker_id IS NULL AND held = 0 AND rank < :rank::timestamptz
@@ -91,14 +125,15 @@ SELECT coalesce(sum(cardinality(run_ids)), 0)::bigint AS of_tenant,
   FROM betimes.parcels WHERE tenant_id = :tenant::uuid AND worker_id IS NOT NULL;
 
 -- name: read_pace :one
--- How many runs of a queue ended lately, and since when: what a wait is estimated from.
+-- How many runs of a queue ended lately, and since when: what a wait is estimated from. A bounded number of rows is
+-- looked at, ended or not.
 -- Scatter: a tenant's runs lie in every shard
 -- Returns: ended int8, since timestamptz
 SELECT count(*) AS ended, min(finished_at) AS since
   FROM (SELECT queue, finished_at FROM betimes.runs
-         WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid AND finished_at IS NOT NULL
+         WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid
          ORDER BY id DESC LIMIT :most::integer) AS lately
- WHERE queue = :queue::text;
+ WHERE queue = :queue::text AND finished_at >= :since::timestamptz;
 
 -- name: read_surroundings :maybe
 -- What stands above a run: cluster, tenant, shard.

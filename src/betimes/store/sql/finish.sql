@@ -57,8 +57,8 @@ SELECT count(*) AS finished FROM finished;
 -- Lock the parcels of a flush that we still hold, for the slower endings.
 -- Index: parcels_pkey
 -- Guard: worker and fence, under a lock that conflicts with the reaper
--- Returns: id uuid, fence int4, run_ids _uuid, tenant_id uuid, queue text, fair int2, gate text, when_full int2, line uuid
-SELECT id, fence, run_ids, tenant_id, queue, fair, gate, when_full, line FROM betimes.parcels
+-- Returns: id uuid, fence int4, run_ids _uuid, tenant_id uuid, queue text, fair int2, gate text, when_full int2, line uuid, rate_key text, slot bool
+SELECT id, fence, run_ids, tenant_id, queue, fair, gate, when_full, line, rate_key, slot FROM betimes.parcels
  WHERE shard = :shard::smallint AND id = ANY (:parcels::uuid[])
    AND worker_id IS NOT DISTINCT FROM :worker::uuid
    AND ((id, fence) IN (SELECT * FROM unnest(:parcels::uuid[], :fences::integer[]))) IS TRUE

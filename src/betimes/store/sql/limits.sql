@@ -34,18 +34,36 @@ ON CONFLICT (tenant_id, kind, key) DO UPDATE SET used_at = excluded.used_at;
 -- Lock the limits of some keys, in order: until the transaction ends nobody else is let in through them.
 -- Index: limits_pkey
 -- Guard: the row locks; whoever counts and lets in does it alone
--- Returns: tenant_id uuid, kind text, key text, most int4
+-- Returns: tenant_id uuid, kind text, key text, most int4, tokens float8, refilled_at timestamptz, rate_limit int4, rate_per_ms int8, now timestamptz
 SELECT held.tenant_id, held.kind, held.key,
+       CASE WHEN held.kind <> 'rate' THEN
        coalesce(held.max_inflight, (SELECT (settings ->> 'per_key_concurrency')::integer FROM betimes.queues
-                                     WHERE queues.tenant_id = wanted.tenant_id AND queues.name = wanted.queue), 1) AS most
+                                     WHERE queues.tenant_id = wanted.tenant_id AND queues.name = wanted.queue), 1) END AS most,
+       held.tokens, held.refilled_at,
+       CASE WHEN held.kind = 'rate' THEN
+       coalesce(held.rate_limit, (SELECT key_rate_limit FROM betimes.queues
+                                   WHERE queues.tenant_id = wanted.tenant_id AND queues.name = wanted.queue)) END AS rate_limit,
+       CASE WHEN held.kind = 'rate' THEN
+       coalesce(held.rate_per_ms, (SELECT key_rate_per_ms FROM betimes.queues
+                                    WHERE queues.tenant_id = wanted.tenant_id AND queues.name = wanted.queue)) END AS rate_per_ms,
+       coalesce(:now::timestamptz, statement_timestamp()) AS now
   -- Sorted before, and each found by its key: sorted afterwards, every limit of the tenant would be read for it.
   FROM (SELECT * FROM unnest(:tenants::uuid[], :kinds::text[], :keys::text[], :queues::text[])
                AS asked (tenant_id, kind, key, queue)
          ORDER BY tenant_id, kind, key) AS wanted
  CROSS JOIN LATERAL (
-    SELECT limits.tenant_id, limits.kind, limits.key, limits.max_inflight FROM betimes.limits
+    SELECT limits.tenant_id, limits.kind, limits.key, limits.max_inflight, limits.tokens, limits.refilled_at,
+           limits.rate_limit, limits.rate_per_ms FROM betimes.limits
      WHERE limits.tenant_id = wanted.tenant_id AND limits.kind = wanted.kind AND limits.key = wanted.key
        FOR UPDATE OF limits) AS held;
+
+-- name: write_tokens :exec
+-- Write down what is left of some token buckets. The caller holds the rows.
+-- Index: limits_pkey
+UPDATE betimes.limits SET tokens = left_over.tokens, refilled_at = left_over.refilled_at
+  FROM unnest(:tenants::uuid[], :kinds::text[], :keys::text[], :tokens::double precision[], :refilled::timestamptz[])
+       AS left_over (tenant_id, kind, key, tokens, refilled_at)
+ WHERE limits.tenant_id = left_over.tenant_id AND limits.kind = left_over.kind AND limits.key = left_over.key;
 
 -- name: count_slots :many
 -- How many parcels are in flight through each of some gates and lines. The caller holds their limits.
@@ -85,13 +103,13 @@ SELECT held.shard, held.id, held.rank, held.slot
 -- Index: parcels_pkey
 -- Guard: the caller has locked them under worker and fence
 UPDATE betimes.parcels
-   SET slot = decided.admitted,
-       worker_id = CASE WHEN decided.admitted THEN parcels.worker_id END,
-       lease_until = CASE WHEN decided.admitted THEN parcels.lease_until END,
-       deliveries = parcels.deliveries - (NOT decided.admitted)::integer,
-       held = (NOT decided.admitted)::integer,
-       held_at = CASE WHEN NOT decided.admitted THEN coalesce(:now::timestamptz, statement_timestamp()) END
-  FROM unnest(:shards::smallint[], :ids::uuid[], :admitted::boolean[]) AS decided (shard, id, admitted)
+   SET slot = decided.hold = 0,
+       worker_id = CASE WHEN decided.hold = 0 THEN parcels.worker_id END,
+       lease_until = CASE WHEN decided.hold = 0 THEN parcels.lease_until END,
+       deliveries = parcels.deliveries - (decided.hold > 0)::integer,
+       held = decided.hold,
+       held_at = CASE WHEN decided.hold > 0 THEN coalesce(:now::timestamptz, statement_timestamp()) END
+  FROM unnest(:shards::smallint[], :ids::uuid[], :holds::smallint[]) AS decided (shard, id, hold)
  WHERE parcels.shard = decided.shard AND parcels.id = decided.id;
 
 -- name: find_next_gated :many
@@ -128,14 +146,36 @@ SELECT next.shard, next.id
                         WHERE queues.tenant_id = waiting.tenant_id AND queues.name = waiting.queue), 1))
      ORDER BY waiting.rank LIMIT freed.most) AS next;
 
+-- name: find_next_rated :many
+-- The next held parcels of some rates, best rank first, but none whose line or concurrency key is taken.
+-- Scatter: the parcels of a rate lie in every shard
+-- Index: parcels_rate_idx
+-- Returns: shard int2, id uuid
+SELECT next.shard, next.id
+  FROM unnest(:tenants::uuid[], :keys::text[], :mosts::integer[]) AS freed (tenant_id, key, most)
+ CROSS JOIN LATERAL (
+    SELECT waiting.shard, waiting.id FROM betimes.parcels AS waiting
+     WHERE waiting.tenant_id = freed.tenant_id AND waiting.rate_key = freed.key AND waiting.rate_key IS NOT NULL AND waiting.held = 4
+       AND (waiting.line IS NULL OR NOT EXISTS (
+            SELECT FROM betimes.parcels AS ahead
+             WHERE ahead.slot AND ahead.line IS NOT NULL AND ahead.shard = waiting.shard AND ahead.line = waiting.line))
+       AND (waiting.gate IS NULL OR (
+            SELECT count(*) FROM betimes.parcels AS ahead
+             WHERE ahead.slot AND ahead.gate IS NOT NULL AND ahead.tenant_id = waiting.tenant_id AND ahead.gate = waiting.gate)
+           < coalesce((SELECT max_inflight FROM betimes.limits
+                        WHERE limits.tenant_id = waiting.tenant_id AND limits.kind = 'key' AND limits.key = waiting.gate),
+                      (SELECT (settings ->> 'per_key_concurrency')::integer FROM betimes.queues
+                        WHERE queues.tenant_id = waiting.tenant_id AND queues.name = waiting.queue), 1))
+     ORDER BY waiting.rank LIMIT freed.most) AS next;
+
 -- name: offer_parcels :many
 -- Offer held parcels of one shard to workers again.
 -- Index: parcels_pkey
--- Guard: only those that are held at a gate or line; SKIP LOCKED: whoever has one right now is doing something with it
+-- Guard: only those that are held at a gate, line or rate; SKIP LOCKED: whoever has one right now is doing something with it
 -- Returns: shard int2, queue text, tenant_id uuid, fair int2, visible_at timestamptz
 WITH chosen AS MATERIALIZED (
     SELECT id FROM betimes.parcels
-     WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) AND held = 1
+     WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) AND held IN (1, 4)
        FOR UPDATE SKIP LOCKED
 )
 UPDATE betimes.parcels SET held = 0, held_at = NULL
@@ -189,13 +229,81 @@ SELECT walk.shard, walk.line,
                     WHERE parcels.slot AND parcels.line IS NOT NULL AND parcels.shard = walk.shard AND parcels.line = walk.line) AS free
   FROM walk LIMIT :most::integer;
 
+-- name: find_held_rates :many
+-- Rates for which something is held, page by page, with what is left of their tokens and how much is offered already.
+-- Scatter: skips along an index, one probe per rate
+-- Index: parcels_rate_idx
+-- Returns: tenant_id uuid, rate_key text, tokens float8, refilled_at timestamptz, rate_limit int4, rate_per_ms int8, offered int8, now timestamptz
+WITH RECURSIVE walk AS (
+    (SELECT tenant_id, rate_key, queue FROM betimes.parcels
+      WHERE rate_key IS NOT NULL AND held = 4 AND (tenant_id, rate_key) > (:after_tenant::uuid, :after_key::text)
+      ORDER BY tenant_id, rate_key LIMIT 1)
+    UNION ALL
+    SELECT step.tenant_id, step.rate_key, step.queue
+      FROM walk CROSS JOIN LATERAL (
+        SELECT tenant_id, rate_key, queue FROM betimes.parcels
+         WHERE rate_key IS NOT NULL AND held = 4 AND (tenant_id, rate_key) > (walk.tenant_id, walk.rate_key)
+         ORDER BY tenant_id, rate_key LIMIT 1) AS step
+)
+SELECT walk.tenant_id, walk.rate_key, limits.tokens, limits.refilled_at,
+       coalesce(limits.rate_limit, queues.key_rate_limit) AS rate_limit,
+       coalesce(limits.rate_per_ms, queues.key_rate_per_ms) AS rate_per_ms,
+       (SELECT count(*) FROM (
+            SELECT FROM betimes.parcels
+             WHERE parcels.tenant_id = walk.tenant_id AND parcels.rate_key = walk.rate_key AND parcels.rate_key IS NOT NULL
+               AND parcels.held = 0 AND parcels.rank <= coalesce(:now::timestamptz, statement_timestamp())
+               AND parcels.worker_id IS NULL AND parcels.visible_at <= coalesce(:now::timestamptz, statement_timestamp())
+             LIMIT :offered_max::integer) AS ready) AS offered,
+       coalesce(:now::timestamptz, statement_timestamp()) AS now
+  FROM walk
+  LEFT JOIN betimes.limits ON limits.tenant_id = walk.tenant_id AND limits.kind = 'rate' AND limits.key = walk.rate_key
+  LEFT JOIN betimes.queues ON queues.tenant_id = walk.tenant_id AND queues.name = walk.queue
+ LIMIT :most::integer;
+
+-- name: put_rate :one
+-- Say how many runs of a rate limit key may start in a time; the last word counts, also for what waits.
+-- Index: limits_pkey
+-- Guard: the primary key
+-- Returns: key text, rate_limit int4, rate_per_ms int8
+INSERT INTO betimes.limits AS limits (tenant_id, kind, key, rate_limit, rate_per_ms, used_at)
+VALUES (:tenant::uuid, 'rate', :key::text, :rate_limit::integer, :rate_per_ms::bigint, :now::timestamptz)
+ON CONFLICT (tenant_id, kind, key) DO UPDATE
+   SET rate_limit = excluded.rate_limit, rate_per_ms = excluded.rate_per_ms, used_at = excluded.used_at
+RETURNING key, rate_limit, rate_per_ms;
+
+-- name: read_rate :maybe
+-- What was said about a rate limit key.
+-- Index: limits_pkey
+-- Returns: key text, rate_limit int4, rate_per_ms int8
+SELECT key, rate_limit, rate_per_ms FROM betimes.limits
+ WHERE tenant_id = :tenant::uuid AND kind = 'rate' AND key = :key::text AND rate_limit IS NOT NULL;
+
+-- name: list_rates :many
+-- The rate limit keys of a tenant about which something was said, in order.
+-- Index: limits_pkey
+-- Returns: key text, rate_limit int4, rate_per_ms int8
+SELECT key, rate_limit, rate_per_ms FROM betimes.limits
+ WHERE tenant_id = :tenant::uuid AND kind = 'rate' AND key > :after::text AND rate_limit IS NOT NULL
+ ORDER BY key LIMIT :most::integer;
+
+-- name: forget_rate :maybe
+-- Say nothing about a rate limit key any more: what its queue says counts, else nothing.
+-- Index: limits_pkey
+-- Returns: key text
+UPDATE betimes.limits SET rate_limit = NULL, rate_per_ms = NULL
+ WHERE tenant_id = :tenant::uuid AND kind = 'rate' AND key = :key::text AND rate_limit IS NOT NULL
+RETURNING key;
+
 -- name: find_unused_limits :many
 -- Limits that nobody has needed for long and that no parcel waits behind, a bounded number.
 -- Scatter: limits belong to tenants, not to shards
 -- Index: limits_used_idx
 -- Returns: tenant_id uuid, kind text, key text
 SELECT tenant_id, kind, key FROM betimes.limits
- WHERE used_at < :before::timestamptz
+ WHERE used_at < :before::timestamptz AND NOT (kind = 'rate' AND rate_limit IS NOT NULL)
+   AND NOT (kind = 'rate' AND EXISTS (
+        SELECT FROM betimes.parcels
+         WHERE parcels.rate_key IS NOT NULL AND parcels.tenant_id = limits.tenant_id AND parcels.rate_key = limits.key))
    AND NOT (kind = 'key' AND EXISTS (
         SELECT FROM betimes.parcels
          WHERE parcels.gate IS NOT NULL AND parcels.tenant_id = limits.tenant_id AND parcels.gate = limits.key))

@@ -48,10 +48,10 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
 -- Runs of one tenant that fit a filter and are due in a span, latest first, page by page.
 -- Scatter: a tenant's runs lie in every shard
 -- Index: runs_tenant_idx
--- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text
 SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
        created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, NULL::bytea AS payload,
-       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full
+       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key
   FROM betimes.runs
  WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid
    AND (:job::uuid IS NULL OR job_id = :job::uuid)
@@ -68,10 +68,10 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
 -- The same from the earliest on.
 -- Scatter: a tenant's runs lie in every shard
 -- Index: runs_tenant_idx
--- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text
 SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
        created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, NULL::bytea AS payload,
-       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full
+       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key
   FROM betimes.runs
  WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid
    AND (:job::uuid IS NULL OR job_id = :job::uuid)

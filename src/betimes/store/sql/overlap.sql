@@ -10,31 +10,39 @@
 SELECT wanted.id, earlier.id AS earlier
   FROM unnest(:ids::uuid[], :jobs::uuid[]) AS wanted (id, job_id)
   LEFT JOIN LATERAL (
-    SELECT runs.id, runs.state, runs.overlap, runs.first_started_at FROM betimes.runs
+    SELECT runs.id, runs.state, runs.overlap, runs.moved, runs.first_started_at FROM betimes.runs
      WHERE runs.shard = :shard::smallint AND runs.job_id = wanted.job_id AND runs.id < wanted.id
        AND runs.id >= :low::uuid AND runs.id < :high::uuid
      ORDER BY runs.id DESC LIMIT 1) AS earlier ON true
- WHERE (earlier.state >= 4 AND earlier.overlap > 0 AND earlier.first_started_at IS NOT NULL) IS NOT TRUE
+ WHERE (earlier.state >= 4 AND earlier.overlap > 0 AND NOT earlier.moved AND earlier.first_started_at IS NOT NULL) IS NOT TRUE
     -- The limit keeps it a probe for each; without it, all parcels of the shard would be read once.
     OR (SELECT true FROM betimes.parcels
          WHERE parcels.shard = :shard::smallint AND parcels.line = wanted.job_id AND parcels.line IS NOT NULL LIMIT 1);
 
 -- name: find_earlier :many
--- The newest runs of some jobs below a bound each, newest first, a bounded number.
+-- The newest runs of some jobs below a bound each, newest first, a bounded number. Undecided is what waits for its own
+-- verdict; later is what has no say yet: its time has not come, or somebody has to approve it first.
 -- Index: runs_job_idx
--- Returns: id uuid, earlier uuid, state int2, overlap int2, started bool, undecided bool, blocked_by uuid
-SELECT wanted.id, earlier.id AS earlier, earlier.state, earlier.overlap, earlier.started,
-       -- A parcel that waits for its verdict is named after its run.
-       earlier.state < 4 AND EXISTS (
-        SELECT FROM betimes.parcels
-         WHERE parcels.shard = :shard::smallint AND parcels.id = earlier.id AND parcels.held = 2) AS undecided,
+-- Returns: id uuid, earlier uuid, state int2, overlap int2, started bool, moved bool, undecided bool, later bool, blocked_by uuid
+SELECT wanted.id, earlier.id AS earlier, earlier.state, earlier.overlap, earlier.started, earlier.moved,
+       coalesce(parcel.held = 2, false) AS undecided,
+       coalesce(parcel.held = 3 OR (parcel.held = 2 AND parcel.visible_at > :now::timestamptz), false) AS later,
        earlier.blocked_by
   FROM unnest(:ids::uuid[], :jobs::uuid[], :uppers::uuid[]) AS wanted (id, job_id, below)
  CROSS JOIN LATERAL (
-    SELECT runs.id, runs.state, runs.overlap, runs.first_started_at IS NOT NULL AS started, runs.blocked_by
+    SELECT runs.id, runs.state, runs.overlap, runs.moved, runs.first_started_at IS NOT NULL AS started, runs.blocked_by
       FROM betimes.runs
      WHERE runs.shard = :shard::smallint AND runs.job_id = wanted.job_id AND runs.id < wanted.below AND runs.id <> wanted.id
-     ORDER BY runs.id DESC LIMIT :most::integer) AS earlier;
+     ORDER BY runs.id DESC LIMIT :most::integer) AS earlier
+  LEFT JOIN LATERAL (
+    -- A parcel that waits for its verdict or approval is named after its run, unless the run was moved.
+    SELECT parcels.held, parcels.visible_at FROM betimes.parcels
+     WHERE earlier.state < 4 AND parcels.shard = :shard::smallint AND parcels.id = earlier.id AND parcels.held IN (2, 3)
+    UNION ALL
+    SELECT parcels.held, parcels.visible_at FROM betimes.parcels
+     WHERE earlier.state < 4 AND earlier.moved AND parcels.shard = :shard::smallint AND parcels.line = wanted.job_id
+       AND parcels.line IS NOT NULL AND parcels.held = 2 AND parcels.run_ids[1] = earlier.id
+    LIMIT 1) AS parcel ON true;
 
 -- name: read_blockers :many
 -- The runs for whose sake others were skipped.
@@ -44,16 +52,20 @@ SELECT id, state, overlap, first_started_at IS NOT NULL AS started FROM betimes.
  WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) AND id >= :low::uuid AND id <= :high::uuid;
 
 -- name: read_lines :many
--- What stands in the lines of some jobs and is not over, best rank first, a bounded number of each.
+-- What stands in the lines of some jobs and is not over, best rank first, a bounded number of each; what somebody has to
+-- approve first does not stand there yet.
 -- Index: parcels_line_idx
--- Returns: line uuid, parcel_id uuid, run_id uuid, held int2, leased bool, state int2
-SELECT wanted.job_id AS line, standing.parcel_id, standing.run_id, standing.held, standing.leased, standing.state
+-- Returns: line uuid, parcel_id uuid, run_id uuid, held int2, leased bool, state int2, visible_at timestamptz
+SELECT wanted.job_id AS line, standing.parcel_id, standing.run_id, standing.held, standing.leased, standing.state,
+       standing.visible_at
   FROM unnest(:jobs::uuid[]) AS wanted (job_id)
  CROSS JOIN LATERAL (
-    SELECT parcels.id AS parcel_id, runs.id AS run_id, parcels.held, parcels.worker_id IS NOT NULL AS leased, runs.state
+    SELECT parcels.id AS parcel_id, runs.id AS run_id, parcels.held, parcels.worker_id IS NOT NULL AS leased, runs.state,
+           parcels.visible_at
       FROM betimes.parcels
       JOIN betimes.runs ON runs.shard = :shard::smallint AND runs.id = parcels.run_ids[1]
-     WHERE parcels.shard = :shard::smallint AND parcels.line = wanted.job_id AND parcels.line IS NOT NULL AND runs.state < 4
+     WHERE parcels.shard = :shard::smallint AND parcels.line = wanted.job_id AND parcels.line IS NOT NULL
+       AND parcels.held <> 3 AND runs.state < 4
      ORDER BY parcels.rank LIMIT :most::integer) AS standing;
 
 -- name: skip_runs :many
@@ -93,8 +105,8 @@ SELECT id, tenant_id, queue, visible_at, fair, run_ids[1] AS run_id FROM betimes
 -- name: read_bound_runs :many
 -- Runs that wait for a verdict and are not over.
 -- Index: runs_pkey
--- Returns: id uuid, job_id uuid, overlap int2
-SELECT id, job_id, overlap FROM betimes.runs
+-- Returns: id uuid, job_id uuid, overlap int2, moved bool
+SELECT id, job_id, overlap, moved FROM betimes.runs
  WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4;
 
 -- name: let_through :exec

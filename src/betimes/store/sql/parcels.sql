@@ -3,20 +3,22 @@
 -- name: read_near_due :many
 -- Runs of one shard that still need a parcel, in the order of their dueness.
 -- Index: runs_pkey
--- Returns: id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text, fair int2, gate text, when_full int2, line uuid, job_id uuid, overlap int2
-SELECT id, tenant_id, due_at, priority, queue, fair, gate, when_full, NULL::uuid AS line, job_id, overlap FROM betimes.runs
+-- Returns: id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text, fair int2, gate text, when_full int2, line uuid, rate_key text, job_id uuid, overlap int2
+SELECT id, tenant_id, due_at, priority, queue, fair, gate, when_full, NULL::uuid AS line, rate_key, job_id, overlap FROM betimes.runs
  WHERE shard = :shard::smallint AND id >= :low::uuid AND id < :high::uuid AND state = 0
  ORDER BY id LIMIT :most::integer;
 
 -- name: insert_single_parcels :exec
 -- Put runs into the queue one by one, each with a time and a fence of its own.
-INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_ids, fair, when_full, gate, line)
+INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_ids, fair, when_full, gate, line,
+                             rate_key)
 SELECT :shard::smallint, one.id, one.tenant_id, one.queue, one.priority, one.lane, one.rank, one.visible_at, one.fence,
-       ARRAY[one.run_id], one.fair, one.when_full, one.gate, one.line
+       ARRAY[one.run_id], one.fair, one.when_full, one.gate, one.line, one.rate_key
   FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
               :ranks::timestamptz[], :visible::timestamptz[], :fences::integer[], :runs::uuid[],
-              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[])
-       AS one (id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_id, fair, when_full, gate, line);
+              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :rate_keys::text[])
+       AS one (id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_id, fair, when_full, gate, line,
+               rate_key);
 
 -- name: find_waiting :many
 -- Which queues of which tenants have something visible, with the best rank of each, shard by shard,
@@ -53,7 +55,7 @@ SELECT walk.shard, walk.queue, walk.tenant_id, walk.fair, best.rank
 -- gives nothing, and a paused cell gives nothing at all.
 -- Index: parcels_ready_idx
 -- Guard: SKIP LOCKED keeps workers apart; the fence that rises here guards every later write
--- Returns: id uuid, tenant_id uuid, queue text, priority int2, lane int2, visible_at timestamptz, fence int4, deliveries int4, run_ids _uuid, lease_until timestamptz, fair int2, gate text, when_full int2, line uuid
+-- Returns: id uuid, tenant_id uuid, queue text, priority int2, lane int2, visible_at timestamptz, fence int4, deliveries int4, run_ids _uuid, lease_until timestamptz, fair int2, gate text, when_full int2, line uuid, rate_key text
 WITH picked AS MATERIALIZED (
     SELECT id, tenant_id, queue, priority, lane, fair, rank, visible_at, fence, deliveries, run_ids
       FROM betimes.parcels
@@ -86,7 +88,8 @@ UPDATE betimes.parcels
   FROM taken
  WHERE parcels.shard = :shard::smallint AND parcels.id = taken.id
 RETURNING parcels.id, parcels.tenant_id, parcels.queue, parcels.priority, parcels.lane, parcels.visible_at, parcels.fence,
-          parcels.deliveries, parcels.run_ids, parcels.lease_until, parcels.fair, parcels.gate, parcels.when_full, parcels.line;
+          parcels.deliveries, parcels.run_ids, parcels.lease_until, parcels.fair, parcels.gate, parcels.when_full, parcels.line,
+          parcels.rate_key;
 
 -- name: read_scattered_runs :many
 -- The same for runs of several shards.
@@ -154,10 +157,10 @@ SELECT shards.shard FROM betimes.shards
 -- Parcels of one shard whose lease ran out, oldest first, locked.
 -- Index: parcels_leased_idx
 -- Guard: SKIP LOCKED: whoever finishes right now has won
--- Returns: id uuid, tenant_id uuid, worker_id uuid, queue text, priority int2, lane int2, rank timestamptz, visible_at timestamptz, fence int4, deliveries int4, run_ids _uuid, lease_until timestamptz, fair int2, gate text, when_full int2, line uuid
+-- Returns: id uuid, tenant_id uuid, worker_id uuid, queue text, priority int2, lane int2, rank timestamptz, visible_at timestamptz, fence int4, deliveries int4, run_ids _uuid, lease_until timestamptz, fair int2, gate text, when_full int2, line uuid, rate_key text
 WITH expired AS MATERIALIZED (
     SELECT id, tenant_id, worker_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids, lease_until, fair,
-           gate, when_full, line
+           gate, when_full, line, rate_key
       FROM betimes.parcels
      WHERE shard = :shard::smallint AND worker_id IS NOT NULL
        AND lease_until < coalesce(:now::timestamptz, statement_timestamp())
@@ -186,6 +189,7 @@ SELECT held.run_id, parcels.id AS parcel_id, parcels.worker_id, parcels.fence, p
 
 -- name: publish_parcels :many
 -- Put the parcels of runs that are nearly due into the queue and move the cursor, all or nothing.
+-- In a queue without fairness all keys stand in one row.
 -- Index: shards_pkey
 -- Guard: owner, epoch and a lease that has not run out, and a cursor that is not yet there: a repeat inserts nothing
 -- Returns: id uuid
@@ -200,18 +204,24 @@ WITH moved AS (
       FROM unnest(:numbers::integer[], :runs::uuid[]) WITH ORDINALITY AS run (number, run_id, position)
      GROUP BY number
 )
-INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, rank, visible_at, run_ids, fair, when_full, gate, line)
+INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, rank, visible_at, run_ids, fair, when_full, gate, line,
+                             rate_key)
 SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.rank, parcel.visible_at,
-       contents.run_ids, parcel.fair, parcel.when_full, parcel.gate, parcel.line
+       contents.run_ids, CASE WHEN parcel.fair > 0 AND EXISTS (
+            SELECT FROM betimes.queues
+             WHERE queues.tenant_id = parcel.tenant_id AND queues.name = parcel.queue AND queues.fairness = 'none')
+            THEN 0 ELSE parcel.fair END, parcel.when_full, parcel.gate, parcel.line, parcel.rate_key
   FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :ranks::timestamptz[],
-              :visible::timestamptz[], :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[])
-       WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, rank, visible_at, fair, when_full, gate, line, number)
+              :visible::timestamptz[], :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :rate_keys::text[])
+       WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, rank, visible_at, fair, when_full, gate, line, rate_key,
+                                  number)
   JOIN contents ON contents.number = parcel.number
  WHERE EXISTS (SELECT FROM moved)
 RETURNING id;
 
 -- name: insert_parcels :exec
 -- Put parcels into the queue in the transaction that inserted their runs.
+-- In a queue without fairness all keys stand in one row.
 -- Guard: the caller's transaction; it inserts a run and its parcel together or not at all
 WITH contents AS (
     SELECT number, array_agg(run_id ORDER BY position) AS run_ids
@@ -219,13 +229,16 @@ WITH contents AS (
      GROUP BY number
 )
 INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids,
-                             fair, when_full, gate, line, held, held_at)
+                             fair, when_full, gate, line, rate_key, held, held_at)
 SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.lane, parcel.rank,
-       parcel.visible_at, parcel.fence, parcel.deliveries, contents.run_ids, parcel.fair, parcel.when_full, parcel.gate,
-       parcel.line, parcel.held, CASE WHEN parcel.held > 0 THEN statement_timestamp() END
+       parcel.visible_at, parcel.fence, parcel.deliveries, contents.run_ids, CASE WHEN parcel.fair > 0 AND EXISTS (
+            SELECT FROM betimes.queues
+             WHERE queues.tenant_id = parcel.tenant_id AND queues.name = parcel.queue AND queues.fairness = 'none')
+            THEN 0 ELSE parcel.fair END, parcel.when_full, parcel.gate,
+       parcel.line, parcel.rate_key, parcel.held, CASE WHEN parcel.held > 0 THEN statement_timestamp() END
   FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
               :ranks::timestamptz[], :visible::timestamptz[], :fences::integer[], :deliveries::integer[],
-              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :holds::smallint[])
+              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :rate_keys::text[], :holds::smallint[])
        WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, fair, when_full,
-                                  gate, line, held, number)
+                                  gate, line, rate_key, held, number)
   JOIN contents ON contents.number = parcel.number;

@@ -41,15 +41,16 @@ RETURNING jobs.id;
 -- Guard: the primary key is a function of (job, fire time)
 -- Returns: id uuid
 INSERT INTO betimes.runs (shard, id, tenant_id, job_id, due_at, fire_at, revision, state, trigger, priority, queue, handler,
-                          fair, when_full, gate, overlap, start_by)
+                          fair, when_full, gate, rate_key, overlap, start_by)
 SELECT :shard::smallint, planned.id, planned.tenant_id, planned.job_id, planned.due_at, planned.fire_at,
        planned.revision, planned.state, :trigger::smallint, planned.priority, planned.queue, planned.handler,
-       planned.fair, planned.when_full, planned.gate, planned.overlap, planned.start_by
+       planned.fair, planned.when_full, planned.gate, planned.rate_key, planned.overlap, planned.start_by
   FROM unnest(:ids::uuid[], :tenants::uuid[], :jobs::uuid[], :dues::timestamptz[], :fires::timestamptz[],
               :revisions::integer[], :states::smallint[], :priorities::smallint[], :queues::text[], :handlers::text[],
-              :fairs::smallint[], :whens::smallint[], :gates::text[], :overlaps::smallint[], :starts::timestamptz[])
+              :fairs::smallint[], :whens::smallint[], :gates::text[], :rate_keys::text[], :overlaps::smallint[],
+              :starts::timestamptz[])
        AS planned (id, tenant_id, job_id, due_at, fire_at, revision, state, priority, queue, handler, fair, when_full, gate,
-                   overlap, start_by)
+                   rate_key, overlap, start_by)
 ON CONFLICT (shard, id) DO NOTHING
 RETURNING id;
 
@@ -58,14 +59,14 @@ RETURNING id;
 -- Each job is sent once, its runs are a slice of the lists; a missing fire time is the due time, a missing deadline none.
 -- Guard: the primary key is a function of (job, fire time)
 INSERT INTO betimes.runs (shard, id, tenant_id, job_id, due_at, fire_at, revision, state, trigger, priority, queue, handler,
-                          fair, when_full, gate, overlap, start_by)
+                          fair, when_full, gate, rate_key, overlap, start_by)
 SELECT :shard::smallint, run.id, job.tenant_id, job.id, run.due_at, coalesce(run.fire_at, run.due_at),
        job.revision, 0, :trigger::smallint, job.priority, job.queue, job.handler, job.fair, job.when_full, job.gate,
-       job.overlap, run.start_by
+       job.rate_key, job.overlap, run.start_by
   FROM unnest(:jobs::uuid[], :tenants::uuid[], :revisions::integer[], :priorities::smallint[], :queues::text[],
-              :handlers::text[], :fairs::smallint[], :whens::smallint[], :gates::text[], :overlaps::smallint[],
-              :firsts::integer[], :lasts::integer[])
-       AS job (id, tenant_id, revision, priority, queue, handler, fair, when_full, gate, overlap, first, last)
+              :handlers::text[], :fairs::smallint[], :whens::smallint[], :gates::text[], :rate_keys::text[],
+              :overlaps::smallint[], :firsts::integer[], :lasts::integer[])
+       AS job (id, tenant_id, revision, priority, queue, handler, fair, when_full, gate, rate_key, overlap, first, last)
  CROSS JOIN LATERAL unnest((:ids::uuid[])[job.first:job.last], (:dues::timestamptz[])[job.first:job.last],
                            (:fires::timestamptz[])[job.first:job.last],
                            (:starts::timestamptz[])[job.first:job.last]) AS run (id, due_at, fire_at, start_by)

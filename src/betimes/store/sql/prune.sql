@@ -97,3 +97,46 @@ WITH aged AS MATERIALIZED (
 DELETE FROM betimes.operations USING aged
  WHERE operations.shard = :shard::smallint AND operations.tenant_id = aged.tenant_id AND operations.id = aged.id
 RETURNING operations.id;
+
+-- name: find_retentions :many
+-- How long queues keep what has ended, with the queues that keep it so long.
+-- Returns: retain_ms int8, tenants _uuid, queues _text
+SELECT retain_ms, array_agg(tenant_id ORDER BY tenant_id, name) AS tenants, array_agg(name ORDER BY tenant_id, name) AS queues
+  FROM betimes.queues WHERE retain_ms IS NOT NULL GROUP BY retain_ms ORDER BY retain_ms;
+
+-- name: find_page_end :one
+-- How far a bounded number of runs reaches, beginning after one of them.
+-- Index: runs_pkey
+-- Returns: runs int8, last_id uuid
+SELECT count(*) AS runs, (array_agg(page.id ORDER BY page.id DESC))[1] AS last_id
+  FROM (SELECT id FROM betimes.runs
+         WHERE shard = :shard::smallint AND id > :low::uuid AND id < :high::uuid
+         ORDER BY id LIMIT :most::integer) AS page;
+
+-- name: prune_queue_runs :many
+-- Forget runs of some queues that ended before an instant, among those with ids in a span. Those that lie among the
+-- dead letters are kept as long as these.
+-- Index: runs_pkey
+-- Returns: id uuid
+WITH page AS MATERIALIZED (
+    SELECT runs.id, runs.tenant_id, runs.queue FROM betimes.runs
+     WHERE runs.shard = :shard::smallint AND runs.id > :low::uuid AND runs.id <= :high::uuid
+       AND runs.state >= 4 AND runs.finished_at < :before::timestamptz
+     ORDER BY runs.id
+)
+DELETE FROM betimes.runs USING page JOIN unnest(:tenants::uuid[], :queues::text[]) AS kept (tenant_id, queue)
+    ON kept.tenant_id = page.tenant_id AND kept.queue = page.queue
+ WHERE runs.shard = :shard::smallint AND runs.id = page.id AND runs.id > :low::uuid AND runs.id <= :high::uuid
+   AND NOT EXISTS (SELECT FROM betimes.dead_letters
+                    WHERE dead_letters.shard = :shard::smallint AND dead_letters.run_id = page.id)
+RETURNING runs.id;
+
+-- name: prune_words_of :exec
+-- Forget what was written about runs that are gone: attempts, lines of logs, notes.
+WITH attempts AS (
+    DELETE FROM betimes.attempts
+     WHERE shard = :shard::smallint AND run_id = ANY (:runs::uuid[]) AND run_id >= :low::uuid AND run_id <= :high::uuid
+), lines AS (
+    DELETE FROM betimes.run_logs WHERE shard = :shard::smallint AND run_id = ANY (:runs::uuid[])
+)
+DELETE FROM betimes.run_notes WHERE shard = :shard::smallint AND run_id = ANY (:runs::uuid[]);

@@ -18,12 +18,16 @@ SELECT name, weight, max_concurrency, settings::text AS settings, paused_at, pau
 -- Store the settings of a queue; its pause stays as it is.
 -- Guard: the primary key
 -- Returns: revision int4
-INSERT INTO betimes.queues AS queues (tenant_id, name, settings, weight, fairness, max_concurrency, rate_limit, rate_per_ms, updated_at)
+INSERT INTO betimes.queues AS queues (tenant_id, name, settings, weight, fairness, max_concurrency, rate_limit, rate_per_ms,
+                                      key_rate_limit, key_rate_per_ms, retain_ms, updated_at)
 VALUES (:tenant::uuid, :name::text, :settings::text::jsonb, :weight::real, :fairness::text, :max_concurrency::integer,
-        :rate_limit::integer, :rate_per_ms::bigint, :now::timestamptz)
+        :rate_limit::integer, :rate_per_ms::bigint, :key_rate_limit::integer, :key_rate_per_ms::bigint, :retain_ms::bigint,
+        :now::timestamptz)
 ON CONFLICT (tenant_id, name) DO UPDATE
    SET settings = excluded.settings, weight = excluded.weight, fairness = excluded.fairness,
-       max_concurrency = excluded.max_concurrency, rate_limit = excluded.rate_limit, rate_per_ms = excluded.rate_per_ms, revision = queues.revision + 1, updated_at = excluded.updated_at
+       max_concurrency = excluded.max_concurrency, rate_limit = excluded.rate_limit, rate_per_ms = excluded.rate_per_ms,
+       key_rate_limit = excluded.key_rate_limit, key_rate_per_ms = excluded.key_rate_per_ms, retain_ms = excluded.retain_ms,
+       revision = queues.revision + 1, updated_at = excluded.updated_at
 RETURNING revision;
 
 -- name: pause_queue :one

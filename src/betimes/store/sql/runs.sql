@@ -25,17 +25,18 @@ SELECT job_revisions.job_id AS id, job_revisions.revision, job_revisions.definit
 -- name: read_run :maybe
 -- One run as it is stored.
 -- Index: runs_pkey
--- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, overlap int2
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text, overlap int2
 SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
        created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, payload, options::text AS options,
-       result, error::text AS error, fair, gate, when_full, overlap
+       result, error::text AS error, fair, gate, when_full, rate_key, overlap
   FROM betimes.runs WHERE shard = :shard::smallint AND id = :id::uuid;
 
 -- name: find_unparcelled :many
 -- Runs that should be in a parcel by now and are in none: the sweeper's find, which must stay empty.
 -- Index: runs_pkey
--- Returns: id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text, fence int4, fair int2, gate text, when_full int2
-SELECT runs.id, runs.tenant_id, runs.due_at, runs.priority, runs.queue, runs.fence, runs.fair, runs.gate, runs.when_full
+-- Returns: id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text, fence int4, fair int2, gate text, when_full int2, rate_key text, job_id uuid, overlap int2, state int2
+SELECT runs.id, runs.tenant_id, runs.due_at, runs.priority, runs.queue, runs.fence, runs.fair, runs.gate, runs.when_full,
+       runs.rate_key, runs.job_id, runs.overlap, runs.state
   FROM betimes.runs
   LEFT JOIN (SELECT unnest(run_ids) AS run_id FROM betimes.parcels WHERE parcels.shard = :shard::smallint) AS held
     ON held.run_id = runs.id

@@ -23,7 +23,7 @@ Tree = dict[TenantId, dict[str, dict[int, list[Source]]]]
 
 
 class Turns:
-    """Who has had how much, as seen by one worker."""
+    """Who has had how much, as seen by one worker, or by one node for those that speak HTTP."""
 
     def __init__(self) -> None:
         self._tenants: Shares[TenantId] = Shares()

@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 
 from betimes.domain.ids import ShardId, TenantId
+from betimes.ops import turns as room
+from betimes.ops.turns import Turns
 from betimes.store.parcels import Source
 from betimes.store.rules import QueueRule, Rules, TenantRule
-from betimes.worker import pick as room
-from betimes.worker.pick import Turns
 
 ONE, TWO = TenantId(UUID(int=1)), TenantId(UUID(int=2))
 

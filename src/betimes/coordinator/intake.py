@@ -1,0 +1,66 @@
+"""Takes in what was asked for inside transactions of others, as soon as those have committed.
+
+No shard needs to be ours for that: rows are locked while their runs are made, so that every
+coordinator may look everywhere, and the run's primary key guards the rest.
+"""
+
+import asyncio
+from datetime import timedelta
+
+from betimes.domain.clock import Clock
+from betimes.ops.desk import Desk
+from betimes.ops.intake import BATCH_MAX, TakenIn, shards_to_take_in, take_in
+from betimes.rhythm import Stopping, attend, beat
+from betimes.telemetry import Outage, Telemetry
+
+
+class Intake:
+    """A look into the intake with every beat, or when the function has told that there is work."""
+
+    def __init__(
+        self,
+        *,
+        desk: Desk,
+        clock: Clock,
+        telemetry: Telemetry,
+        every: timedelta,
+        batch_max: int = BATCH_MAX,
+    ) -> None:
+        self._desk = desk
+        self._clock = clock
+        self._telemetry = telemetry
+        self._every = every
+        self._batch_max = batch_max
+        self._runs = telemetry.counter("betimes_intake_runs_total")
+        self._outage = Outage(duty="coordinator.intake", telemetry=telemetry)
+        self.nudge = asyncio.Event()
+
+    async def run(self, stopping: Stopping) -> None:
+        """Take in until asked to stop."""
+        beats = beat(self._clock, every=self._every, stopping=stopping, nudge=self.nudge)
+        await attend(self.tick, beats=beats, troubles=self._outage)
+
+    async def tick(self) -> int:
+        """One pass over every shard in which something waits; returns how many runs came of it."""
+        with self._telemetry.span("intake.tick") as span:
+            span.expect_errors()
+            runs = 0
+            for shard in await shards_to_take_in(self._desk.database):
+                taken = await take_in(self._desk, shard, most=self._batch_max)
+                self._count(taken)
+                runs += taken.total
+                if taken.total >= self._batch_max:
+                    self.nudge.set()
+            span.add(runs=runs)
+        return runs
+
+    def _count(self, taken: TakenIn) -> None:
+        for outcome, count in (
+            ("made", taken.made),
+            ("deduplicated", taken.deduplicated),
+            ("refused", len(taken.refused)),
+        ):
+            if count:
+                self._runs.add(count, outcome=outcome)
+        for run, why in taken.refused:
+            self._telemetry.event("intake.refused", level="error", run=str(run), why=why)

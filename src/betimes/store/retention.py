@@ -1,0 +1,81 @@
+"""Runs of queues that keep what has ended for a shorter time than runs are kept at all.
+
+A partition is dropped with everything in it, so no queue can keep its runs for longer than that. To
+keep them for shorter, they are deleted row by row. Queues with the same retention are looked after
+together: one walk over the ids of a shard for each length of time, a page at a time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from betimes.domain.ids import ShardId, TenantId, floor_of, to_ms
+from betimes.store.database import Database
+from betimes.store.pool import Connection, Lane
+from betimes.store.queries import load
+
+SQL = load("prune")
+FIRST = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long some queues keep what has ended."""
+
+    kept: timedelta
+    tenants: Sequence[TenantId]
+    queues: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Retaining:
+    """The pruner's look at queues with a retention of their own."""
+
+    database: Database
+    most: int = 5_000
+
+    async def retentions(self) -> list[Retention]:
+        """All of them, the shortest first."""
+        rows = await self.database.many(SQL["find_retentions"], lane=Lane.ENGINE)
+        return [
+            Retention(timedelta(milliseconds=row["retain_ms"]), row["tenants"], row["queues"])
+            for row in rows
+        ]
+
+    async def prune(
+        self, shard: ShardId, retention: Retention, *, after: UUID, now: datetime
+    ) -> tuple[int, UUID | None]:
+        """One page of a shard: how many runs went, and where to go on; None when it was the last.
+
+        Whatever of it has not ended long enough ago stays, and is found by a later walk.
+        """
+        before = now - retention.kept
+
+        async def work(connection: Connection) -> tuple[int, UUID | None]:
+            (page,) = await SQL["find_page_end"].fetch(
+                connection,
+                shard=shard,
+                low=after,
+                high=floor_of(to_ms(before)),
+                most=self.most,
+            )
+            if not page["runs"]:
+                return 0, None
+            rows = await SQL["prune_queue_runs"].fetch(
+                connection,
+                shard=shard,
+                low=after,
+                high=page["last_id"],
+                tenants=list(retention.tenants),
+                queues=list(retention.queues),
+                before=before,
+            )
+            gone = [row["id"] for row in rows]
+            if gone:
+                await SQL["prune_words_of"].execute(
+                    connection, shard=shard, runs=gone, low=min(gone), high=max(gone)
+                )
+            return len(gone), page["last_id"] if page["runs"] == self.most else None
+
+        return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
