@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from betimes.cli.command import ServiceCommand, Talk
-from betimes.cli.completing import NameOf
+from betimes.cli.completing import NameOf, source_of
 from betimes.cli.forms import Look
 from betimes.cli.lazy import LazyGroup, Place
 from betimes.cli.looks import column
@@ -108,7 +108,7 @@ def parameters_of(verb: Verb, offer: Offer) -> list[click.Parameter]:
     made: list[click.Parameter] = [
         click.Argument(
             [f"path_{name}"], metavar=name.upper() + ("..." if several else ""),
-            nargs=-1 if several else 1, required=True, type=NameOf(name),
+            nargs=-1 if several else 1, required=True, type=NameOf(source_of(name, offer.path)),
         )
         for name in offer.parameters
     ]  # fmt: skip

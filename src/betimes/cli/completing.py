@@ -33,8 +33,14 @@ SOURCES = {
     "member": Source("/v1/members", "id"),
     "endpoint": Source("/v1/endpoints", "id"),
     "secret": Source("/v1/secrets", "name"),
+    "rate-limit": Source("/v1/rate-limits", "key"),
     "node": Source("/v1/cluster/nodes", "name"),
 }
+
+
+def source_of(parameter: str, path: str) -> str:
+    """Which names a parameter of a path takes; two kinds of things are called a key."""
+    return "rate-limit" if path.startswith("/v1/rate-limits/") else parameter
 
 
 class NameOf(click.ParamType[str]):

@@ -8,6 +8,7 @@ import click
 
 from betimes.cli.command import Talk, service_command
 from betimes.cli.forms import yaml_text
+from betimes.cli.invocation import say
 from betimes.cli.lazy import LazyGroup, Place
 from betimes.cli.progress import Progress
 from betimes.cli.said import document_of
@@ -38,7 +39,7 @@ import_group = import_group_of()
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["yaml", "json"]),
+    type=click.Choice(["yaml", "json", "crontab", "kubernetes"]),
     default="yaml",
     show_default=True,
     help="How it is written.",
@@ -49,17 +50,36 @@ import_group = import_group_of()
 def export(
     talk: Talk, *, form: str, group: str | None, tags: tuple[str, ...], to: str | None
 ) -> int:  # fmt: skip
-    """Write jobs, and the calendars they name, so that `import betimes` and `apply` read them."""
+    """Write jobs, and the calendars they name, so that `import` and `apply` read them.
+
+    As a crontab or as CronJobs only what means the same there is written; the rest is told on
+    standard error, with its reason, and the command fails.
+    """
     told = read_all(talk, group, tags)
-    text = (
-        json.dumps(told, indent=2, ensure_ascii=False) + "\n" if form == "json" else yaml_text(told)
-    )
+    text, refused = written(told, form)
     if to is None:
         click.echo(text, nl=False)
     else:
         Path(to).write_text(text, encoding="utf-8")
-    talk.remark(f"{len(told['jobs'])} jobs, {len(told['calendars'])} calendars")
-    return OK
+    for name, reason in refused:
+        say(f"{name} was left out: {reason}")
+    talk.remark(f"{len(told['jobs']) - len(refused)} jobs, {len(told['calendars'])} calendars")
+    return FAILED if refused else OK
+
+
+def written(told: dict[str, Any], form: str) -> tuple[str, list[tuple[str, str]]]:
+    """An export in a form, and what could not be said in it."""
+    if form == "json":
+        return json.dumps(told, indent=2, ensure_ascii=False) + "\n", []
+    if form == "yaml":
+        return yaml_text(told), []
+    from betimes.importers.writing import write_cron_jobs, write_crontab  # noqa: PLC0415 -- few need it
+
+    if form == "crontab":
+        done = write_crontab(told["jobs"])
+        return "".join(f"{line}\n" for line in done.lines), done.refused
+    done = write_cron_jobs(told["jobs"])
+    return "---\n".join(yaml_text(document) for document in done.documents), done.refused
 
 
 def read_all(talk: Talk, group: str | None, tags: tuple[str, ...]) -> dict[str, Any]:

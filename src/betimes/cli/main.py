@@ -59,7 +59,7 @@ COMMANDS = {
     "profile": Place("betimes.cli.account:profile", "Where the service is and who you are."),
     "queue": Place("betimes.cli.nouns:queue", "What workers take runs from."),
     "quota": Place("betimes.cli.nouns:quota", "Limits of the tenant."),
-    "rate": Place("betimes.cli.nouns:rate", "Rates of rate limit keys."),
+    "rate-limit": Place("betimes.cli.nouns:rate_limit", "Rates that runs of one key share."),
     "relay": Place("betimes.cli.relay:relay", "Carry what an outbox holds to the service."),
     "run": Place("betimes.cli.nouns:run", "One time that something is done."),
     "schedule": Place("betimes.cli.nouns:schedule", "Look at schedules as the service does."),

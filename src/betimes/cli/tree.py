@@ -163,6 +163,21 @@ NOUNS: dict[str, Noun] = {
         ),
         (("top", "betimes.cli.top:queues", "Show the depth of every queue, live."),),
     ),
+    "rate-limit": Noun(
+        "Rates that runs of one key share.",
+        "KEY=key LIMIT=limit PER=per",
+        verbs=(
+            Verb("list", "rate_limits.list"),
+            Verb("get", "rate_limits.get"),
+            Verb(
+                "set",
+                "rate_limits.put",
+                done="set",
+                example="betimes rate-limit set stripe --limit 100 --per 1m",
+            ),
+            Verb("delete", "rate_limits.delete", done="deleted", danger="Forget the rate of {}"),
+        ),
+    ),
     "worker": Noun(
         "Workers: who does the work.",
         "NAME=name STATE=state BUSY=busy SLOTS=slots QUEUES=queues HEARTBEAT=heartbeat_at:when",
@@ -471,16 +486,6 @@ NOUNS: dict[str, Noun] = {
             ),
             Verb("silence", "silences.create"),
             Verb("unsilence", "silences.delete", done="ended"),
-        ),
-    ),
-    "rate": Noun(
-        "Rates of rate limit keys.",
-        "KEY=key LIMIT=limit PER=per",
-        verbs=(
-            Verb("list", "rate_limits.list"),
-            Verb("get", "rate_limits.get"),
-            Verb("set", "rate_limits.put", done="set"),
-            Verb("delete", "rate_limits.delete", done="forgotten"),
         ),
     ),
 }

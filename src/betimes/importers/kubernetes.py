@@ -225,16 +225,16 @@ def _container(template: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def _environment(container: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
-    """Its variables, and those that cannot be carried."""
+    """Variables that are written out, and a warning for each that is not."""
     found: dict[str, str] = {}
-    warnings: list[str] = []
+    warnings = []
     for one in container.get("env") or []:
         if not isinstance(one, Mapping) or "name" not in one:
             raise BadSchedule("env as a list of {name, value} was expected")
         if "valueFrom" in one:
             warnings.append(f"env {one['name']} comes from a secret or a field and is not carried")
         else:
-            found[one["name"]] = str(one.get("value", ""))
+            found[str(one["name"])] = str(one.get("value", ""))
     return found, warnings
 
 

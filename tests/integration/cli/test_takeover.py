@@ -111,3 +111,17 @@ async def test_a_trial_needs_no_service(home: Path, monkeypatch: pytest.MonkeyPa
     assert told.code == 0
     assert "the service was not asked" in told.err
     assert call("import", "crontab", "old", "--utc", "--timeout", "1").code == 1
+
+
+async def test_what_was_taken_over_can_be_given_back(home: Path) -> None:
+    write(home, "old", CRONTAB)
+    await acall("import", "crontab", "old", "--tz", "Europe/Oslo")
+    told = await acall("export", "--format", "crontab")
+    assert told.code == 0, told.err
+    assert "30 2 * * * /usr/local/bin/backup --full" in told.out.splitlines()
+    write(home, "back", told.out)
+    again = await acall("import", "crontab", "back", "--set", "back", "--dry-run", "-o", "json")
+    assert [row["verdict"] for row in json.loads(again.out)].count("imported") == 2
+    refused = await acall("export", "--format", "kubernetes", "--to", "jobs.yaml")
+    assert refused.code == 1
+    assert "needs an image" in refused.err
