@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from betimes.api.callbacks import callbacks_of
 from betimes.api.definitions import concurrency_of, dedupe_of, policy_of, shown_payload
 from betimes.api.problem import Trouble
 from betimes.api.shaping import maybe_instant, maybe_span
@@ -49,12 +50,12 @@ def new_run(
         priority=asked.priority,
         due_at=maybe_instant(asked.at, pointer="/at"),
         delay=maybe_span(asked.delay, pointer="/delay"),
-        options=_options(asked) | ({"trace": trace} if trace else {}),
+        options=_options(asked, targets) | ({"trace": trace} if trace else {}),
         dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
     )
 
 
-def _options(asked: wire.NewRun) -> dict[str, Any]:
+def _options(asked: wire.NewRun, targets: UrlPolicy) -> dict[str, Any]:
     timeout = maybe_span(asked.timeout, pointer="/timeout")
     deadline = maybe_span(asked.start_deadline, pointer="/start_deadline")
     options: dict[str, Any] = {
@@ -62,6 +63,7 @@ def _options(asked: wire.NewRun) -> dict[str, Any]:
         "timeout_ms": None if timeout is None else to_ms(timeout),
         "start_deadline_ms": None if deadline is None else to_ms(deadline),
         "tags": asked.tags,
+        "notify": callbacks_of(asked.notify, targets),
         "payload_ref": asked.payload_ref,
         "concurrency": concurrency_of(asked.concurrency),
         "fairness_key": asked.fairness_key,

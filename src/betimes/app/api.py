@@ -143,7 +143,7 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
         keys=keys,
         cursors=Cursors(secret=derived(pepper, b"cursor")),
         admission=Admission(settings=node.settings.api, clock=node.clock),
-        waiters=Waiters(),
+        waiters=Waiters(node.clock),
         lease_secret=derived(pepper, b"lease"),
         grant_secret=derived(pepper, b"grant"),
         version=node.card.version,
@@ -151,7 +151,7 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
         roll=node.dice.roll,
         targets=url_policy(node.settings.target),
         signing=signing_secrets(pepper),
-        notifying=notifying_of(node.settings, pepper, node.dice.entropy),
+        notifying=notifying_of(node.settings, pepper),
     )
 
 

@@ -16,7 +16,7 @@ from betimes.ops.blobs import keep_blob, new_blob, read_reference
 from betimes.ops.shelf import Shelf
 from betimes.rhythm import Stopping
 from betimes.store.database import Database
-from betimes.store.hints import NoHints
+from betimes.store.hints import NO_HINTS, Hinter, Hints, NoHints
 from betimes.store.pool import Lane
 from betimes.store.workers import WorkerCard
 from betimes.target.definition import TYPE as HTTP
@@ -41,12 +41,17 @@ class WorkerRole:
             asyncio.TaskGroup() as group,
         ):
             large = await _large(self._node, shelf)
-            agreeing = group.create_task(gates.run(), name="worker.gates")
+            hints = Hints(database=self._node.database, clock=self._node.clock)
+            helpers = [
+                group.create_task(gates.run(), name="worker.gates"),
+                group.create_task(hints.run(), name="worker.hints"),
+            ]
             handlers = self._handlers.also(HTTP, delivery.deliver)
             try:
-                await make_worker(self._node, identity, handlers, large).run(stopping)
+                await make_worker(self._node, identity, handlers, hints, large).run(stopping)
             finally:
-                agreeing.cancel()
+                for helper in helpers:
+                    helper.cancel()
 
 
 def worker_identity(node: Node) -> WorkerId:
@@ -56,7 +61,11 @@ def worker_identity(node: Node) -> WorkerId:
 
 
 def make_worker(
-    node: Node, identity: WorkerId, handlers: Handlers, large: Large | None = None
+    node: Node,
+    identity: WorkerId,
+    handlers: Handlers,
+    hints: Hinter = NO_HINTS,
+    large: Large | None = None,
 ) -> Worker:
     """A worker of a node."""
     return Worker(
@@ -79,6 +88,7 @@ def make_worker(
         telemetry=node.telemetry,
         margin=node.settings.coordinator.margin,
         listen=lambda hear: listener(node, [CHANNEL], hear),
+        hints=hints,
         large=large,
     )
 

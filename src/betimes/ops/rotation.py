@@ -6,6 +6,7 @@ from uuid import UUID
 from betimes.domain.ids import TenantId
 from betimes.ops.blobs import reseal_blobs
 from betimes.ops.desk import Desk
+from betimes.ops.endpoints import reseal_credentials
 from betimes.ops.secrets import reseal_secrets, vault_of
 from betimes.ops.vault import REPLACED_FOR
 from betimes.store import vault as rows
@@ -73,7 +74,8 @@ async def reseal_some(desk: Desk, tenant: TenantId) -> int:
     vault = vault_of(desk)
 
     async def work(connection: Connection) -> int:
-        return await reseal_secrets(connection, vault, tenant, most=BATCH)
+        done = await reseal_secrets(connection, vault, tenant, most=BATCH)
+        return done + await reseal_credentials(connection, vault, tenant, most=BATCH)
 
     async def drop(connection: Connection) -> None:
         await rows.drop_unused(connection, tenant, before=_settled(await desk.now(connection)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 from typing import Any, Literal
 
+import betimes.wire.alerts
 import betimes.wire.apply
 import betimes.wire.calendars
 import betimes.wire.catchups
@@ -639,6 +640,7 @@ class Jobs:
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
+        notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -673,6 +675,7 @@ class Jobs:
                 "tags": tags,
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
+                "notify": notify,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -770,6 +773,7 @@ class Jobs:
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
+        notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -806,6 +810,7 @@ class Jobs:
                 "tags": tags,
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
+                "notify": notify,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -1561,6 +1566,7 @@ class Runs:
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
         tags: dict[str, str] | Unset = UNSET,
+        notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
@@ -1585,6 +1591,7 @@ class Runs:
                 "timeout": timeout,
                 "start_deadline": start_deadline,
                 "tags": tags,
+                "notify": notify,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
             },
@@ -3278,6 +3285,185 @@ class Deliveries:
         return answer
 
 
+class AlertRules:
+    """Operations of alert_rules."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.alerts.Rule]:
+        """List alert rules by name."""
+        answer: Pages[betimes.wire.alerts.Rule] = self._caller.pages(
+            table.ALERT_RULES_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def get(
+        self,
+        rule: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.alerts.Rule:
+        """Read one alert rule."""
+        answer: betimes.wire.alerts.Rule = self._caller.call(
+            table.ALERT_RULES_GET,
+            path={"rule": rule},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def put(
+        self,
+        rule: str,
+        *,
+        condition: Literal[
+            "job_failed_n",
+            "job_late",
+            "job_missed",
+            "job_slow",
+            "no_success_since",
+            "dead_letter_rate",
+            "queue_lag",
+            "queue_depth",
+        ],
+        threshold: str | float,
+        window: str | float | Unset | None = UNSET,
+        for_: str | float | Unset = UNSET,
+        severity: Literal["info", "warning", "error", "critical"] | Unset = UNSET,
+        jobs: builtins.list[str] | Unset = UNSET,
+        queues: builtins.list[str] | Unset = UNSET,
+        targets: builtins.list[str] | Unset = UNSET,
+        disabled: bool | Unset = UNSET,
+        force: bool | Unset = UNSET,
+        if_match: str | None = None,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.alerts.Rule:
+        """Make or replace an alert rule."""
+        answer: betimes.wire.alerts.Rule = self._caller.call(
+            table.ALERT_RULES_PUT,
+            path={"rule": rule},
+            query={"force": force},
+            body={
+                "condition": condition,
+                "threshold": threshold,
+                "window": window,
+                "for": for_,
+                "severity": severity,
+                "jobs": jobs,
+                "queues": queues,
+                "targets": targets,
+                "disabled": disabled,
+            },
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def delete(
+        self,
+        rule: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget an alert rule; what is open of it ends, untold."""
+        answer: None = self._caller.call(
+            table.ALERT_RULES_DELETE,
+            path={"rule": rule},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class Alerts:
+    """Operations of alerts."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        state: builtins.list[Literal["pending", "firing", "resolved"]] | Unset = UNSET,
+        rule: str | Unset | None = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.alerts.Alert]:
+        """List what alert rules have found, newest first."""
+        answer: Pages[betimes.wire.alerts.Alert] = self._caller.pages(
+            table.ALERTS_LIST,
+            query={"limit": limit, "state": state, "rule": rule},
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class Silences:
+    """Operations of silences."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.alerts.Silence]:
+        """List silences that are not over."""
+        answer: Pages[betimes.wire.alerts.Silence] = self._caller.pages(
+            table.SILENCES_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def create(
+        self,
+        *,
+        until: str,
+        reason: str,
+        rule: str | Unset | None = UNSET,
+        subject: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.alerts.Silence:
+        """Tell nobody of a rule or a subject for a while."""
+        answer: betimes.wire.alerts.Silence = self._caller.call(
+            table.SILENCES_CREATE,
+            body={"until": until, "reason": reason, "rule": rule, "subject": subject},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def delete(
+        self,
+        silence: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """End a silence before its time."""
+        answer: None = self._caller.call(
+            table.SILENCES_DELETE,
+            path={"silence": silence},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+
 class Operations:
     """Operations of operations."""
 
@@ -3450,6 +3636,9 @@ class Resources(Meta):
         self.endpoints = Endpoints(caller)
         self.event_types = EventTypes(caller)
         self.deliveries = Deliveries(caller)
+        self.alert_rules = AlertRules(caller)
+        self.alerts = Alerts(caller)
+        self.silences = Silences(caller)
         self.operations = Operations(caller)
         self.cluster = Cluster(caller)
 
@@ -4060,6 +4249,7 @@ class AsyncJobs:
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
+        notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -4094,6 +4284,7 @@ class AsyncJobs:
                 "tags": tags,
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
+                "notify": notify,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -4191,6 +4382,7 @@ class AsyncJobs:
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
+        notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -4227,6 +4419,7 @@ class AsyncJobs:
                 "tags": tags,
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
+                "notify": notify,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -4982,6 +5175,7 @@ class AsyncRuns:
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
         tags: dict[str, str] | Unset = UNSET,
+        notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
@@ -5006,6 +5200,7 @@ class AsyncRuns:
                 "timeout": timeout,
                 "start_deadline": start_deadline,
                 "tags": tags,
+                "notify": notify,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
             },
@@ -6699,6 +6894,185 @@ class AsyncDeliveries:
         return answer
 
 
+class AsyncAlertRules:
+    """Operations of alert_rules."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.alerts.Rule]:
+        """List alert rules by name."""
+        answer: AsyncPages[betimes.wire.alerts.Rule] = self._caller.pages(
+            table.ALERT_RULES_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def get(
+        self,
+        rule: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.alerts.Rule:
+        """Read one alert rule."""
+        answer: betimes.wire.alerts.Rule = await self._caller.call(
+            table.ALERT_RULES_GET,
+            path={"rule": rule},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def put(
+        self,
+        rule: str,
+        *,
+        condition: Literal[
+            "job_failed_n",
+            "job_late",
+            "job_missed",
+            "job_slow",
+            "no_success_since",
+            "dead_letter_rate",
+            "queue_lag",
+            "queue_depth",
+        ],
+        threshold: str | float,
+        window: str | float | Unset | None = UNSET,
+        for_: str | float | Unset = UNSET,
+        severity: Literal["info", "warning", "error", "critical"] | Unset = UNSET,
+        jobs: builtins.list[str] | Unset = UNSET,
+        queues: builtins.list[str] | Unset = UNSET,
+        targets: builtins.list[str] | Unset = UNSET,
+        disabled: bool | Unset = UNSET,
+        force: bool | Unset = UNSET,
+        if_match: str | None = None,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.alerts.Rule:
+        """Make or replace an alert rule."""
+        answer: betimes.wire.alerts.Rule = await self._caller.call(
+            table.ALERT_RULES_PUT,
+            path={"rule": rule},
+            query={"force": force},
+            body={
+                "condition": condition,
+                "threshold": threshold,
+                "window": window,
+                "for": for_,
+                "severity": severity,
+                "jobs": jobs,
+                "queues": queues,
+                "targets": targets,
+                "disabled": disabled,
+            },
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def delete(
+        self,
+        rule: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget an alert rule; what is open of it ends, untold."""
+        answer: None = await self._caller.call(
+            table.ALERT_RULES_DELETE,
+            path={"rule": rule},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class AsyncAlerts:
+    """Operations of alerts."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        state: builtins.list[Literal["pending", "firing", "resolved"]] | Unset = UNSET,
+        rule: str | Unset | None = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.alerts.Alert]:
+        """List what alert rules have found, newest first."""
+        answer: AsyncPages[betimes.wire.alerts.Alert] = self._caller.pages(
+            table.ALERTS_LIST,
+            query={"limit": limit, "state": state, "rule": rule},
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class AsyncSilences:
+    """Operations of silences."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.alerts.Silence]:
+        """List silences that are not over."""
+        answer: AsyncPages[betimes.wire.alerts.Silence] = self._caller.pages(
+            table.SILENCES_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def create(
+        self,
+        *,
+        until: str,
+        reason: str,
+        rule: str | Unset | None = UNSET,
+        subject: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.alerts.Silence:
+        """Tell nobody of a rule or a subject for a while."""
+        answer: betimes.wire.alerts.Silence = await self._caller.call(
+            table.SILENCES_CREATE,
+            body={"until": until, "reason": reason, "rule": rule, "subject": subject},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def delete(
+        self,
+        silence: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """End a silence before its time."""
+        answer: None = await self._caller.call(
+            table.SILENCES_DELETE,
+            path={"silence": silence},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+
 class AsyncOperations:
     """Operations of operations."""
 
@@ -6871,5 +7245,8 @@ class AsyncResources(AsyncMeta):
         self.endpoints = AsyncEndpoints(caller)
         self.event_types = AsyncEventTypes(caller)
         self.deliveries = AsyncDeliveries(caller)
+        self.alert_rules = AsyncAlertRules(caller)
+        self.alerts = AsyncAlerts(caller)
+        self.silences = AsyncSilences(caller)
         self.operations = AsyncOperations(caller)
         self.cluster = AsyncCluster(caller)

@@ -149,7 +149,7 @@ class Plans:
             handler=name,
             call=call,
             start_deadline=spec.start_deadline,
-            plain=spec.fixed_delay is None,
+            plain=spec.is_plain,
         )
 
 

@@ -17,6 +17,7 @@ from betimes.rhythm import DatabaseTime, Stopping
 from betimes.store.admit import Offered
 from betimes.store.database import Database
 from betimes.store.finish import MARGIN, Finishing
+from betimes.store.hints import NO_HINTS, Hinter
 from betimes.store.parcels import Parcels, Source
 from betimes.store.rules import ReadingRules
 from betimes.store.specs import Specs
@@ -83,10 +84,12 @@ class Parts:
         telemetry: Telemetry,
         group: asyncio.TaskGroup,
         margin: timedelta = MARGIN,
+        hints: Hinter = NO_HINTS,
         signals: WorkerSignals = NO_SIGNALS,
         large: Large | None = None,
     ) -> None:
         self._chance = chance
+        self._hints = hints
         self.time = DatabaseTime(clock=clock)
         self.pulse = Pulse(clock)
         self.held = HeldParcels()
@@ -111,6 +114,7 @@ class Parts:
             telemetry=telemetry,
             roll=chance.roll,
             queued_again=self._expect,
+            left_to_others=self._tell_others,
             signals=signals,
         )
         self.executor = Executor(
@@ -177,6 +181,10 @@ class Parts:
         if visible_at - self.time.now() < REMEMBERED_AHEAD:
             self.lookout.expect(Hint(source, to_ms(visible_at)))
 
+    def _tell_others(self, source: Source, visible_at: datetime) -> None:
+        """What we cannot do is for somebody else, who should not have to find it by a poll."""
+        self._hints.hint(source.shard, source.queue, source.tenant, visible_at, source.fair)
+
     def _expect_offered(self, one: Offered) -> None:
         self._expect(Source(one.shard, one.queue, one.tenant, one.fair), one.visible_at)
 
@@ -198,7 +206,8 @@ class Worker:
     """A role: runs until stopping is requested, then drains.
 
     `open_database` makes a database for the heartbeat, on the event loop of the heartbeat's thread.
-    `listen` makes what tells hints; without one there are only polls.
+    `listen` makes what tells hints; without one there are only polls. `hints` tells others of what
+    this worker cannot do.
     """
 
     def __init__(
@@ -215,6 +224,7 @@ class Worker:
         telemetry: Telemetry,
         margin: timedelta = MARGIN,
         listen: Callable[[Hear], Listens | None] = lambda _: None,
+        hints: Hinter = NO_HINTS,
         signals: WorkerSignals = NO_SIGNALS,
         large: Large | None = None,
     ) -> None:
@@ -230,6 +240,7 @@ class Worker:
         self._telemetry = telemetry
         self._margin = margin
         self._listen = listen
+        self._hints = hints
         self._large = large
         self._signals = signals
 
@@ -281,6 +292,7 @@ class Worker:
             telemetry=self._telemetry,
             group=group,
             margin=self._margin,
+            hints=self._hints,
             signals=self._signals,
             large=self._large,
         )
