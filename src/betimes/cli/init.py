@@ -7,7 +7,7 @@ import click
 from betimes.cli.invocation import say
 from betimes.domain.errors import AlreadyExists
 
-SETTINGS = """# Settings of `betimes dev` and `betimes server`; `betimes server check` shows them all.
+SETTINGS = """# Settings of `betimes dev` and `betimes server`; `server check` shows them all.
 [worker]
 slots = 10
 """

@@ -24,6 +24,7 @@ from betimes.domain.errors import (
 # Nouns and their verbs are in `tree`; the lines here are what `--help` shows without loading it.
 COMMANDS = {
     "agent": Place("betimes.cli.agent:agent", "Run shell commands of jobs, as cron would."),
+    "alert": Place("betimes.cli.nouns:alert", "What alert rules have found, and the rules."),
     "api": Place("betimes.cli.raw:api", "Send any request, with your key."),
     "apply": Place("betimes.cli.declared:apply", "Bring a directory of YAML about."),
     "audit": Place("betimes.cli.nouns:audit", "Who did what."),

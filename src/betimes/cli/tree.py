@@ -276,6 +276,7 @@ NOUNS: dict[str, Noun] = {
         (
             Verb("list", "targets.list"),
             Verb("secret", "targets.signing_secret"),
+            Verb("reset", "targets.reset", said=("origin",), done="closed"),
         ),
     ),
     "event": Noun(
@@ -447,7 +448,45 @@ NOUNS: dict[str, Noun] = {
     "blob": Noun(
         "Large payloads and results, by reference.",
         "ID=id SIZE=size TYPE=media_type EXPIRES=expires_at:when",
-        verbs=(Verb("create", "blobs.create"), Verb("get", "blobs.get")),
+        verbs=(
+            Verb("create", "blobs.create"),
+            Verb("get", "blobs.get"),
+            Verb("grant", "blobs.grant", columns="PATH=path EXPIRES=expires_at:when"),
+        ),
+    ),
+    "alert": Noun(
+        "What alert rules have found, and the rules.",
+        "STATE=state SEVERITY=severity RULE=rule SUBJECT=subject SINCE=since:when TOLD=is_told",
+        "ID=id VALUE=value THRESHOLD=threshold FIRED=fired_at:when RESOLVED=resolved_at:when",
+        (
+            Verb("list", "alerts.list"),
+            Verb(
+                "rules",
+                "alert_rules.list",
+                columns="NAME=name CONDITION=condition THRESHOLD=threshold WINDOW=window "
+                "SEVERITY=severity DISABLED=disabled",
+            ),
+            Verb("rule", "alert_rules.get"),
+            Verb(
+                "set-rule",
+                "alert_rules.put",
+                done="set",
+                example="betimes alert set-rule often --condition job_failed_n --threshold 3",
+            ),
+            Verb(
+                "delete-rule",
+                "alert_rules.delete",
+                done="deleted",
+                danger="Delete the alert rule {}",
+            ),
+            Verb(
+                "silences",
+                "silences.list",
+                columns="ID=id RULE=rule SUBJECT=subject UNTIL=until:when REASON=reason",
+            ),
+            Verb("silence", "silences.create"),
+            Verb("unsilence", "silences.delete", done="ended"),
+        ),
     ),
 }
 
@@ -493,6 +532,7 @@ ELSEWHERE: dict[str, str] = {
     "auth.device_token": "`betimes login`",
     "auth.answer_device": "`betimes login --answer CODE`",
     "jobs.update": "`betimes job edit`",
+    "blobs.read_granted": "a link, for any client of HTTP",
     "jobs.create_many": "`betimes import` and `betimes apply` make many",
     "jobs.apply": "`betimes apply` and `betimes diff`",
     "export.read": "`betimes export`",
