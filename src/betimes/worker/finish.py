@@ -341,8 +341,8 @@ class Reporter:
                 self._runs.add(1, outcome=one.state.name.lower())
             if one.again is not None:
                 source = box.parcels[one.parcel].leased.source
-                ours = one.reason != NO_WORKER_FOR_HANDLER
-                tell = self._queued_again if ours else self._left_to_others
+                foreign = one.reason == NO_WORKER_FOR_HANDLER
+                tell = self._left_to_others if foreign else self._queued_again
                 tell(source, one.again.visible_at)
 
     def _note_losses(self, box: Box, refused: set[RunId]) -> None:

@@ -45,22 +45,11 @@ class Board:
     def __init__(self, queues: frozenset[str] | None) -> None:
         self._queues = queues
         self._times: dict[Source, list[int]] = {}
-        self._left: dict[Source, int] = {}
-
-    def leave_to_others(self, source: Source, *, until_ms: int) -> None:
-        """Something there is not for us: whoever can do it shall find it before we look again."""
-        self._times.pop(source, None)
-        if len(self._left) >= SOURCES_MAX:
-            self._left.clear()
-        self._left[source] = until_ms
-        self.note(Hint(source, until_ms))
 
     def note(self, hint: Hint) -> bool:
         """Remember a hint; whether it says anything new."""
         if self._queues is not None and hint.source.queue not in self._queues:
             return False
-        if (left := self._left.get(hint.source)) is not None and hint.visible_ms < left:
-            hint = Hint(hint.source, left)
         times = self._times.get(hint.source)
         if times is None:
             if len(self._times) >= SOURCES_MAX:
@@ -82,8 +71,6 @@ class Board:
 
     def due(self, now_ms: int) -> list[Source]:
         """Sources worth a look, the one whose turn was longest ago first."""
-        for source in [one for one, until in self._left.items() if until <= now_ms]:
-            del self._left[source]
         return [source for source, times in self._times.items() if times[0] <= now_ms]
 
     def served(self, source: Source, *, now_ms: int, drained: bool) -> None:
