@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from betimes.config.settings import JanitorSettings
 from betimes.domain.clock import Clock
+from betimes.janitor.clear import Clearer
 from betimes.janitor.errands import Errands
 from betimes.janitor.offer import Offerer
 from betimes.janitor.operate import Operator
@@ -59,6 +60,9 @@ class Janitor:
         )
         self.surveyor = Surveyor(partitions=Partitions(database), clock=clock, telemetry=telemetry)
         self.operator = Operator(desk=desk, clock=clock, telemetry=telemetry)
+        self.clearer = Clearer(
+            desk=desk, clock=clock, telemetry=telemetry, every=settings.prune_every
+        )
         self.rotator = Rotator(desk=desk, clock=clock, telemetry=telemetry, older_than=rotate_after)
 
     async def run(self, stopping: Stopping) -> None:
@@ -72,3 +76,4 @@ class Janitor:
             group.create_task(self.surveyor.run(stopping), name="surveyor")
             group.create_task(self.operator.run(stopping), name="operator")
             group.create_task(self.rotator.run(stopping), name="rotator")
+            group.create_task(self.clearer.run(stopping), name="clearer")

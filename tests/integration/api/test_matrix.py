@@ -12,7 +12,8 @@ from betimes.api.route import Route
 from betimes.api.routes import ROUTES
 from betimes.domain.ids import TenantId, from_text, to_text
 from betimes.domain.scopes import EVERYTHING
-from betimes.ops.endpoints import get_endpoint, put_test
+from betimes.ops.deliveries import put_test
+from betimes.ops.endpoints import get_endpoint
 from betimes.store.joining import Episode, Pace, join, shard_of_tenant
 from betimes.store.pool import Connection
 
@@ -33,6 +34,8 @@ MISSING = {
     "catchup": "ctu_01JD00000000000000000000ZZ",
     "endpoint": "ep_01JD00000000000000000000ZZ",
     "delivery": "dlv_01JD00000000000000000000ZZ",
+    "rule": "nowhere",
+    "silence": "sil_01JD00000000000000000000ZZ",
 }
 OUTSIDE = {"tenant", "code", "lease", "queue", "revision", "node", "handler"}
 WITH_IDS = [
@@ -54,9 +57,12 @@ BODIES: dict[str, Any] = {
     "secrets.put": {"value": "x"},
     "rate_limits.put": {"limit": 1, "per": "1s"},
     "endpoints.update": {"name": "x"},
+    "alert_rules.put": {"condition": "job_failed_n", "threshold": 1},
     "endpoints.redeliver": {"since": "2026-01-01T00:00:00Z"},
 }
-TAKES_NAMES = {"jobs.replace", "calendars.put", "secrets.put", "rate_limits.put"}
+TAKES_NAMES = {
+    *("jobs.replace", "calendars.put", "alert_rules.put", "secrets.put", "rate_limits.put"),
+}
 
 
 async def things_of(served: Served) -> dict[str, str]:
@@ -80,7 +86,12 @@ async def things_of(served: Served) -> dict[str, str]:
     member = (await other("POST", "/v1/members", person)).json["id"]
     hook = {"type": "webhook", "url": "https://example.com/", "event_types": ["*"]}
     endpoint = (await other("POST", "/v1/endpoints", hook)).json["id"]
+    rule = {"condition": "job_failed_n", "threshold": 1}
+    assert (await other("PUT", "/v1/alert-rules/theirs?force=true", rule)).status == 201
+    quiet = {"rule": "theirs", "until": "2100-01-01T00:00:00Z", "reason": "x"}
     return {
+        "rule": "theirs",
+        "silence": (await other("POST", "/v1/silences", quiet)).json["id"],
         "endpoint": endpoint,
         "delivery": await delivery_of(served, tenant, endpoint),
         "member": member,
