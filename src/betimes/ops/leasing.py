@@ -115,12 +115,14 @@ class Leasing:
     offered: list[Offered] = field(default_factory=list)
     rules: Rules = NO_RULES
     ledger: Ledger = field(default_factory=lambda: Ledger(None))
+    put_back: list[tuple[Source, datetime]] = field(default_factory=list)
+    """Where something waits for others that this worker cannot do, and from when on."""
     had: Counter[Source] = field(default_factory=Counter)
     """How many runs are handed out, by where they came from."""
 
     async def take(self, connection: Connection, queues: Sequence[str], most: int) -> list[Leased]:
         """Ordinary parcels, else one suspect; more often if nothing came of what was leased."""
-        self.offered, self.had = [], Counter()
+        self.offered, self.put_back, self.had = [], [], Counter()
         self.rules = await read_rules(connection, self.tenant)
         limited = {queue for queue in queues if self.rules.limited(self.tenant, queue)}
         places = [(self.tenant, queue) for queue in limited]
@@ -157,6 +159,8 @@ class Leasing:
         self.turns.charge(+self.had)
         for one in self.offered:
             self.desk.hints.hint(*one.hint)
+        for source, at in self.put_back:
+            self.desk.hints.hint(source.shard, source.queue, source.tenant, at, source.fair)
 
     async def _lease(
         self, connection: Connection, queues: Sequence[str], most: int, *, suspects: bool
@@ -231,6 +235,8 @@ class Leasing:
     ) -> list[Ending]:
         """What this worker cannot do hides for a while, uncounted; another one may be able to."""
         at = now + out_of_sight(parcel.fence)
+        if unable:
+            self.put_back.append((parcel.source, at))
         names = self.desk.parcel_ids([at] * len(unable), parcel.shard)
         return [
             replace(_over(parcel, run, UNABLE, now), again=Again(name, at))

@@ -183,8 +183,8 @@ async def beat(
         }
         ended: set[RunId] = set()
         for shard in sorted({shard_of(one.run) for one in extended}):
-            runs = [one.run for one in extended if shard_of(one.run) == shard]
-            ended |= await rows.cancelled(connection, shard, runs)
+            held = {one.run: one.fence for one in extended if shard_of(one.run) == shard}
+            ended |= await rows.cancelled(connection, shard, held)
         return Beat(
             extended=extended,
             lost=[one for one in leases if one not in extended],

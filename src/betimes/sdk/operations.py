@@ -405,6 +405,12 @@ CALENDARS_DELETE = Operation(
     path="/v1/calendars/{calendar}",
     answers={204: None},
 )
+TARGETS_RESET = Operation(
+    name="targets.reset",
+    method="POST",
+    path="/v1/targets/reset",
+    answers={200: betimes.wire.targets.Origin},
+)
 TARGETS_LIST = Operation(
     name="targets.list",
     method="GET",
@@ -758,6 +764,19 @@ BLOBS_GET = Operation(
     name="blobs.get",
     method="GET",
     path="/v1/blobs/{blob}",
+    answers={200: bytes},
+    accepts="*/*",
+)
+BLOBS_GRANT = Operation(
+    name="blobs.grant",
+    method="POST",
+    path="/v1/blobs/{blob}/grants",
+    answers={201: betimes.wire.queues.Grant},
+)
+BLOBS_READ_GRANTED = Operation(
+    name="blobs.read_granted",
+    method="GET",
+    path="/v1/grants/{grant}",
     answers={200: bytes},
     accepts="*/*",
 )
@@ -1187,6 +1206,7 @@ OPERATIONS = (
     CALENDARS_GET,
     CALENDARS_PUT,
     CALENDARS_DELETE,
+    TARGETS_RESET,
     TARGETS_LIST,
     TARGETS_SIGNING_SECRET,
     SECRETS_LIST,
@@ -1242,6 +1262,8 @@ OPERATIONS = (
     QUEUES_KEYS,
     BLOBS_CREATE,
     BLOBS_GET,
+    BLOBS_GRANT,
+    BLOBS_READ_GRANTED,
     WORKERS_REGISTER,
     WORKERS_LIST,
     WORKERS_GET,

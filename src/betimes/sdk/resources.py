@@ -1413,6 +1413,20 @@ class Targets:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
+    def reset(
+        self,
+        *,
+        origin: str,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.targets.Origin:
+        """Close the breaker of an origin by hand; it is asked for little at first."""
+        answer: betimes.wire.targets.Origin = self._caller.call(
+            table.TARGETS_RESET,
+            body={"origin": origin},
+            timeout=request_timeout,
+        )
+        return answer
+
     def list(
         self,
         *,
@@ -2557,14 +2571,15 @@ class Blobs:
         self,
         *,
         content: bytes,
-        ttl: str | float | Unset = UNSET,
+        ttl: str | float | Unset | None = UNSET,
+        retention: Literal["brief", "standard", "long", "archive"] | Unset = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.Blob:
         """Keep a body as it is, to be referred to."""
         answer: betimes.wire.queues.Blob = self._caller.call(
             table.BLOBS_CREATE,
-            query={"ttl": ttl},
+            query={"ttl": ttl, "retention": retention},
             body=content,
             idempotency_key=idempotency_key,
             timeout=request_timeout,
@@ -2581,6 +2596,36 @@ class Blobs:
         answer: bytes = self._caller.call(
             table.BLOBS_GET,
             path={"blob": blob},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def grant(
+        self,
+        blob: str,
+        *,
+        expires_in: str | float | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.Grant:
+        """Make a link that reads one blob until it expires, without a key."""
+        answer: betimes.wire.queues.Grant = self._caller.call(
+            table.BLOBS_GRANT,
+            path={"blob": blob},
+            body={"expires_in": expires_in},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def read_granted(
+        self,
+        grant: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> bytes:
+        """The blob of a link."""
+        answer: bytes = self._caller.call(
+            table.BLOBS_READ_GRANTED,
+            path={"grant": grant},
             timeout=request_timeout,
         )
         return answer
@@ -4977,6 +5022,20 @@ class AsyncTargets:
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
 
+    async def reset(
+        self,
+        *,
+        origin: str,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.targets.Origin:
+        """Close the breaker of an origin by hand; it is asked for little at first."""
+        answer: betimes.wire.targets.Origin = await self._caller.call(
+            table.TARGETS_RESET,
+            body={"origin": origin},
+            timeout=request_timeout,
+        )
+        return answer
+
     def list(
         self,
         *,
@@ -6121,14 +6180,15 @@ class AsyncBlobs:
         self,
         *,
         content: bytes,
-        ttl: str | float | Unset = UNSET,
+        ttl: str | float | Unset | None = UNSET,
+        retention: Literal["brief", "standard", "long", "archive"] | Unset = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.Blob:
         """Keep a body as it is, to be referred to."""
         answer: betimes.wire.queues.Blob = await self._caller.call(
             table.BLOBS_CREATE,
-            query={"ttl": ttl},
+            query={"ttl": ttl, "retention": retention},
             body=content,
             idempotency_key=idempotency_key,
             timeout=request_timeout,
@@ -6145,6 +6205,36 @@ class AsyncBlobs:
         answer: bytes = await self._caller.call(
             table.BLOBS_GET,
             path={"blob": blob},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def grant(
+        self,
+        blob: str,
+        *,
+        expires_in: str | float | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.Grant:
+        """Make a link that reads one blob until it expires, without a key."""
+        answer: betimes.wire.queues.Grant = await self._caller.call(
+            table.BLOBS_GRANT,
+            path={"blob": blob},
+            body={"expires_in": expires_in},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def read_granted(
+        self,
+        grant: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> bytes:
+        """The blob of a link."""
+        answer: bytes = await self._caller.call(
+            table.BLOBS_READ_GRANTED,
+            path={"grant": grant},
             timeout=request_timeout,
         )
         return answer

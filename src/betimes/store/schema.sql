@@ -493,6 +493,30 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.survey(least_bytes bigint) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    grown    regclass;
+    surveyed integer := 0;
+BEGIN
+    FOR grown IN
+        SELECT leaf.oid::regclass FROM pg_class AS leaf
+         WHERE leaf.relnamespace = 'betimes'::regnamespace AND leaf.relkind = 'r'
+           AND (leaf.relname = 'parcels' OR leaf.relname ~ '^runs_([0-9]{8}|default)$')
+           AND pg_relation_size(leaf.oid) >= least_bytes
+           AND (leaf.reltuples < 0 OR pg_relation_size(leaf.oid) / 8 > leaf.relpages::bigint * current_setting('block_size')::bigint)
+    LOOP
+        EXECUTE format('ANALYZE (SKIP_LOCKED) %s', grown);
+        surveyed := surveyed + 1;
+    END LOOP;
+    RETURN surveyed;
+END
+$_$;
+
+COMMENT ON FUNCTION betimes.survey(least_bytes bigint) IS 'Count anew what tables hold that are at least so large and eight times as large as when they were last counted.';
+
 CREATE TABLE betimes.alert_rules (
     tenant_id uuid NOT NULL,
     name text NOT NULL,
@@ -636,10 +660,15 @@ CREATE TABLE betimes.blobs (
     location text,
     nonce bytea,
     content bytea,
+    retention text DEFAULT 'standard'::text NOT NULL,
     CONSTRAINT blobs_size_check CHECK ((size >= 0))
 );
 
 ALTER TABLE ONLY betimes.blobs FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.blobs.key_version IS 'Which data key of the tenant seals it; 0 is what was written before there were keys.';
+
+COMMENT ON COLUMN betimes.blobs.location IS 'Where it is kept when that is not here: a scheme and a name.';
 
 CREATE TABLE betimes.breakers (
     tenant_id uuid NOT NULL,
@@ -651,6 +680,7 @@ CREATE TABLE betimes.breakers (
     probe_by uuid,
     window_data jsonb DEFAULT '{}'::jsonb NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    reset_at timestamp with time zone,
     CONSTRAINT breakers_state_check CHECK (((state >= 0) AND (state <= 2)))
 );
 
@@ -1759,6 +1789,8 @@ CREATE INDEX audit_tenant_idx ON betimes.audit USING btree (tenant_id, at, shard
 
 CREATE INDEX blobs_expires_idx ON betimes.blobs USING btree (shard, expires_at) WHERE (expires_at IS NOT NULL);
 
+CREATE INDEX blobs_located_idx ON betimes.blobs USING btree (shard, expires_at) WHERE (location IS NOT NULL);
+
 CREATE INDEX breakers_broken_idx ON betimes.breakers USING btree (tenant_id, origin) WHERE (state <> 0);
 
 CREATE UNIQUE INDEX catchups_current_idx ON betimes.catchups USING btree (shard, tenant_id) WHERE (state < 2);
@@ -2260,6 +2292,9 @@ GRANT ALL ON FUNCTION betimes.stored_options(asked jsonb) TO betimes_system;
 
 REVOKE ALL ON FUNCTION betimes.stored_retry(asked jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.stored_retry(asked jsonb) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.survey(least_bytes bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.survey(least_bytes bigint) TO betimes_system;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.alert_rules TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.alert_rules TO betimes_api;

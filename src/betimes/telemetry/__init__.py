@@ -51,8 +51,10 @@ A test compares this table with the names used in the code; a star stands for th
 | `pruner.tick`      | span  | debug    | rows                |                                   |
 | `errands.tick`     | span  | debug    | resumed, deleted    |                                   |
 | `offerer.tick`     | span  | debug    | offered             |                                   |
+| `surveyor.tick`    | span  | debug    | tables              |                                   |
 | `operator.tick`    | span  | debug    | worked              |                                   |
 | `rotator.tick`     | span  | debug    | rotated, resealed   |                                   |
+| `clearer.tick`     | span  | debug    | blobs               |                                   |
 | `router.tick`      | span  | debug    | handed              |                                   |
 | `courier.tick`     | span  | debug    | mailboxes           |                                   |
 | `watcher.tick`     | span  | debug    | rules               |                                   |

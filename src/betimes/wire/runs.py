@@ -150,6 +150,7 @@ class Run(Shown, omit_defaults=True):
     payload: Json = msgspec.UNSET
     payload_ref: str | None = None
     result: Json = msgspec.UNSET
+    result_ref: str | None = None
     progress: Members | None = None
     dedupe_key: str | None = None
     deduplicated: bool = False

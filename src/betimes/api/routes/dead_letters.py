@@ -11,6 +11,7 @@ from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs_control import told_run
 from betimes.api.run_shapes import shown_attempt, shown_failure
 from betimes.api.shaping import coerced, missing, page, paged, read_id, read_instant
+from betimes.api.targets import redaction_of
 from betimes.domain.errors import NotFound
 from betimes.domain.ids import JobId, RunId, from_text, shard_of, to_text
 from betimes.domain.scopes import Scope
@@ -105,7 +106,8 @@ async def read(call: Call[NoQuery, None]) -> Reply:
     except NotFound:
         raise missing("dead letter", call.path["letter"]) from None
     shown = shown_letter(letter)
-    shown.history = [shown_attempt(one) for one in attempts]
+    hidden = redaction_of(call)
+    shown.history = [shown_attempt(one, hidden) for one in attempts]
     return Reply(value=shown)
 
 

@@ -58,7 +58,7 @@ RETURNING alerts.id;
 -- Returns: id uuid
 WITH aged AS MATERIALIZED (
     SELECT tenant_id, id FROM betimes.blobs
-     WHERE shard = :shard::smallint AND expires_at < coalesce(:now::timestamptz, statement_timestamp())
+     WHERE shard = :shard::smallint AND location IS NULL AND expires_at < coalesce(:now::timestamptz, statement_timestamp())
      LIMIT :most::integer FOR UPDATE SKIP LOCKED
 )
 DELETE FROM betimes.blobs USING aged
