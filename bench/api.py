@@ -112,7 +112,7 @@ async def load(
 
 
 @asynccontextmanager
-async def an_api(server: EmbeddedPostgres) -> AsyncIterator[tuple[Service, int]]:
+async def an_api(server: EmbeddedPostgres, **wishes: Any) -> AsyncIterator[tuple[Service, int]]:
     """The API as the role serves it."""
     async with a_database(server) as database:
         clock, dice = SystemClock(), Dice()
@@ -128,6 +128,7 @@ async def an_api(server: EmbeddedPostgres) -> AsyncIterator[tuple[Service, int]]
                     creates_per_minute=plenty,
                     leases_per_minute=plenty,
                     bulk_per_minute=1_000_000,
+                    **wishes,
                 )
             ),
             clock=clock,

@@ -41,7 +41,7 @@ class Context:
     now: datetime
     by: str | None
     calendars: Mapping[str, CalendarRow] = field(default_factory=dict)
-    trace: str | None = None
+    trace: Mapping[str, str] = field(default_factory=dict)
     """The caller's place in its own trace."""
     targets: UrlPolicy = field(default_factory=UrlPolicy)
     accepted: Accepted = ANYTHING
@@ -152,7 +152,7 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "metadata": asked.metadata,
         "description": asked.description,
         "dedupe_key": asked.dedupe_key if asked.dedupe is None else asked.dedupe.key,
-        "trace": context.trace,
+        **context.trace,
         "payload_ref": asked.payload_ref or asked.payload_reference,
         "concurrency": concurrency_of(asked.concurrency),
         "fairness_key": asked.fairness_key,

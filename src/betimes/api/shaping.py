@@ -13,6 +13,7 @@ import msgspec
 from betimes.api.call import JSON, Call, Reply, Request, encode
 from betimes.api.etag import unchanged
 from betimes.api.problem import Trouble
+from betimes.api.route import Route
 from betimes.domain.errors import Invalid, Refused
 from betimes.domain.ids import from_text, shard_of
 from betimes.ops.checks import check_instant
@@ -83,6 +84,13 @@ def missing(noun: str, text: str) -> Trouble:
 def coerced(limit: int) -> int:
     """A page size; larger ones are cut, not refused."""
     return min(limit, LIMIT_MAX)
+
+
+def check_fields(route: Route, fields: Sequence[str]) -> None:
+    """Refuse names that no item of the answer would have, also when there is no item."""
+    unknown = sorted(set(fields) - route.selectable) if fields and route.selectable else ()
+    if unknown:
+        raise Trouble("invalid_parameter", f"there is no field {unknown[0][:100]!r} to select")
 
 
 def selected(value: Any, fields: Sequence[str]) -> Any:

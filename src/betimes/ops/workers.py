@@ -22,6 +22,7 @@ from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.leasing import Leased, lease_runs, required
 from betimes.ops.schemas import declare
 from betimes.store import remote as rows
+from betimes.store.admit import Offered
 from betimes.store.pool import Connection, Lane
 from betimes.store.remote import HeldLease, RemoteWorker
 from betimes.store.run_notes import Note
@@ -137,13 +138,15 @@ async def drain_worker(desk: Desk, tenant: TenantId, worker: WorkerId) -> Remote
 
 
 async def delete_worker(desk: Desk, tenant: TenantId, worker: WorkerId) -> None:
-    """Forget a worker; what it holds comes back when its leases run out."""
+    """Forget a worker; what it holds is given to others at once."""
 
-    async def work(connection: Connection) -> None:
+    async def work(connection: Connection) -> list[Offered]:
         if not await rows.delete_worker(connection, tenant, worker):
             raise NotFound("there is no such worker")
+        return await rows.free_worker(connection, tenant, worker)
 
-    await desk.transact(work, tenant=tenant)
+    for one in await desk.transact(work, tenant=tenant):
+        desk.hints.hint(*one.hint)
 
 
 async def beat(

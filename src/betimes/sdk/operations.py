@@ -309,6 +309,12 @@ JOBS_REVISIONS = Operation(
     path="/v1/jobs/{job}/revisions",
     answers={200: betimes.wire.more.RevisionList},
 )
+JOBS_REVISION = Operation(
+    name="jobs.revision",
+    method="GET",
+    path="/v1/jobs/{job}/revisions/{revision}",
+    answers={200: betimes.wire.jobs.Revision},
+)
 JOBS_ROLLBACK = Operation(
     name="jobs.rollback",
     method="POST",
@@ -326,7 +332,8 @@ JOBS_BULK = Operation(
     name="jobs.bulk",
     method="POST",
     path="/v1/jobs/bulk",
-    answers={200: betimes.wire.more.BulkDone},
+    answers={200: betimes.wire.operations.Matched, 202: betimes.wire.operations.Operation},
+    keyed=True,
 )
 JOBS_APPLY = Operation(
     name="jobs.apply",
@@ -484,6 +491,18 @@ RUNS_ATTEMPTS = Operation(
     path="/v1/runs/{run}/attempts",
     answers={200: betimes.wire.base.Page[betimes.wire.runs.Attempt]},
 )
+RUNS_ATTEMPT = Operation(
+    name="runs.attempt",
+    method="GET",
+    path="/v1/runs/{run}/attempts/{number}",
+    answers={200: betimes.wire.runs.Attempt},
+)
+JOBS_RUNS = Operation(
+    name="jobs.runs",
+    method="GET",
+    path="/v1/jobs/{job}/runs",
+    answers={200: betimes.wire.base.Page[betimes.wire.runs.Run]},
+)
 RUNS_TIMELINE = Operation(
     name="runs.timeline",
     method="GET",
@@ -522,7 +541,7 @@ RUNS_RETRY = Operation(
     name="runs.retry",
     method="POST",
     path="/v1/runs/{run}/retry",
-    answers={200: betimes.wire.runs.Run, 202: betimes.wire.runs.Run},
+    answers={202: betimes.wire.runs.Run},
     keyed=True,
 )
 RUNS_REPLAY = Operation(
@@ -610,7 +629,7 @@ DEAD_LETTERS_BULK = Operation(
     name="dead_letters.bulk",
     method="POST",
     path="/v1/dead-letters/bulk",
-    answers={200: betimes.wire.more.BulkDone},
+    answers={200: betimes.wire.operations.Matched, 202: betimes.wire.operations.Operation},
     keyed=True,
 )
 DEAD_LETTERS_GET = Operation(
@@ -887,6 +906,12 @@ RUNS_EXPLAIN = Operation(
     path="/v1/runs/{run}/explain",
     answers={200: betimes.wire.explain.Explanation},
 )
+EXPLAIN_FIND = Operation(
+    name="explain.find",
+    method="GET",
+    path="/v1/explain",
+    answers={200: betimes.wire.explain.Explanation},
+)
 META_METRICS = Operation(
     name="meta.metrics",
     method="GET",
@@ -1121,6 +1146,7 @@ OPERATIONS = (
     JOBS_SKIP_NEXT,
     JOBS_CREATE_MANY,
     JOBS_REVISIONS,
+    JOBS_REVISION,
     JOBS_ROLLBACK,
     SEARCH_FIND,
     JOBS_BULK,
@@ -1149,6 +1175,8 @@ OPERATIONS = (
     RUNS_GET,
     RUNS_WAIT,
     RUNS_ATTEMPTS,
+    RUNS_ATTEMPT,
+    JOBS_RUNS,
     RUNS_TIMELINE,
     RUNS_PAYLOAD,
     RUNS_RESULT,
@@ -1212,6 +1240,7 @@ OPERATIONS = (
     RUNS_LOGS,
     JOBS_EXPLAIN,
     RUNS_EXPLAIN,
+    EXPLAIN_FIND,
     META_METRICS,
     FORECAST_READ,
     FORECAST_WHAT_IF,

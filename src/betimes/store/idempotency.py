@@ -16,7 +16,7 @@ import asyncpg
 from betimes.domain.errors import Bug, Conflict
 from betimes.domain.ids import ShardId, TenantId
 from betimes.store.ask import execute, many
-from betimes.store.jobs import from_json, to_optional_json
+from betimes.store.jobs import from_json, to_optional_json, to_rows
 from betimes.store.pool import Connection
 from betimes.store.queries import load
 
@@ -135,12 +135,19 @@ async def insert_answered(
         tenant=first.tenant,
         now=first.now,
         days=first.days,
-        shards=[claim.shard for claim in claims],
-        keys=[claim.key for claim in claims],
-        fingerprints=[claim.fingerprint for claim in claims],
-        expires=[claim.expires_at for claim in claims],
-        statuses=[answer.status for answer in answers],
-        headers=[to_optional_json(answer.headers or {}) for answer in answers],
+        fresh_claims=to_rows(
+            [
+                {
+                    "shard": claim.shard,
+                    "key": claim.key,
+                    "fingerprint": claim.fingerprint.hex(),
+                    "status": answer.status,
+                    "headers": answer.headers or None,
+                    "expires_at": claim.expires_at,
+                }
+                for claim, answer in zip(claims, answers, strict=True)
+            ]
+        ),
         bodies=[answer.body for answer in answers],
     )
     return len(rows) == len(claims) * len(first.days)

@@ -44,6 +44,7 @@ from betimes.store.control import ask_to_end, end_runs, hold
 from betimes.store.occurrences import Dropped, insert_decisions
 from betimes.store.pool import Connection
 from betimes.store.queries import load
+from betimes.store.telling import tell_ended
 
 SQL = load("overlap")
 PARCELS = load("parcels")
@@ -297,6 +298,7 @@ async def skip(
         low=low,
         high=high,
     )
+    await tell_ended(connection, shard, rows, state=RunState.SKIPPED, reason=OVERLAP_SKIPPED)
     dropped = [_dropped(row) for row in rows if row["trigger"] == Trigger.SCHEDULE]
     await insert_decisions(connection, shard, dropped, now=now)
 

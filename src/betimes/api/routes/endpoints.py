@@ -252,6 +252,7 @@ async def remove(call: Call[NoQuery, None]) -> Reply:
 async def rotate(call: Call[NoQuery, wire.RotateSecret | None]) -> Reply:
     """Sign with a new secret; the present one signs beside it for a while."""
     endpoint, _ = await found_endpoint(call)
+    expected_revision(call.request, endpoint.revision)
     asked = call.body or wire.RotateSecret()
     overlap = read_span(asked.overlap, pointer="/overlap")
     key = call.service.notifying.secret_key
@@ -269,6 +270,7 @@ async def rotate(call: Call[NoQuery, wire.RotateSecret | None]) -> Reply:
 async def enable(call: Call[NoQuery, None]) -> Reply:
     """Send again."""
     endpoint, _ = await found_endpoint(call)
+    expected_revision(call.request, endpoint.revision)
 
     async def verb(desk: Desk) -> ops.Endpoint:
         return await ops.enable_endpoint(desk, endpoint)

@@ -26,7 +26,7 @@ from betimes.ops import backfill as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
 from betimes.ops.manual import Overlap
-from betimes.ops.upcoming import Soon, list_upcoming
+from betimes.ops.upcoming import EVERY_KIND, Soon, SoonKind, list_upcoming
 from betimes.schedule import Schedule, preview
 from betimes.wire import more as wire
 from betimes.wire.base import Page, shown_instant, shown_maybe
@@ -88,7 +88,7 @@ async def next_of_job(call: Call[wire.NextFires, None]) -> Reply:
 async def upcoming(call: Call[wire.Upcoming, None]) -> Reply:
     """What is due soon: runs that exist, and fires that will become some."""
     query, desk = call.query, call.service.desk
-    scope = ("upcoming", call.tenant, query.within, query.queue, query.job)
+    scope = ("upcoming", call.tenant, query.within, query.queue, query.job, query.include)
     after = until = None
     if query.cursor is not None:
         at, run, end = call.service.cursors.read(scope, query.cursor)
@@ -104,6 +104,7 @@ async def upcoming(call: Call[wire.Upcoming, None]) -> Reply:
         after=after,
         limit=coerced(query.limit),
         until=until,
+        kinds={SoonKind(one.rstrip("s")) for one in query.include} or EVERY_KIND,
     )
     cursor = None
     if found.next is not None:

@@ -246,6 +246,7 @@ ROUTES = (
         says="Recompute the chains of the audit and tell whether they hold.",
         handler=verify,
         scope=Scope.AUDIT_READ,
+        load=Load.AGGREGATE,
         answers={200: wire.Verified},
         policy=Policy.BULK,
     ),

@@ -165,7 +165,7 @@ async def drain(call: Call[NoQuery, None]) -> Reply:
 
 
 async def delete(call: Call[NoQuery, None]) -> Reply:
-    """Forget a worker; what it holds comes back when its leases run out."""
+    """Forget a worker; what it holds is given to others at once."""
     worker = _worker(call)
 
     async def verb(desk: Desk) -> WorkerId:
@@ -176,7 +176,14 @@ async def delete(call: Call[NoQuery, None]) -> Reply:
         return worker
 
     return await perform(
-        call, verb, lambda gone: Told(answer=answer(204), resource=to_text(WORKER, gone))
+        call,
+        verb,
+        lambda gone: Told(
+            answer=answer(204),
+            resource=to_text(WORKER, gone),
+            event="worker.offline",
+            details={"worker_id": to_text(WORKER, gone)},
+        ),
     )
 
 
@@ -329,7 +336,7 @@ ROUTES = (
         "DELETE",
         "/{worker}",
         "delete",
-        "Forget a worker; what it holds comes back when its leases run out.",
+        "Forget a worker; what it holds is given to others at once.",
         delete,
         scope=Scope.WORKERS_WRITE,
         answers={204: None},
