@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from betimes.api.call import Call, Reply, Request
+from betimes.api.cursor import BEGINNING, Leaves
 from betimes.api.keyed import read_idempotency_key
 from betimes.api.pressure import SHED
 from betimes.api.problem import MEDIA_TYPE, Trouble, body_of, trouble_of
@@ -189,6 +190,8 @@ class Application:
     ) -> Call[Any, Any]:
         common = Common(route.selects, route.tries)
         query = read_query(request.query_string, route.query, common=common)
+        if getattr(query, "cursor", None) == BEGINNING:
+            query.cursor = None  # type: ignore[attr-defined]
         check_fields(route, common.fields or getattr(query, "fields", ()))
         raw = b""
         body: Any = None
@@ -209,6 +212,7 @@ class Application:
             raw=raw,
             key=key,
             fields=common.fields,
+            leaves=Leaves(self.service.cursors),
             only_try=common.only_try or getattr(query, "validate_only", False),
         )
 

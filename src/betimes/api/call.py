@@ -12,6 +12,7 @@ from betimes.ops.idempotency import IdempotencyKey
 from betimes.ops.keys import Caller
 
 if TYPE_CHECKING:
+    from betimes.api.cursor import Leaves
     from betimes.api.route import Route
     from betimes.api.service import Service
 
@@ -65,6 +66,8 @@ class Call(Generic[Q, B]):
     notes: dict[str, str] = field(default_factory=dict)
     only_try: bool = False
     """Whether all is checked and nothing kept: `validate_only`."""
+    leaves: "Leaves"
+    """Cursors of lists that are read in one direction."""
     fields: Sequence[str] = ()
     """The members to show of a reading, where the handler leaves that to others."""
 

@@ -122,7 +122,9 @@ def page(
 
 
 def paged(call: Call[Any, Any], shown: Page[Any]) -> Reply:
-    """A page with its Link header."""
+    """A page with its Link header, and the way back if the list knows no other."""
+    if shown.prev_cursor is None:
+        shown.prev_cursor = call.leaves.back
     links = [
         f'<{call.request.path}?{_asked_again(call.request, cursor)}>; rel="{name}"'
         for name, cursor in (("next", shown.next_cursor), ("prev", shown.prev_cursor))

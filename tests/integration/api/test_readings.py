@@ -3,7 +3,11 @@
 from datetime import timedelta
 from typing import Any
 
+import msgspec
+import pytest
+
 from api_kit import DEFAULT, Client, Served
+from betimes.api.routes import ROUTES
 from world_kit import World
 
 JOB = {"schedule": "every 1h", "handler": "h"}
@@ -129,3 +133,61 @@ async def test_fires_until_a_time_are_skipped_and_a_resumed_job_tells_its_next(
     runs = (await admin("GET", "/v1/upcoming?within=PT2H&include=runs")).json["items"]
     assert {one["kind"] for one in fires} <= {"fire"}
     assert {one["kind"] for one in runs} <= {"run"}
+
+
+MAKERS = {
+    "jobs.list": World.job,
+    "runs.list": World.run,
+    "workers.list": World.worker,
+    "keys.list": World.key,
+    "members.list": World.member,
+    "calendars.list": World.calendar,
+    "queues.list": World.queue,
+    "operations.list": World.operation,
+    "audit.list": World.job,
+    "dead_letters.list": World.letter,
+    "tenants.list": World.other_tenant,
+    "secrets.list": World.secret,
+    "rate_limits.list": World.rate_key,
+    "endpoints.list": World.endpoint,
+    "upcoming.list": World.job,
+}
+SINGLE = {"targets.list", "catchups.list"}
+"""Lists of what only other parts of the service make."""
+
+
+@pytest.mark.parametrize("name", MAKERS)
+async def test_a_list_is_walked_forth_and_back(served: Served, admin: Client, name: str) -> None:
+    """Page by page to the end and back to the beginning: the same pages, in the other order."""
+    world = World(served, admin, DEFAULT)
+    for _ in range(3):
+        await MAKERS[name](world)
+    (route,) = [one for one in ROUTES if one.name == name]
+    query = "limit=1&within=PT3H" if name == "upcoming.list" else "limit=1"
+    pages: list[Any] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        told = (await admin("GET", f"{route.path}?{query}{cursor and f'&cursor={cursor}'}")).json
+        pages.append(told)
+        cursor = told["next_cursor"]
+    assert pages[0]["prev_cursor"] is None
+    forth = [page["items"] for page in pages if page["items"]]
+    assert len(forth) >= 3
+    back = []
+    cursor = pages[-1]["prev_cursor"]
+    while cursor is not None:
+        told = (await admin("GET", f"{route.path}?{query}&cursor={cursor}")).json
+        back.append(told["items"])
+        cursor = told["prev_cursor"]
+    last = [page["items"] for page in pages[:-1]]
+    assert [items for items in reversed(back) if items] == [items for items in last if items]
+
+
+def test_every_list_is_walked() -> None:
+    lists = {
+        route.name
+        for route in ROUTES
+        if any(one.name == "cursor" for one in msgspec.structs.fields(route.query))
+        and not route.parameters
+    }
+    assert lists - SINGLE - {"export.read"} == MAKERS.keys()

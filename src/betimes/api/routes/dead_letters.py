@@ -64,7 +64,7 @@ async def list_all(call: Call[wire.ListLetters, None]) -> Reply:
     scope = ("letters", call.tenant, chosen)
     after = ops.BEGINNING
     if query.cursor is not None:
-        at, run = call.service.cursors.read(scope, query.cursor)
+        at, run = call.leaves.read(scope, query.cursor)
         after = (read_instant(at, pointer="/cursor"), from_text("run", run))
     found = await ops.list_dead_letters(
         call.service.desk, call.tenant, chosen, after=after, limit=coerced(query.limit)
@@ -72,7 +72,7 @@ async def list_all(call: Call[wire.ListLetters, None]) -> Reply:
     cursor = None
     if found.next is not None:
         place = [shown_instant(found.next[0]), to_text("run", found.next[1])]
-        cursor = call.service.cursors.write(scope, place)
+        cursor = call.leaves.write(scope, place)
     return paged(call, page([shown_letter(one) for one in found.letters], cursor=cursor))
 
 

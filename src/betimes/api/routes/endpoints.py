@@ -80,14 +80,14 @@ async def list_all(call: Call[wire.ListEndpoints, None]) -> Reply:
     scope = ("endpoints", call.tenant, query.callbacks)
     after = FIRST
     if query.cursor is not None:
-        after = msgspec.convert(call.service.cursors.read(scope, query.cursor)[0], type=UUID)
+        after = msgspec.convert(call.leaves.read(scope, query.cursor)[0], type=UUID)
     limit = coerced(query.limit)
     found = await ops.list_endpoints(
         call.service.desk, call.tenant, after=after, callbacks=query.callbacks, most=limit
     )
     cursor = None
     if len(found) == limit:
-        cursor = call.service.cursors.write(scope, [str(found[-1][0].id)])
+        cursor = call.leaves.write(scope, [str(found[-1][0].id)])
     return paged(call, page([shown_endpoint(*one) for one in found], cursor=cursor))
 
 

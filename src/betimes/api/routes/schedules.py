@@ -91,7 +91,7 @@ async def upcoming(call: Call[wire.Upcoming, None]) -> Reply:
     scope = ("upcoming", call.tenant, query.within, query.queue, query.job, query.include)
     after = until = None
     if query.cursor is not None:
-        at, run, end = call.service.cursors.read(scope, query.cursor)
+        at, run, end = call.leaves.read(scope, query.cursor)
         after = (read_instant(at, pointer="/cursor"), RunId(from_text("run", run)))
         until = read_instant(end, pointer="/cursor")
     within = read_span(query.within, pointer="/within")
@@ -110,7 +110,7 @@ async def upcoming(call: Call[wire.Upcoming, None]) -> Reply:
     if found.next is not None:
         end_text = shown_instant(until or call.service.now() + within)
         place = [shown_instant(found.next[0]), to_text("run", found.next[1]), end_text]
-        cursor = call.service.cursors.write(scope, place)
+        cursor = call.leaves.write(scope, place)
     return paged(call, page([_soon(item) for item in found.items], cursor=cursor))
 
 

@@ -82,12 +82,12 @@ async def list_all(call: Call[wire.PageOnly, None]) -> Reply:
     scope = ("tenants",)
     after = ""
     if call.query.cursor is not None:
-        (after,) = call.service.cursors.read(scope, call.query.cursor)
+        (after,) = call.leaves.read(scope, call.query.cursor)
     limit = coerced(call.query.limit)
     tenants = await ops.list_tenants(call.service.desk, after=after, most=limit)
     cursor = None
     if len(tenants) == limit:
-        cursor = call.service.cursors.write(scope, [tenants[-1].slug])
+        cursor = call.leaves.write(scope, [tenants[-1].slug])
     return paged(call, page([shown_tenant(one) for one in tenants], cursor=cursor))
 
 
