@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import uvicorn
@@ -67,7 +68,8 @@ async def measure(options: argparse.Namespace) -> int:
     async with a_server(options.shards) as server, a_hello() as hello:
         many = options.connections
         report.tell("hello-world", settings, **await load(hello, "-", "hello", many, options))
-        async with an_api(server) as (service, port):
+        # What is measured is what requests cost, not when they are refused: see `bench overload`.
+        async with an_api(server, shed_pool_wait=timedelta(minutes=1)) as (service, port):
             key = await a_key(service)
             run = {"port": port, "key": key, "options": options}
             report.tell("GET /healthz", settings, **await load(port, key, "health", many, options))

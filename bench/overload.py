@@ -8,14 +8,14 @@ import argparse
 import asyncio
 from typing import Any
 
-from bench.api import a_key, an_api, load
+from bench.api import a_job, a_key, an_api, load
 from bench.kit.report import Report
 from bench.kit.server import a_server
 from betimes.app.run import run_to_end
 
 ROOM = 100
 SHAPE = (50, 150, 500, 50)
-VITAL_CONNECTIONS = 2
+VITAL_CONNECTIONS = 1
 
 
 def main(arguments: list[str]) -> int:
@@ -39,10 +39,11 @@ async def measure(options: argparse.Namespace) -> int:
     ):
         key = await a_key(service)
         await load(port, key, "jobs", 2, argparse.Namespace(seconds=1.0))
+        job = await a_job(service)
         for connections in shape:
             found, vital = await asyncio.gather(
                 load(port, key, "pressing", connections, options),
-                load(port, key, "vital", VITAL_CONNECTIONS, options),
+                load(port, key, "vital", VITAL_CONNECTIONS, options, subject=job),
             )
             report.tell(
                 f"{connections} connections",

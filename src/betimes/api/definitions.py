@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -272,8 +272,31 @@ def next_fires(cache: ScheduleCache, job: Job, *, now: datetime, most: int) -> l
     """The next fires of a job; None when it does not fire."""
     if job.state is not JobState.ACTIVE:
         return None
-    timetable = shared_timetable(cache, job.definition.schedule, job.id)
-    return [shown_instant(fire.nominal) for fire in timetable.fires(now, limit=most)]
+    schedule = job.definition.schedule
+    known = _AHEAD.get(id(schedule))
+    if known is not None and known.schedule is schedule and known.since <= now < known.first:
+        return list(known.shown[:most])
+    timetable = shared_timetable(cache, schedule, job.id)
+    fires = [fire.nominal for fire in timetable.fires(now, limit=most)]
+    shown = [shown_instant(fire) for fire in fires]
+    if fires and not timetable.is_seeded and not timetable.is_fixed_delay:
+        if len(_AHEAD) >= TIMETABLES_MAX:
+            _AHEAD.clear()
+        _AHEAD[id(schedule)] = Ahead(schedule, now, fires[0], shown)
+    return shown
+
+
+class Ahead(NamedTuple):
+    """The next fires of a stored schedule that jobs share, true until the first of them."""
+
+    schedule: Mapping[str, Any]
+    since: datetime
+    first: datetime
+    shown: list[str]
+
+
+_AHEAD: dict[int, Ahead] = {}
+"""By the identity of the stored form, which `_stored` shares among those who ask for the same."""
 
 
 def asked_again(job: Job) -> dict[str, Any]:

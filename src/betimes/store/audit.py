@@ -20,8 +20,7 @@ SQL = load("audit")
 CHAIN_PAGE = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
+class Act(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody did."""
 
     tenant: TenantId

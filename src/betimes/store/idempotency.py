@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import asyncpg
+import msgspec
 
 from betimes.domain.errors import Bug, Conflict
 from betimes.domain.ids import ShardId, TenantId
@@ -24,8 +25,7 @@ SQL = load("idempotency")
 BOTH_DAYS_FOR = timedelta(seconds=10)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a request was answered, as it is kept."""
 
     status: int
@@ -41,8 +41,7 @@ class KeyRow:
     answer: Answer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """A key on its way into the store."""
 
     shard: ShardId
