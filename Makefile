@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BENCH ?= all
 ARGS ?=
 
-.PHONY: help setup dev test check fmt bench bench-time chaos docs ci clean lock schema test-pg15 mutation fuzz
+.PHONY: help setup dev test check fmt bench bench-time chaos docs ci clean lock schema test-pg15 test-s3 mutation fuzz
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,11 @@ test: $(VENV)/.dev ## Run the tests (real PostgreSQL included; starts its own)
 test-pg15: $(VENV)/.dev ## Run the statements and services on Debian's PostgreSQL 15 as well
 	@BETIMES_TEST_PG_BIN=/usr/lib/postgresql/15/bin $(BIN)/python -m pytest -n 2 -q \
 	  -m "db and not chaos and not bench" tests/contract tests/integration $(ARGS)
+
+test-s3: $(VENV)/.dev ## Run the object store backend against an S3 server from the package index
+	@test -x $(VENV)-s3/bin/moto_server || ($(PYTHON) -m venv $(VENV)-s3 \
+	  && $(VENV)-s3/bin/python -m pip --disable-pip-version-check --quiet install "moto[s3]" flask flask-cors)
+	@BETIMES_TEST_S3_SERVER=$(VENV)-s3/bin/moto_server $(BIN)/python -m pytest -q tests/integration/target/test_s3.py $(ARGS)
 
 check: $(VENV)/.dev ## Static checks: format, lint, types, rooms, spelling, lock files
 	@$(BIN)/ruff format --check .

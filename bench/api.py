@@ -140,7 +140,7 @@ async def an_api(server: EmbeddedPostgres, **wishes: Any) -> AsyncIterator[tuple
             listen_dsn=server.dsn(),
         )
         hints = Hints(database=database, clock=clock)
-        service = await make_service(node, hints)
+        service = await make_service(node, hints, None)
         async with listening(
             Server(Application(service=service, routes=ROUTES)), Beside(hints, service).run
         ):

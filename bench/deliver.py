@@ -2,6 +2,7 @@
 
     deliver      the delivery alone, without a database: what a core can do
     worker       a whole worker, from the parcel in the database to the finished run
+    nginx        the same targets' work done by nginx, where it is installed
     beside       a fast origin while a slow one takes all it can get
 
 The target runs in a process of its own and takes its share of the machine; `per_core` is one second
@@ -31,6 +32,7 @@ from bench.drain import (
     put_parcels,
     value,
 )
+from bench.kit.nginx import an_nginx
 from bench.kit.report import Report, lags_ms
 from bench.kit.target import a_target
 from betimes.app.clock import SystemClock
@@ -82,6 +84,10 @@ class Errand:
         """Never."""
         await asyncio.Event().wait()
 
+    def park(self) -> bool:
+        """Never asked."""
+        return False
+
     def snooze(self, pause: timedelta) -> Snoozed:
         """Later."""
         return Snoozed(until=AT + pause)
@@ -125,26 +131,35 @@ def main(arguments: list[str]) -> int:
     if options.quick:
         options.deliveries = min(options.deliveries, 200)
     report = Report("deliver")
-    with a_target() as port:
-        code = run_to_end(measure(options, report, port))
+    with a_target() as port, an_nginx() as nginx:
+        code = run_to_end(measure(options, report, port, nginx))
     report.table()
     return code
 
 
-async def measure(options: argparse.Namespace, report: Report, port: int) -> int:
+async def measure(options: argparse.Namespace, report: Report, port: int, nginx: int | None) -> int:
     """All figures."""
     for latency in LATENCIES_MS:
         await alone(options, report, port, latency, keep_alive=True)
     await alone(options, report, port, 0, keep_alive=False)
+    if nginx is not None:
+        await alone(options, report, nginx, 0, keep_alive=True, name="nginx")
+        await alone(options, report, nginx, 0, keep_alive=False, name="nginx")
     await beside(options, report, port)
     if not options.no_worker:
         async with a_server(options.shards) as server:
-            await with_worker(options, report, server, port)
+            await with_worker(options, report, server, nginx or port)
     return 0
 
 
 async def alone(
-    options: argparse.Namespace, report: Report, port: int, latency: int, *, keep_alive: bool
+    options: argparse.Namespace,
+    report: Report,
+    port: int,
+    latency: int,
+    *,
+    keep_alive: bool,
+    name: str = "",
 ) -> None:
     """Deliveries of one process, so many at once."""
     at_once = options.at_once if latency < 100 else options.at_once * 4
@@ -156,8 +171,13 @@ async def alone(
         times = await deliver_many(delivery, url, count, at_once)
         seconds, python = perf_counter() - began, process_time() - python
     report.tell(
-        f"{latency} ms{'' if keep_alive else ', new connections'}",
-        {"latency_ms": latency, "at_once": at_once, "keep_alive": keep_alive},
+        f"{name or f'{latency} ms'}{'' if keep_alive else ', new connections'}",
+        {
+            "latency_ms": latency,
+            "at_once": at_once,
+            "keep_alive": keep_alive,
+            "target": name or "python",
+        },
         per_second=round(count / seconds),
         per_core=round(count / python),
         python_us=round(python / count * 1e6, 1),

@@ -7,6 +7,7 @@
     policies    weights, fairness keys, ceilings and rates together
     alone       one run in each parcel, without a gate
     gates       the same with a concurrency key of its own for each run
+    rates       the same with a hundred rate limit keys, their rates high enough to stop nobody
     hot         start delays of small tenants, alone and beside one with a hundred times their load
 
 One JSON line for each scenario on stdout; the table goes to stderr.
@@ -40,8 +41,20 @@ from betimes.worker.builtin import builtin_handlers
 
 TENANTS_MAX = 1_000
 KEYS = 50
+RATE_KEYS = 100
 SMALL_TENANTS, SMALL_PER_SECOND = 20, 5
-RUN_COLUMNS = ("shard", "id", "tenant_id", "due_at", "state", "queue", "handler", "fair", "gate")
+RUN_COLUMNS = (
+    "shard",
+    "id",
+    "tenant_id",
+    "due_at",
+    "state",
+    "queue",
+    "handler",
+    "fair",
+    "gate",
+    "rate_key",
+)
 PARCEL_COLUMNS = (
     "shard",
     "id",
@@ -52,6 +65,7 @@ PARCEL_COLUMNS = (
     "run_ids",
     "fair",
     "gate",
+    "rate_key",
 )
 
 
@@ -62,6 +76,7 @@ class Scenario(NamedTuple):
     keys: int = 0
     size: int = RUNS_MAX
     gated: bool = False
+    rated: bool = False
     weights: bool = False
     ceilings: bool = False
 
@@ -74,6 +89,7 @@ SCENARIOS = {
     "policies": Scenario(tenants=20, keys=5, weights=True, ceilings=True),
     "alone": Scenario(size=1),
     "gates": Scenario(size=1, gated=True),
+    "rates": Scenario(size=1, rated=True),
 }
 
 
@@ -84,6 +100,7 @@ class Handful(NamedTuple):
     tenant: UUID
     fair: int
     gate: str | None
+    rate: str | None
     runs: list[UUID]
 
 
@@ -137,6 +154,8 @@ async def one(
     handfuls = list(make(scenario, options.runs, options.shards))
     await put(server, handfuls)
     await execute(server, "ANALYZE betimes.parcels")
+    # As the janitor does: a partition without statistics is planned for as if it were empty.
+    await Partitions(database).survey()
     await execute(server, "CHECKPOINT")
     figures = await drain(options, server, database)
     left = await value(server, "SELECT count(*) FROM betimes.parcels")
@@ -167,8 +186,8 @@ async def agree(server: EmbeddedPostgres, scenario: Scenario) -> None:
         )
         await connection.executemany(
             "INSERT INTO betimes.queues"
-            " (tenant_id, name, fairness, max_concurrency, rate_limit, rate_per_ms)"
-            " VALUES ($1, 'default', $2, $3, $4, $5)",
+            " (tenant_id, name, fairness, max_concurrency, rate_limit, rate_per_ms,"
+            " key_rate_limit, key_rate_per_ms) VALUES ($1, 'default', $2, $3, $4, $5, $6, $7)",
             [
                 (
                     tenant_of(place),
@@ -176,6 +195,8 @@ async def agree(server: EmbeddedPostgres, scenario: Scenario) -> None:
                     1_000_000 if scenario.ceilings else None,
                     100_000_000 if scenario.ceilings else None,
                     1_000 if scenario.ceilings else None,
+                    1_000_000 if scenario.rated else None,
+                    1_000 if scenario.rated else None,
                 )
                 for place in range(scenario.tenants)
             ],
@@ -200,6 +221,7 @@ def make(scenario: Scenario, runs: int, shards: int) -> Iterator[Handful]:
             tenant_of(place * 7 % crowd),
             1 + place % scenario.keys if scenario.keys else 0,
             f"key {place}" if scenario.gated else None,
+            f"rate {place % RATE_KEYS}" if scenario.rated else None,
             [UUID(int=one.int) for one in random_ids(now, shard, dice.entropy(8 * size))],
         )
 
@@ -213,7 +235,18 @@ async def put(server: EmbeddedPostgres, handfuls: list[Handful]) -> None:
             schema_name="betimes",
             columns=RUN_COLUMNS,
             records=[
-                (one.shard, run, one.tenant, now, 1, "default", "noop", one.fair, one.gate)
+                (
+                    one.shard,
+                    run,
+                    one.tenant,
+                    now,
+                    1,
+                    "default",
+                    "noop",
+                    one.fair,
+                    one.gate,
+                    one.rate,
+                )
                 for one in handfuls
                 for run in one.runs
             ],
@@ -233,6 +266,7 @@ async def put(server: EmbeddedPostgres, handfuls: list[Handful]) -> None:
                     one.runs,
                     one.fair,
                     one.gate,
+                    one.rate,
                 )
                 for one in handfuls
             ],

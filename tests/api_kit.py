@@ -24,7 +24,6 @@ from betimes.config.api import ApiSettings
 from betimes.config.settings import DatabaseSettings
 from betimes.domain.clock import Clock
 from betimes.domain.ids import TenantId
-from betimes.domain.sealing import KeyedSeal
 from betimes.janitor.operate import Operator
 from betimes.ops.credentials import Credentials
 from betimes.ops.desk import Desk
@@ -197,12 +196,13 @@ def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes:
         keys=keys,
         cursors=Cursors(secret=PEPPER),
         admission=Admission(settings=settings, clock=clock),
-        waiters=Waiters(),
+        waiters=Waiters(clock),
         lease_secret=PEPPER,
+        grant_secret=PEPPER,
         version="0",
         routes=ROUTES,
         roll=half,
-        notifying=Notifying(secret_key=PEPPER, seal=KeyedSeal(PEPPER, os.urandom), mail_domains=()),
+        notifying=Notifying(secret_key=PEPPER, mail_domains=()),
     )
 
 

@@ -20,7 +20,8 @@ REFERENCE_TABLES = frozenset(
     {
         *("cluster", "migrations", "tenants", "api_keys", "queues", "members", "calendars"),
         *("sessions", "device_grants", "data_keys", "secrets", "handler_schemas", "producers"),
-        *("limits", "breakers", "endpoints", "routings", "nodes", "workers"),
+        *("limits", "breakers", "endpoints", "routings", "alert_rules", "silences"),
+        *("nodes", "workers"),
     }
 )
 ADVISORY_LOCKS_ALLOWED_IN = frozenset({"migrations"})

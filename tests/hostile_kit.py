@@ -150,6 +150,9 @@ class Errand:
     async def wait_cancelled(self) -> None:
         await asyncio.Event().wait()
 
+    def park(self) -> bool:
+        return False
+
     def snooze(self, pause: timedelta) -> Snoozed:
         return Snoozed(until=AT + pause)
 

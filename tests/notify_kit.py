@@ -17,7 +17,6 @@ from betimes.dispatcher.send import Sender
 from betimes.domain.clock import Clock
 from betimes.domain.ids import TenantId, random_ids, shard_of, to_ms
 from betimes.domain.notice import Filter
-from betimes.domain.sealing import KeyedSeal
 from betimes.ops.desk import Desk
 from betimes.ops.endpoints import Endpoint, active_secrets, create_endpoint, new_endpoint
 from betimes.store.database import Database
@@ -30,7 +29,7 @@ from ops_kit import SHARDS, TENANT, fetch
 from target_kit import DEV, a_client
 
 KEY = bytes(range(32))
-SEAL = KeyedSeal(KEY, os.urandom)
+FIRST = UUID(int=0)
 LAST = UUID(int=(1 << 128) - 1)
 
 
@@ -85,7 +84,6 @@ async def a_dispatcher(
             clock=clock,
             policies=policies,
             secrets=lambda endpoint: active_secrets(KEY, endpoint, now=desk.clock.now()),
-            seal=SEAL,
             patience=Patience(total=patience),
             mailer=None if mail is None else Mailer(mail),
         )
@@ -97,6 +95,7 @@ async def a_dispatcher(
             settings=chosen,
             roll=half,
             entropy=os.urandom,
+            vault=desk.vault,
         )
         router = Router(
             database=desk.database,
@@ -117,7 +116,7 @@ async def an_endpoint(
     types: Sequence[str] = ("*",),
     chosen: Filter | None = None,
     tenant: TenantId = TENANT,
-    sealed: bytes | None = None,
+    credential: bytes | None = None,
     **settings: Any,
 ) -> Endpoint:
     fresh = new_endpoint(
@@ -126,14 +125,13 @@ async def an_endpoint(
         kind=kind,
         name="test",
         address=address,
-        sealed=sealed,
         event_types=types,
         chosen=chosen or Filter(),
         settings=settings,
         disabled=False,
         by=None,
     )
-    return await create_endpoint(desk, fresh, most=1000)
+    return await create_endpoint(desk, fresh, most=1000, credential=credential)
 
 
 async def an_event(

@@ -6,9 +6,12 @@ A route without a recipe fails the matrices: whoever adds one says here how it i
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import UUID
 
 from api_kit import Answer, Client
 from betimes.api.route import Route
+from betimes.domain.ids import WorkerId
+from betimes.store.breakers import BreakerRow, Breakers
 from world_kit import PLACES, Make, World, fresh
 
 SPAN = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T02:00:00Z"}
@@ -126,6 +129,21 @@ async def _running(world: World) -> Any:
     worker = await world.worker(queues=[queue])
     await world.made("POST", f"/v1/workers/{worker}/lease", {"wait": 0})
     return {"dedupe_key": key}
+
+
+async def _broken(world: World) -> None:
+    """An origin that workers have given up for a while."""
+    service = world.served.service
+    at = service.clock.now()
+    row = BreakerRow(
+        tenant=world.tenant,
+        origin="https://a.example",
+        state=1,
+        failures=5,
+        opened_at=at,
+        probe_at=at,
+    )
+    await Breakers(service.desk.database, WorkerId(UUID(int=1)), service.clock).write([row])
 
 
 async def _ids(world: World) -> Any:
@@ -246,6 +264,19 @@ RECIPES: Mapping[str, Recipe] = {
     "endpoints.create": Recipe(body=_of(lambda w: w.hook)),
     "endpoints.update": Recipe(body=_of(lambda w: {"name": w.word})),
     "endpoints.redeliver": Recipe(body={"since": "2026-01-01T00:00:00Z"}),
+    "alert_rules.put": Recipe(
+        body={"condition": "queue_lag", "threshold": "PT1M", "queues": ["q"]}, query=FORCED
+    ),
+    "silences.create": Recipe(
+        body=_of(
+            lambda w: {
+                "until": "2199-01-01T00:00:00Z",
+                "reason": w.word,
+                "subject": "queue:mail",
+            }
+        )
+    ),
+    "targets.reset": Recipe(body={"origin": "https://a.example/"}, before=_broken),
     "queues.put": Recipe(body=_of(lambda w: {"description": w.word})),
     "queues.purge": Recipe(body={"dry_run": True}),
     "blobs.create": Recipe(raw=b"x"),
@@ -278,6 +309,12 @@ FURTHER: Mapping[tuple[str, int], Recipe] = {
         body=_of(lambda w: {"items": [{"handler": w.word}], "mode": "independent"})
     ),
     ("runs.cancel_by_key", 202): Recipe(body=_running),
+    ("alert_rules.put", 201): Recipe(
+        body={"condition": "queue_lag", "threshold": "PT1M", "queues": ["q"]},
+        query=FORCED,
+        places={"rule": some_name},
+    ),
+    ("blobs.read_granted", 404): Recipe(places={"grant": some_name}),
     ("secrets.put", 201): Recipe(body={"value": "x"}, places={"secret": some_name}),
     ("endpoints.create", 422): Recipe(
         body={"type": "webhook", "url": "https://127.0.0.1/", "event_types": ["*"]}

@@ -65,7 +65,7 @@ async def insert_row(
     tenant = given.get("tenant_id")
     if tenant and "id" in columns:
         values["id"] = UUID(int=tenant.int) if columns["id"] == "uuid" else f"key{tenant.int}"
-    if tenant and "digest" in columns and "shard" not in columns:
+    if tenant and columns.get("digest") == "bytea" and "shard" not in columns:
         values["digest"] = tenant.bytes
     if tenant and "user_code" in columns:
         values["user_code"] = str(tenant)

@@ -12,6 +12,7 @@ from api_kit import DEFAULT, Served, half
 from betimes import App
 from betimes.app.direct import DirectLine
 from betimes.config.settings import DatabaseSettings
+from betimes.domain.clock import Clock
 from betimes.rhythm import Stopping
 from betimes.runtime.http_line import http_lines
 from betimes.runtime.line import Line, OpenLine
@@ -61,9 +62,11 @@ class Crew:
 
 
 @asynccontextmanager
-async def working(app: App, lines: OpenLine, **wishes: Any) -> AsyncIterator[Crew]:
+async def working(
+    app: App, lines: OpenLine, *, clock: Clock | None = None, **wishes: Any
+) -> AsyncIterator[Crew]:
     """A worker that works inside the block and drains at its end."""
-    clock, recorder = RealClock(), Recorder()
+    clock, recorder = clock or RealClock(), Recorder()
     usual = {"concurrency": 10, "grace": timedelta(seconds=10), "pid": os.getpid()}
     options = WorkerOptions(name="w", **{**usual, **wishes})
     worker = Worker(

@@ -60,10 +60,15 @@ class Attempt:
     tracestate: str | None = "vendor=1"
     tenant_id: str = str(UUID(int=7))
     cancelled: bool = False
+    parked: bool = False
     told: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait_cancelled(self) -> None:
         await self.told.wait()
+
+    def park(self) -> bool:
+        self.parked = True
+        return True
 
     def snooze(self, pause: timedelta) -> Snoozed:
         return Snoozed(until=AT + pause)

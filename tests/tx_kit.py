@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
 from os import getpid
-from urllib.parse import urlsplit, urlunsplit
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import asyncpg
 
@@ -60,6 +61,27 @@ def as_role(dsn: str, role: str) -> str:
     parts = urlsplit(dsn)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit(parts._replace(netloc=f"{role}:{PASSWORD}@{host}"))
+
+
+def sqlalchemy_url(dsn: str, driver: str) -> str:
+    """The same address in SQLAlchemy's words."""
+    parts = urlsplit(dsn)
+    return f"postgresql+{driver}://{parts.netloc}{parts.path}?{parts.query}"
+
+
+def django_database(shop: Shop) -> dict[str, Any]:
+    """The same address in Django's words."""
+    parts = urlsplit(shop.dsn)
+    said = dict(parse_qsl(parts.query))
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": parts.path.lstrip("/"),
+        "USER": parts.username,
+        "PASSWORD": parts.password,
+        "HOST": said["host"],
+        "PORT": said["port"],
+        "OPTIONS": {"options": f"-csearch_path={shop.role}"},
+    }
 
 
 async def ask(

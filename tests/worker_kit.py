@@ -24,7 +24,7 @@ from betimes.telemetry import Recorder, Telemetry
 from betimes.worker import Chance, Handlers, WorkerSignals
 from betimes.worker.builtin import builtin_handlers
 from betimes.worker.hints import CHANNEL
-from betimes.worker.service import Parts
+from betimes.worker.service import Large, Parts
 
 TENANT = TenantId(UUID("00000000-0000-8000-8000-00000000000a"))
 SHARD = ShardId(1)
@@ -95,6 +95,7 @@ async def a_worker(
     number: int = 1,
     handlers: Handlers | None = None,
     signals: WorkerSignals | None = None,
+    large: Large | None = None,
     **settings: Any,
 ) -> AsyncIterator[Bench]:
     """A worker without loops of its own; ends whatever is still running at the end."""
@@ -111,6 +112,7 @@ async def a_worker(
             telemetry=telemetry,
             group=group,
             signals=signals or WorkerSignals(),
+            large=large,
         )
         try:
             yield Bench(parts, database, telemetry, recorder)

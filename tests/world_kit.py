@@ -6,7 +6,8 @@ from typing import Any
 
 from api_kit import Client, Served
 from betimes.domain.ids import NodeId, TenantId, compose, from_text, to_text
-from betimes.ops.endpoints import get_endpoint, put_test
+from betimes.ops.deliveries import put_test
+from betimes.ops.endpoints import get_endpoint
 from betimes.store import nodes
 from betimes.store.joining import Episode, EpisodeState, Pace, join, shard_of_tenant
 from betimes.store.nodes import NodeCard
@@ -243,6 +244,20 @@ class World:
         found, _ = await get_endpoint(desk, self.tenant, endpoint)
         return to_text("dlv", await put_test(desk, found, request=fresh("test")))
 
+    async def rule(self) -> str:
+        name = fresh("rule")
+        body = {"condition": "queue_lag", "threshold": "PT5M", "queues": [self.word]}
+        await self.made("PUT", f"/v1/alert-rules/{name}?force=true", body)
+        return name
+
+    async def silence(self) -> str:
+        body = {"until": "2199-01-01T00:00:00Z", "reason": self.word, "subject": "queue:mail"}
+        return str((await self.made("POST", "/v1/silences", body))["id"])
+
+    async def grant(self) -> str:
+        path = f"/v1/blobs/{await self.blob()}/grants"
+        return str((await self.made("POST", path, {"expires_in": "PT5M"}))["grant"])
+
     async def code(self) -> str:
         return "not_found"
 
@@ -278,5 +293,8 @@ PLACES: Mapping[str, Make] = {
     "version": World.number,
     "endpoint": World.endpoint,
     "delivery": World.delivery,
+    "rule": World.rule,
+    "silence": World.silence,
+    "grant": World.grant,
 }
 """Who makes what stands in a path."""

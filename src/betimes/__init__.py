@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from betimes.sdk.middleware import Middleware as Middleware
     from betimes.sdk.shapes import Unfit as Unfit
     from betimes.sdk.task import Task as Task
+    from betimes.sdk.tracing import OpenTelemetryMiddleware as OpenTelemetryMiddleware
 
 _HOMES = {
     "App": "application",
@@ -34,6 +35,7 @@ _HOMES = {
     "Client": "client",
     "Context": "context",
     "Middleware": "middleware",
+    "OpenTelemetryMiddleware": "tracing",
     "PermanentError": "control",
     "Retry": "control",
     "RunFailed": "handle",
@@ -52,6 +54,7 @@ __all__ = [
     "Client",
     "Context",
     "Middleware",
+    "OpenTelemetryMiddleware",
     "PermanentError",
     "Retry",
     "RunFailed",

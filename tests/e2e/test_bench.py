@@ -20,6 +20,7 @@ PARTS = {
     "drain": FEW,
     "enqueue": [*FEW, "--runs", "10"],
     "limits": ["--quick"],
+    "outage": ["--quick"],
     "overload": [*FEW, "--quick"],
     "pinned": FEW,
     "recurring": [*FEW, "--schedules", "20", "--period", "1", "--seconds", "2"],

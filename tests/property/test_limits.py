@@ -55,6 +55,7 @@ LINES = tuple(JobId(compose(1_000, SHARD, number)) for number in (1, 2))
 WORKERS = (1, 2, 3)
 ROUNDS_MAX = 80
 RATE = 3  # per second, for queue b
+KEY, KEY_RATE = "r", 2  # per second, for runs that share this key
 
 
 class World:
@@ -87,6 +88,7 @@ class Limits(RuleBasedStateMachine):
         self.mosts: dict[str, int] = dict.fromkeys(GATES, 1)
         self.ceilings: dict[str | None, int | None] = dict.fromkeys([*QUEUES, None])
         self.started_b: Counter[datetime] = Counter()
+        self.started_r: Counter[datetime] = Counter()
         self.began = self.world.clock.now()
         self.added: list[Any] = []
 
@@ -112,6 +114,13 @@ class Limits(RuleBasedStateMachine):
                 queue,
                 RATE if queue == "b" else None,
             )
+        self.ask(
+            "INSERT INTO betimes.limits (tenant_id, kind, key, rate_limit, rate_per_ms)"
+            " VALUES ($1, 'rate', $2, $3, 1000)",
+            TENANT,
+            KEY,
+            KEY_RATE,
+        )
         self.change_ceiling("a", 2)
         self.change_ceiling(None, 5)
 
@@ -119,14 +128,22 @@ class Limits(RuleBasedStateMachine):
         queue=st.sampled_from(QUEUES),
         gate=st.sampled_from([None, None, None, *GATES]),
         line=st.sampled_from([None, None, None, *LINES]),
+        rate=st.sampled_from([None, None, KEY]),
         fair=st.integers(0, 2),
         skips=st.booleans(),
         runs=st.integers(1, 6),
     )
     def add(
-        self, queue: str, gate: str | None, line: JobId | None, fair: int, skips: bool, runs: int
+        self,
+        queue: str,
+        gate: str | None,
+        line: JobId | None,
+        rate: str | None,
+        fair: int,
+        skips: bool,
+        runs: int,
     ) -> None:
-        terms = Terms(fair, gate, SKIP if skips and gate else WAIT, line)
+        terms = Terms(fair, gate, SKIP if skips and gate else WAIT, line, rate)
         self.added += self.world.wait(
             enqueue(
                 self.world.database,
@@ -213,11 +230,14 @@ class Limits(RuleBasedStateMachine):
         seconds = (self.now - self.began).total_seconds()
         assert self.started_b.total() <= RATE + RATE * seconds
         assert self.started_b[self.now] <= RATE, "at one instant, one second's worth"
+        assert self.started_r.total() <= KEY_RATE + KEY_RATE * seconds
+        assert self.started_r[self.now] <= KEY_RATE, "at one instant, one second's worth"
 
     def teardown(self) -> None:
         """Everybody who is left finishes: all work is done, and every place is free again."""
         for queue in self.ceilings:
             self._agree(queue, None)
+        self.ask("UPDATE betimes.limits SET rate_limit = NULL WHERE kind = 'rate'")
         self.held = {one: {} for one in WORKERS}
         for _ in range(ROUNDS_MAX):
             if not self.ask("SELECT FROM betimes.parcels LIMIT 1"):
@@ -291,6 +311,7 @@ class Limits(RuleBasedStateMachine):
         await reaping.reap(SHARD, most=100, now=self.now)
         await Repairing(self.world.database).gates(FIRST_GATE)
         await Repairing(self.world.database).lines(FIRST_LINE)
+        await Repairing(self.world.database).rates(FIRST_GATE, now=self.now)
 
     async def _lease(self, worker: int, slots: int, *, suspects: bool) -> None:
         parcels = self._parcels(worker)
@@ -330,6 +351,8 @@ class Limits(RuleBasedStateMachine):
                 freed.unused[one.tenant, one.queue] += len(one.runs) - started
             if one.queue == "b":
                 self.started_b[self.now] += started
+            if one.terms.rate is not None:
+                self.started_r[self.now] += started
             if one.id in gone:
                 continue
             if started:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from betimes.api.callbacks import callbacks_of
 from betimes.api.etag import tag_of
 from betimes.api.shaping import maybe_span, read_span
 from betimes.api.targets import shown_target, work_of
@@ -150,6 +151,7 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "start_deadline_ms": None if deadline is None else to_ms(deadline),
         "tags": asked.tags,
         "metadata": asked.metadata,
+        "notify": callbacks_of(asked.notify, context.targets),
         "description": asked.description,
         "dedupe_key": asked.dedupe_key if asked.dedupe is None else asked.dedupe.key,
         **context.trace,
@@ -255,6 +257,7 @@ def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
         start_deadline=_shown_ms(options.get("start_deadline_ms")),
         tags=dict(options.get("tags") or {}),
         metadata=dict(options.get("metadata") or {}),
+        notify=list(options.get("notify") or []),
         action_after_completion=definition.after_completion.name.lower(),
         revision=job.revision,
         etag=tag_of(job.revision),

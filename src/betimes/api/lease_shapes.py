@@ -3,14 +3,16 @@
 from datetime import timedelta
 
 from betimes.api.definitions import shown_payload
-from betimes.domain.ids import to_text
+from betimes.api.grants import Grant, write_grant
+from betimes.domain.errors import Invalid
+from betimes.domain.ids import TenantId, from_text, to_text
 from betimes.domain.trace import traceparent_of
 from betimes.ops import workers as ops
 from betimes.wire import workers as wire
 from betimes.wire.base import shown_duration, shown_instant, shown_maybe
 
 
-def shown_lease(one: ops.Leased, token: str) -> wire.LeasedRun:
+def shown_lease(one: ops.Leased, token: str, *, grant: str | None = None) -> wire.LeasedRun:
     """A run as its worker is told of it."""
     run, spec = one.run, one.spec
     payload = run.payload if run.payload is not None else spec.payload
@@ -34,10 +36,23 @@ def shown_lease(one: ops.Leased, token: str) -> wire.LeasedRun:
         scheduled_for=shown_maybe(run.fire_at),
         payload=shown_payload(payload),
         payload_ref=spec.options.get("payload_ref"),
+        payload_path=None if grant is None else f"/v1/grants/{grant}",
         timeout=_span(spec.timeout),
         checkpoint=shown_payload(checkpoint),
         tags=dict(spec.options.get("tags") or {}),
     )
+
+
+def payload_grant(secret: bytes, tenant: TenantId, one: ops.Leased) -> str | None:
+    """What reads the payload while the worker holds the run, and nothing else with it."""
+    reference = one.spec.options.get("payload_ref")
+    if reference is None:
+        return None
+    try:
+        blob = from_text("blob", reference)
+    except Invalid:
+        return None
+    return write_grant(secret, Grant(tenant, blob, one.expires_at))
 
 
 def _span(timeout: timedelta | None) -> str | None:

@@ -8,6 +8,7 @@ import msgspec
 from betimes.api.codes import CODES
 from betimes.api.problem import MEDIA_TYPE
 from betimes.api.route import FIELDS, VALIDATE_ONLY, Keyed, Load, Route, reason_of
+from betimes.domain.event import CATALOGUE, EventType
 from betimes.wire.problem import Problem
 
 REF = "#/components/schemas/{name}"
@@ -54,12 +55,49 @@ def document(routes: Sequence[Route], *, version: str) -> dict[str, Any]:
         "security": [{"key": []}],
         "tags": [{"name": tag} for tag in sorted({route.tag for route in routes})],
         "paths": paths,
+        "webhooks": {name: _webhook(one) for name, one in CATALOGUE.items()},
         "components": {
             "securitySchemes": {
                 "key": {"type": "http", "scheme": "bearer", "bearerFormat": "btm_sk_…"}
             },
             "schemas": shapes.components,
         },
+    }
+
+
+def _webhook(event: EventType) -> dict[str, Any]:
+    """What an endpoint is sent for a type of event."""
+    envelope = {
+        "specversion": "1.0",
+        "id": "evt_01JD8Q0W0G8S0B3T1N5Y6Z7A8B",
+        "source": "urn:betimes:tenant:ten_00000000008G00000000000001",
+        "type": event.name,
+        "time": "2026-01-01T00:00:00.000000Z",
+        "datacontenttype": "application/json",
+        "severity": event.severity.name.lower(),
+        "data": dict(event.example),
+    }
+    texts = {name: {"type": "string"} for name in envelope if name != "data"}
+    schema = {
+        "type": "object",
+        "required": ["specversion", "id", "source", "type", "data"],
+        "properties": {**texts, "type": {"const": event.name}, "data": {"type": "object"}},
+    }
+    return {
+        "post": {
+            "operationId": f"webhooks.{event.name}",
+            "summary": event.says,
+            "requestBody": {
+                "required": True,
+                "content": {
+                    "application/cloudevents+json": {"schema": schema, "example": envelope}
+                },
+            },
+            "responses": {
+                "2XX": {"description": "Received; anything else is sent again."},
+                "410": {"description": "Nothing more is sent to the endpoint."},
+            },
+        }
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from betimes.api.callbacks import callbacks_of
 from betimes.api.definitions import concurrency_of, dedupe_of, policy_of, shown_payload
 from betimes.api.problem import Trouble
 from betimes.api.shaping import maybe_instant, maybe_span
@@ -19,12 +20,15 @@ from betimes.domain.trace import trace_of
 from betimes.ops.history import Attempt
 from betimes.ops.runs import RunView
 from betimes.ops.schemas import ANYTHING, Accepted
+from betimes.target.redact import Redaction
 from betimes.target.url import UrlPolicy
 from betimes.wire import runs as wire
 from betimes.wire.base import shown_instant, shown_maybe
 
 MILLISECOND = timedelta(milliseconds=1)
 NO_TRACE: Mapping[str, str] = MappingProxyType({})
+BY_REFERENCE = b'{"result_ref":"blob_'
+PLAIN = Redaction()
 
 
 def new_run(
@@ -48,12 +52,12 @@ def new_run(
         priority=asked.priority,
         due_at=maybe_instant(asked.at, pointer="/at"),
         delay=maybe_span(asked.delay, pointer="/delay"),
-        options=_options(asked) | dict(trace),
+        options=_options(asked, targets) | dict(trace),
         dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
     )
 
 
-def _options(asked: wire.NewRun) -> dict[str, Any]:
+def _options(asked: wire.NewRun, targets: UrlPolicy) -> dict[str, Any]:
     timeout = maybe_span(asked.timeout, pointer="/timeout")
     deadline = maybe_span(asked.start_deadline, pointer="/start_deadline")
     options: dict[str, Any] = {
@@ -61,6 +65,7 @@ def _options(asked: wire.NewRun) -> dict[str, Any]:
         "timeout_ms": None if timeout is None else to_ms(timeout),
         "start_deadline_ms": None if deadline is None else to_ms(deadline),
         "tags": asked.tags,
+        "notify": callbacks_of(asked.notify, targets),
         "payload_ref": asked.payload_ref,
         "concurrency": concurrency_of(asked.concurrency),
         "fairness_key": asked.fairness_key,
@@ -69,7 +74,7 @@ def _options(asked: wire.NewRun) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value}
 
 
-def shown_run(view: RunView, *, full: bool = False) -> wire.Run:
+def shown_run(view: RunView, *, full: bool = False, redaction: Redaction = PLAIN) -> wire.Run:
     """A run as it is shown."""
     run, holding = view.run, view.holding
     lease = None
@@ -111,10 +116,19 @@ def shown_run(view: RunView, *, full: bool = False) -> wire.Run:
         dedupe_key=run.options.get("dedupe_key"),
         progress=_progress(view),
     )
+    if (reference := reference_in(run.result)) is not None:
+        shown.result_ref = reference
     if full:
-        shown.payload = shown_payload(run.payload)
-        shown.result = shown_payload(run.result)
+        shown.payload = redaction.json(shown_payload(run.payload))
+        shown.result = hidden_in(shown_payload(run.result), redaction)
     return shown
+
+
+def reference_in(result: bytes | None) -> str | None:
+    """The blob that stands for a result which was too large for its row."""
+    if result is None or not result.startswith(BY_REFERENCE):
+        return None
+    return str(msgspec.json.decode(result)["result_ref"])
 
 
 def _progress(view: RunView) -> dict[str, Any] | None:
@@ -133,7 +147,7 @@ def shown_failure(error: Mapping[str, Any] | None) -> wire.Failure | None:
     )
 
 
-def shown_attempt(attempt: Attempt) -> wire.Attempt:
+def shown_attempt(attempt: Attempt, redaction: Redaction = PLAIN) -> wire.Attempt:
     """An attempt that did not succeed."""
     return wire.Attempt(
         number=attempt.number,
@@ -144,8 +158,28 @@ def shown_attempt(attempt: Attempt) -> wire.Attempt:
         finished_at=shown_maybe(attempt.finished_at),
         next_retry_at=shown_maybe(attempt.next_retry_at),
         error=shown_failure(attempt.error),
-        http=dict(attempt.http) or None,
+        http=redacted_http(attempt.http, redaction) or None,
     )
+
+
+def hidden_in(result: Any, redaction: Redaction) -> Any:
+    """A result without what is hidden; that of a delivery is its evidence."""
+    if isinstance(result, dict) and "timings_ms" in result:
+        return redacted_http(result, redaction)
+    return redaction.json(result)
+
+
+def redacted_http(http: Mapping[str, Any], redaction: Redaction) -> dict[str, Any]:
+    """Evidence without what is hidden now, whatever was hidden when it was kept."""
+    told = dict(http)
+    if isinstance(headers := told.get("headers"), Mapping):
+        told["headers"] = {
+            name: redaction.header(name, str(value)) for name, value in headers.items()
+        }
+    if isinstance(body := told.get("body"), str):
+        truncated = bool(told.get("truncated"))
+        told["body"] = redaction.body(body.encode(), truncated=truncated).decode()
+    return told
 
 
 def last_attempt(run: Run, state: str) -> wire.Attempt:

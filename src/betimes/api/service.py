@@ -57,6 +57,7 @@ class Service:
     admission: Admission
     waiters: Waiters
     lease_secret: bytes
+    grant_secret: bytes
     version: str
     routes: Sequence[Route]
     roll: Callable[[], float]

@@ -5,10 +5,13 @@ from typing import Any
 
 import msgspec
 
+from betimes.api.call import Call
 from betimes.api.shaping import maybe_span
 from betimes.domain.errors import Refused
 from betimes.domain.spec import from_ms, to_ms
 from betimes.target.definition import read_target
+from betimes.target.policy import redaction_for
+from betimes.target.redact import Redaction
 from betimes.target.url import UrlPolicy
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_duration
@@ -52,6 +55,11 @@ def shown_target(stored: Mapping[str, Any], *, full: bool) -> dict[str, Any] | N
     if (timeout := shown.pop("timeout_ms", None)) is not None:
         shown["timeout"] = shown_duration(from_ms(timeout))
     return shown or None
+
+
+def redaction_of(call: Call[Any, Any]) -> Redaction:
+    """What answers to a caller leave out: what the operator hides, and what its tenant does."""
+    return redaction_for(call.service.targets, call.caller.settings)
 
 
 def _both() -> Refused:

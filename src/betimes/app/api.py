@@ -21,6 +21,7 @@ from betimes.app.listening import listener
 from betimes.app.masters import required_vault
 from betimes.app.node import Node
 from betimes.app.pepper import derived, kept_secret, pepper_file, peppered
+from betimes.app.shelves import shelf_of
 from betimes.domain.errors import BadSetting
 from betimes.ops.credentials import Credentials
 from betimes.ops.devices import Devices
@@ -29,6 +30,7 @@ from betimes.ops.making import make_jobs, make_runs
 from betimes.ops.read import read_many
 from betimes.ops.sessions import Sessions
 from betimes.ops.shared_reads import SharedReads
+from betimes.ops.shelf import Shelf
 from betimes.ops.together import Together
 from betimes.rhythm import Stopping, first_of
 from betimes.store.hints import READY, Hints
@@ -46,12 +48,13 @@ class ApiRole:
 
     async def run(self, stopping: Stopping) -> None:
         """Serve until asked to stop; requests under way are answered."""
-        service = await make_service(self._node, self._hints)
-        server = Server(Application(service=service, routes=ROUTES))
-        with closing(bound(self._node)) as listening:
-            host, port = listening.getsockname()[:2]
-            self._node.telemetry.event("api.listening", url=f"http://{host}:{port}")
-            await self._serve(server, listening, service, stopping)
+        async with shelf_of(self._node) as shelf:
+            service = await make_service(self._node, self._hints, shelf)
+            server = Server(Application(service=service, routes=ROUTES))
+            with closing(bound(self._node)) as listening:
+                host, port = listening.getsockname()[:2]
+                self._node.telemetry.event("api.listening", url=f"http://{host}:{port}")
+                await self._serve(server, listening, service, stopping)
 
     async def _serve(
         self, server: Server, listening: socket.socket, service: Service, stopping: Stopping
@@ -108,10 +111,10 @@ def bound(node: Node) -> socket.socket:
     return listening
 
 
-async def make_service(node: Node, hints: Hints) -> Service:
+async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service:
     """Everything requests need."""
     pepper = await peppered(node)
-    desk = await desk_of(node, hints, vault=await required_vault(node))
+    desk = await desk_of(node, hints, vault=await required_vault(node), shelf=shelf)
     credentials = Credentials(database=node.database, clock=node.clock, pepper=pepper)
     keys = KeyMaker(pepper=pepper)
     return Service(
@@ -140,14 +143,15 @@ async def make_service(node: Node, hints: Hints) -> Service:
         keys=keys,
         cursors=Cursors(secret=derived(pepper, b"cursor")),
         admission=Admission(settings=node.settings.api, clock=node.clock),
-        waiters=Waiters(),
+        waiters=Waiters(node.clock),
         lease_secret=derived(pepper, b"lease"),
+        grant_secret=derived(pepper, b"grant"),
         version=node.card.version,
         routes=ROUTES,
         roll=node.dice.roll,
         targets=url_policy(node.settings.target),
         signing=signing_secrets(pepper),
-        notifying=notifying_of(node.settings, pepper, node.dice.entropy),
+        notifying=notifying_of(node.settings, pepper),
     )
 
 

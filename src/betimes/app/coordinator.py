@@ -7,10 +7,12 @@ from betimes.app.desk import desk_of
 from betimes.app.listening import listener
 from betimes.app.masters import possible_vault
 from betimes.app.node import Node
+from betimes.app.shelves import shelf_of
 from betimes.coordinator.intake import Intake
 from betimes.coordinator.service import Coordinator
 from betimes.domain.ids import TAIL_BYTES, random_ids, to_ms
 from betimes.janitor.service import Janitor
+from betimes.ops.shelf import Shelf
 from betimes.rhythm import Stopping
 from betimes.store.hints import PLAN, Hints
 from betimes.store.intake import HINTS as ASKED
@@ -76,9 +78,14 @@ class JanitorRole:
 
     async def run(self, stopping: Stopping) -> None:
         """Keep house until asked to stop."""
+        async with shelf_of(self._node) as shelf:
+            await self._keep(stopping, shelf)
+
+    async def _keep(self, stopping: Stopping, shelf: Shelf | None) -> None:
         node = self._node
+        vault = await possible_vault(node)
         janitor = Janitor(
-            desk=await desk_of(node, self._hints, vault=await possible_vault(node)),
+            desk=await desk_of(node, self._hints, vault=vault, shelf=shelf),
             clock=node.clock,
             telemetry=node.telemetry,
             settings=node.settings.janitor,

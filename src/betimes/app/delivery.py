@@ -252,7 +252,7 @@ def _tokens(secret: bytes, worker: WorkerId) -> Callable[[Context], str]:
             fence=parcel.fence,
             attempt=context.attempt,
             started_us=to_us(started_at),
-            plain=spec.fixed_delay is None,
+            plain=spec.is_plain,
         )
         return write_token(secret, parcel.tenant, lease)
 

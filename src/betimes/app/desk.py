@@ -2,12 +2,15 @@
 
 from betimes.app.node import Node
 from betimes.ops.desk import Desk
+from betimes.ops.shelf import Shelf
 from betimes.ops.vault import Vault
 from betimes.store.hints import Hinter
 from betimes.store.shards import Shards
 
 
-async def desk_of(node: Node, hints: Hinter, *, vault: Vault | None = None) -> Desk:
+async def desk_of(
+    node: Node, hints: Hinter, *, vault: Vault | None = None, shelf: Shelf | None = None
+) -> Desk:
     """A desk on the node's database; `hints` tells workers and planners of what it writes."""
     return Desk(
         database=node.database,
@@ -18,4 +21,5 @@ async def desk_of(node: Node, hints: Hinter, *, vault: Vault | None = None) -> D
         tzdata=node.card.tzdata,
         margin=node.settings.coordinator.margin,
         vault=vault,
+        shelf=shelf,
     )

@@ -59,7 +59,7 @@ async def listening(
     settings: Settings, place: Place, *, clock: Clock, dice: Dice
 ) -> AsyncIterator[Waiters]:
     """Whoever waits for work is woken by hints; behind a pooler only by polls."""
-    waiters = Waiters()
+    waiters = Waiters(clock)
     if settings.database.pgbouncer and place.direct_dsn == place.dsn:
         yield waiters
         return

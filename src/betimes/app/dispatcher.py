@@ -5,6 +5,7 @@ from uuid import UUID
 
 from betimes.app.delivery import TenantPolicies, http_client, signing_secrets, url_policy
 from betimes.app.desk import desk_of
+from betimes.app.masters import possible_vault
 from betimes.app.node import Node
 from betimes.app.pepper import derived, peppered
 from betimes.config import Settings
@@ -12,7 +13,6 @@ from betimes.dispatcher.mail import Mailer
 from betimes.dispatcher.send import Sender
 from betimes.dispatcher.service import Dispatcher
 from betimes.domain.clock import Clock
-from betimes.domain.sealing import KeyedSeal
 from betimes.ops.endpoints import Endpoint, Notifying, active_secrets
 from betimes.rhythm import Stopping
 from betimes.store.hints import NoHints
@@ -29,7 +29,7 @@ class DispatcherRole:
         """Dispatch until asked to stop."""
         node = self._node
         pepper = await peppered(node)
-        notifying = notifying_of(node.settings, pepper, node.dice.entropy)
+        notifying = notifying_of(node.settings, pepper)
         desk = await desk_of(node, NoHints())
         async with http_client(node) as client:
             sender = Sender(
@@ -37,7 +37,6 @@ class DispatcherRole:
                 clock=node.clock,
                 policies=TenantPolicies(desk, url_policy(node.settings.target), clock=node.clock),
                 secrets=_secrets(notifying, signing_secrets(pepper), node.clock),
-                seal=notifying.seal,
                 patience=Patience(
                     connect=node.settings.target.connect_timeout.total_seconds(),
                     idle=node.settings.target.idle_timeout.total_seconds(),
@@ -54,15 +53,15 @@ class DispatcherRole:
                 shards=desk.shards,
                 roll=node.dice.roll,
                 entropy=node.dice.entropy,
+                vault=await possible_vault(node),
             ).run(stopping)
 
 
-def notifying_of(settings: Settings, pepper: bytes, entropy: Callable[[int], bytes]) -> Notifying:
+def notifying_of(settings: Settings, pepper: bytes) -> Notifying:
     """What endpoints need beyond the desk."""
     mail = settings.mail
     return Notifying(
         secret_key=derived(pepper, b"endpoint"),
-        seal=KeyedSeal(derived(pepper, b"credential"), entropy),
         endpoints_max=settings.notify.endpoints_max,
         rules_max=settings.notify.rules_max,
         mail_domains=None if mail.host is None else tuple(mail.domains or ()),

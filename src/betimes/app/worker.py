@@ -6,17 +6,23 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from betimes.app.delivery import delivering
+from betimes.app.desk import desk_of
 from betimes.app.listening import listener
+from betimes.app.masters import possible_vault
 from betimes.app.node import Node
-from betimes.domain.ids import TAIL_BYTES, WorkerId, random_ids, to_ms
+from betimes.app.shelves import shelf_of
+from betimes.domain.ids import TAIL_BYTES, TenantId, WorkerId, random_ids, to_ms
+from betimes.ops.blobs import keep_blob, new_blob, read_reference
+from betimes.ops.shelf import Shelf
 from betimes.rhythm import Stopping
 from betimes.store.database import Database
+from betimes.store.hints import NO_HINTS, Hinter, Hints, NoHints
 from betimes.store.pool import Lane
 from betimes.store.workers import WorkerCard
 from betimes.target.definition import TYPE as HTTP
 from betimes.worker import Chance, Handlers, Worker
 from betimes.worker.hints import CHANNEL
-from betimes.worker.service import OpenDatabase
+from betimes.worker.service import Large, OpenDatabase
 
 
 class WorkerRole:
@@ -30,15 +36,22 @@ class WorkerRole:
         """Work until asked to stop."""
         identity = worker_identity(self._node)
         async with (
+            shelf_of(self._node) as shelf,
             delivering(self._node, identity) as (gates, delivery),
             asyncio.TaskGroup() as group,
         ):
-            agreeing = group.create_task(gates.run(), name="worker.gates")
+            large = await _large(self._node, shelf)
+            hints = Hints(database=self._node.database, clock=self._node.clock)
+            helpers = [
+                group.create_task(gates.run(), name="worker.gates"),
+                group.create_task(hints.run(), name="worker.hints"),
+            ]
             handlers = self._handlers.also(HTTP, delivery.deliver)
             try:
-                await make_worker(self._node, identity, handlers).run(stopping)
+                await make_worker(self._node, identity, handlers, hints, large).run(stopping)
             finally:
-                agreeing.cancel()
+                for helper in helpers:
+                    helper.cancel()
 
 
 def worker_identity(node: Node) -> WorkerId:
@@ -47,7 +60,13 @@ def worker_identity(node: Node) -> WorkerId:
     return WorkerId(identifier)
 
 
-def make_worker(node: Node, identity: WorkerId, handlers: Handlers) -> Worker:
+def make_worker(
+    node: Node,
+    identity: WorkerId,
+    handlers: Handlers,
+    hints: Hinter = NO_HINTS,
+    large: Large | None = None,
+) -> Worker:
     """A worker of a node."""
     return Worker(
         card=WorkerCard(
@@ -69,7 +88,24 @@ def make_worker(node: Node, identity: WorkerId, handlers: Handlers) -> Worker:
         telemetry=node.telemetry,
         margin=node.settings.coordinator.margin,
         listen=lambda hear: listener(node, [CHANNEL], hear),
+        hints=hints,
+        large=large,
     )
+
+
+async def _large(node: Node, shelf: Shelf | None) -> Large:
+    """Payloads and results by reference."""
+    desk = await desk_of(node, NoHints(), vault=await possible_vault(node), shelf=shelf)
+    retention = node.settings.blobs.results
+
+    async def fetch(tenant: TenantId, reference: str) -> bytes:
+        return await read_reference(desk, tenant, reference)
+
+    async def keep(tenant: TenantId, content: bytes) -> str:
+        blob = new_blob(desk, content, media_type="application/json", retention=retention)
+        return await keep_blob(desk, tenant, blob)
+
+    return Large(fetch=fetch, keep=keep)
 
 
 def _opener(node: Node) -> OpenDatabase:

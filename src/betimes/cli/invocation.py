@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
+from betimes.cli.wishes import Wishes
 from betimes.config.load import Examined, examine, load
 from betimes.config.settings import Settings
 from betimes.config.sources import Flag
@@ -21,6 +22,7 @@ class Invocation:
     debug: bool = False
     config: Path | None = None
     flags: list[Flag] = field(default_factory=list)
+    wishes: Wishes = field(default_factory=Wishes)
 
     def settings(self, *before: Flag) -> Settings:
         """The settings, or `BadSettings`; `before` holds what the flags may overrule."""

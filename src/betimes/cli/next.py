@@ -24,7 +24,9 @@ def _options(command: Any) -> Any:
         click.option(
             "--overlap", type=click.Choice(["first", "second", "both"]), help="DST overlap policy."
         ),
-        click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text"),
+        click.option(
+            "-o", "--output", type=click.Choice(["text", "json"]), default="text", help="Form."
+        ),
         click.argument("expression"),
     ):
         command = option(command)

@@ -67,7 +67,7 @@ def migrate(context: click.Context) -> int:
 
 @server.command()
 @settings_options(*DATABASE_OPTIONS, *NODE_OPTIONS)
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="Form.")
 @click.pass_context
 def check(context: click.Context, output: str) -> int:
     """Show every setting with its origin, and what is wrong with them and with the database.

@@ -10,7 +10,7 @@ import betimes
 
 
 @click.command()
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", help="Form.")
 def version(output: str) -> None:
     """Tell which release this is, and what it stands on."""
     facts = {

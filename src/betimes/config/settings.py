@@ -15,7 +15,7 @@ from betimes.config.notify import NotifySettings
 from betimes.config.rule import Rule
 from betimes.config.target import TargetSettings
 from betimes.config.units import HOUR, MILLISECOND, MINUTE, PORT_MAX, SECOND
-from betimes.config.vault import VaultSettings
+from betimes.config.vault import BlobSettings, VaultSettings
 
 ROLES = ("api", "coordinator", "worker", "janitor", "dispatcher")
 SHARDS_MAX = 4096  # twelve bits of every id
@@ -362,6 +362,7 @@ class Settings:
     worker: WorkerSettings = field(default_factory=WorkerSettings)
     target: TargetSettings = field(default_factory=TargetSettings)
     vault: VaultSettings = field(default_factory=VaultSettings)
+    blobs: BlobSettings = field(default_factory=BlobSettings)
     janitor: JanitorSettings = field(default_factory=JanitorSettings)
     notify: NotifySettings = field(default_factory=NotifySettings)
     mail: MailSettings = field(default_factory=MailSettings)

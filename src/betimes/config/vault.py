@@ -38,3 +38,33 @@ class VaultSettings:
         timedelta,
         Rule("Age at which the data key of a tenant is replaced.", least=HOUR, most=3_650 * DAY),
     ] = 90 * DAY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobSettings:
+    """Where payloads and results over the inline limit are kept; always sealed."""
+
+    backend: Annotated[
+        str,
+        Rule(
+            "`database`, a `directory` that every node reaches, or a store that speaks `s3`.",
+            choices=("database", "directory", "s3"),
+        ),
+    ] = "database"
+    directory: Annotated[Path | None, Rule("The directory, for that backend.")] = None
+    s3_endpoint: Annotated[
+        str | None,
+        Rule("Where the store answers, such as `https://s3.eu-central-1.amazonaws.com`."),
+    ] = None
+    s3_bucket: Annotated[str | None, Rule("The bucket; it must be there already.")] = None
+    s3_prefix: Annotated[str, Rule("What the names of objects begin with.")] = "betimes/"
+    s3_region: Annotated[str, Rule("The region that requests are signed for.")] = "us-east-1"
+    s3_access_key: Annotated[str | None, Rule("Who signs requests.", secret=True)] = None
+    s3_secret_key: Annotated[str | None, Rule("What signs requests.", secret=True)] = None
+    results: Annotated[
+        str,
+        Rule(
+            "How long a result over the inline limit is kept: a class.",
+            choices=("brief", "standard", "long", "archive"),
+        ),
+    ] = "standard"

@@ -42,6 +42,9 @@ RUNS_PER_TRANSACTION = 2_000
 TURN_SECONDS = 0.002
 """How long computing may keep the event loop."""
 PAGES_PER_SHARD_MAX = 8
+LATE_SHARE = 0.5
+"""How much of the time settling may take: the rest belongs to what is on time."""
+REST_SECONDS_MAX = 0.25
 GAPS_PER_PASS = 2_000
 SCHEDULES_MAX = 50_000
 Place = tuple[datetime, UUID]
@@ -108,8 +111,10 @@ class Planner:
     ) -> int:
         """The jobs whose next fire lies between two instants, in every shard that has any.
 
-        Where no `before` is given, it is the mark up to which the shard is planned now.
+        Where no `before` is given, it is the mark up to which the shard is planned now; where it
+        is, they are behind.
         """
+        late = before is not None
         horizon = self._settings.horizon
         marks = {one.claim.shard: plan_until(one.claim.shard, now, horizon) for one in held}
         limits = marks if before is None else dict.fromkeys(marks, before)
@@ -123,12 +128,20 @@ class Planner:
             current = Pass(self._schedules, now=now, until=marks[shard])
             return await self._plan_shard(one, current, after, limits[shard])
 
-        return await self._take_turns(wanted, held, plan)
+        return await self._take_turns(wanted, held, plan, late=late)
 
     async def _take_turns(
-        self, wanted: list[Held], held: list[Held], work: Callable[[Held], Awaitable[int]]
+        self,
+        wanted: list[Held],
+        held: list[Held],
+        work: Callable[[Held], Awaitable[int]],
+        *,
+        late: bool,
     ) -> int:
-        """A few shards at a time: one is computed while another one is written."""
+        """A few shards at a time: one is computed while another one is written.
+
+        Those that are behind one at a time, so that what is on time has room beside them.
+        """
         turns = iter(wanted)
         runs = 0
         failed: list[Unavailable] = []
@@ -149,7 +162,7 @@ class Planner:
 
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(SHARDS_AT_ONCE, len(wanted))):
+                for _ in range(min(1 if late else SHARDS_AT_ONCE, len(wanted))):
                     group.create_task(take_turns(), name="planner.shard")
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
@@ -171,6 +184,11 @@ class Planner:
         for one in held:
             if not one.under_way:
                 one.planned_at = now
+
+    async def _rest(self, since: float) -> None:
+        """Leave the machine to others, in proportion to what a page of late work has taken."""
+        worked = self._clock.monotonic() - since
+        await self._clock.sleep(min(worked * (1 / LATE_SHARE - 1), REST_SECONDS_MAX))
 
     async def _plan_shard(self, held: Held, current: Pass, after: Place, before: datetime) -> int:
         """Page through the due jobs; a bound on pages lets the other shards have their turn."""
@@ -246,9 +264,12 @@ class Planner:
         most = min(JOBS_PER_PAGE, max(1, GAPS_PER_PASS // len(wanted)))
 
         async def settle(one: Held) -> int:
-            return await self._settle_page(one, settling, pace, most)
+            began = self._clock.monotonic()
+            settled = await self._settle_page(one, settling, pace, most)
+            await self._rest(began)
+            return settled
 
-        runs = await self._take_turns(wanted, held, settle)
+        runs = await self._take_turns(wanted, held, settle, late=True)
         self.nudge.set()  # there may be more, and the next pass begins with what is on time
         return runs
 

@@ -9,16 +9,18 @@ with growing pauses, and the others wait without losing an attempt.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
 from betimes.config.notify import NotifySettings
 from betimes.dispatcher.send import Sender
 from betimes.domain.clock import Clock
-from betimes.domain.errors import FencedOut, Unavailable
+from betimes.domain.errors import FencedOut, Locked, Unavailable
 from betimes.domain.ids import TAIL_BYTES, random_ids, to_ms, to_text
 from betimes.domain.notice import DeliveryState, Sent, Step, next_step
+from betimes.ops.endpoints import open_credential
+from betimes.ops.vault import Vault
 from betimes.rhythm import Stopping, attend, beat
 from betimes.store import deliveries as rows
 from betimes.store.audit import EventRow
@@ -41,6 +43,7 @@ class Wave:
     endpoint: Endpoint
     waiting: Sequence[Waiting]
     events: dict[UUID, EventRow]
+    credential: bytes | None = field(default=None, repr=False)
 
 
 class Courier:
@@ -56,6 +59,7 @@ class Courier:
         settings: NotifySettings,
         roll: Callable[[], float],
         entropy: Callable[[int], bytes],
+        vault: Vault | None = None,
         nudge: asyncio.Event | None = None,
     ) -> None:
         self._database = database
@@ -65,6 +69,7 @@ class Courier:
         self._settings = settings
         self._roll = roll
         self._entropy = entropy
+        self._vault = vault
         self._nudge = nudge
         self._owner = self._fresh_id(0)
         self._group: asyncio.TaskGroup | None = None
@@ -150,14 +155,25 @@ class Courier:
                 now=now,
             )
             told = await rows.read_told(connection, mailbox.tenant, [one.event for one in waiting])
-            return Wave(endpoint, waiting, told)
+            credential = await self._opened(connection, endpoint) if waiting else None
+            return Wave(endpoint, waiting, told, credential)
 
         return await self._database.transact(work, lane=Lane.ENGINE, repeatable=True)
+
+    async def _opened(self, connection: Connection, endpoint: Endpoint) -> bytes | None:
+        if self._vault is None:
+            return None
+        try:
+            return await open_credential(self._vault, connection, endpoint)
+        except Locked:
+            return None
 
     async def _send(self, wave: Wave) -> list[tuple[Waiting, Sent]]:
         async def one(waiting: Waiting) -> Sent:
             event = wave.events.get(waiting.event)
-            return FORGOTTEN if event is None else await self._sender.send(wave.endpoint, event)
+            if event is None:
+                return FORGOTTEN
+            return await self._sender.send(wave.endpoint, event, wave.credential)
 
         sent = await asyncio.gather(*(one(waiting) for waiting in wave.waiting))
         return list(zip(wave.waiting, sent, strict=True))

@@ -16,7 +16,7 @@ from betimes.domain.ids import TenantId
 from betimes.ops.matching import Matched, matches, subjects_of
 from betimes.rhythm import Stopping, attend, beat
 from betimes.store.database import Database
-from betimes.store.endpoints import Endpoint, insert_endpoint, listeners_of
+from betimes.store.endpoints import Endpoint, insert_callback, listeners_of
 from betimes.store.pool import Connection, Lane
 from betimes.store.routing import (
     SETTLED_AFTER,
@@ -132,11 +132,12 @@ class Router:
         async def work(connection: Connection) -> int:
             labels = await self._labels(connection, tenant, listeners, fresh)
             found = list(matches(tenant, listeners, fresh, labels, shards=self._shards))
-            for callback in _callbacks(found):
-                await insert_endpoint(connection, callback)
             handouts = [Handout(one.event, one.endpoint.id) for one in found]
             now = self._clock.stated() or max(one.arrived_at for one in fresh)
             handed = await hand_out(connection, tenant, handouts, now=now)
+            # After their mailboxes are ours: whoever forgets idle ones holds those first.
+            for callback in _callbacks(found):
+                await insert_callback(connection, callback)
             await move_routing(connection, tenant, through)
             return handed
 

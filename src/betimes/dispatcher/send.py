@@ -10,7 +10,6 @@ from betimes.domain import webhook
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Refused
 from betimes.domain.notice import Sent
-from betimes.domain.sealing import Seal
 from betimes.store.audit import EventRow
 from betimes.store.endpoints import Endpoint
 from betimes.target.answer import Answer, NoAnswer, Patience, Request
@@ -37,7 +36,6 @@ class Sender:
         clock: Clock,
         policies: Policies,
         secrets: Secrets,
-        seal: Seal,
         patience: Patience,
         mailer: Mailer | None,
     ) -> None:
@@ -45,18 +43,20 @@ class Sender:
         self._clock = clock
         self._policies = policies
         self._secrets = secrets
-        self._seal = seal
         self._patience = patience
         self._mailer = mailer
         self._ways: dict[str, Callable[[Endpoint, EventRow], Awaitable[Sent]]] = {
             "webhook": self._webhook,
-            "chat": self._chat,
             "email": self._mail,
         }
 
-    async def send(self, endpoint: Endpoint, event: EventRow) -> Sent:
+    async def send(
+        self, endpoint: Endpoint, event: EventRow, credential: bytes | None = None
+    ) -> Sent:
         """One attempt; what our own rules refuse is a failure like any other."""
         try:
+            if endpoint.kind == "chat":
+                return await self._chat(endpoint, event, credential)
             return await self._ways[endpoint.kind](endpoint, event)
         except Refused as refused:
             return Sent(ok=False, detail=refused.sentence)
@@ -73,8 +73,10 @@ class Sender:
         ]
         return await self._post(endpoint.tenant, endpoint.address, headers, body)
 
-    async def _chat(self, endpoint: Endpoint, event: EventRow) -> Sent:
-        url = self._seal.open(endpoint.tenant, endpoint.sealed or b"").decode()
+    async def _chat(self, endpoint: Endpoint, event: EventRow, credential: bytes | None) -> Sent:
+        if credential is None:
+            return Sent(ok=False, detail="its address is sealed, and this node has no key for it")
+        url = credential.decode()
         body = chat_body(endpoint.settings["style"], notice_of(event))
         return await self._post(endpoint.tenant, url, [f"content-type: {JSON}"], body)
 

@@ -7,7 +7,9 @@ from betimes.config.notify import NotifySettings
 from betimes.dispatcher.courier import Courier
 from betimes.dispatcher.route import Router
 from betimes.dispatcher.send import Sender
+from betimes.dispatcher.watch import Watcher
 from betimes.domain.clock import Clock
+from betimes.ops.vault import Vault
 from betimes.rhythm import Stopping
 from betimes.store.database import Database
 from betimes.telemetry import Telemetry
@@ -27,6 +29,7 @@ class Dispatcher:
         shards: int,
         roll: Callable[[], float],
         entropy: Callable[[int], bytes],
+        vault: Vault | None,
     ) -> None:
         nudge = asyncio.Event()
         self.router = Router(
@@ -45,7 +48,17 @@ class Dispatcher:
             settings=settings,
             roll=roll,
             entropy=entropy,
+            vault=vault,
             nudge=nudge,
+        )
+
+        self.watcher = Watcher(
+            database=database,
+            clock=clock,
+            telemetry=telemetry,
+            settings=settings,
+            shards=shards,
+            entropy=entropy,
         )
 
     async def run(self, stopping: Stopping) -> None:
@@ -53,3 +66,4 @@ class Dispatcher:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.router.run(stopping), name="dispatcher.router")
             group.create_task(self.courier.run(stopping), name="dispatcher.courier")
+            group.create_task(self.watcher.run(stopping), name="dispatcher.watcher")

@@ -75,6 +75,12 @@ _EVERY = (
         {"run_id": _RUN["run_id"]},
     ),
     EventType(
+        "run.started",
+        Severity.INFO,
+        "A worker has a run. Written only with the setting `run_events: all` of the tenant.",
+        {**_RUN, "state": "running"},
+    ),
+    EventType(
         SUCCEEDED,
         Severity.INFO,
         "A run succeeded. Written only where somebody wants to know: an endpoint that takes this "
@@ -111,11 +117,41 @@ _EVERY = (
     EventType(
         "run.missed",
         Severity.ERROR,
-        "The time of a run passed while nobody could run it.",
-        {**_RUN, "state": "missed"},
+        "Fires of a job passed while nobody could run them, and are not caught up with.",
+        {"job_id": _RUN["job_id"], "state": "missed", "fires": 3, "reason": "CATCHUP_COALESCED"},
     ),
     EventType("queue.paused", Severity.INFO, "Nothing of a queue is handed out.", _QUEUE),
     EventType("queue.resumed", Severity.INFO, "A queue goes on.", _QUEUE),
+    EventType(
+        "run.late",
+        Severity.WARNING,
+        "A run of a job is later than an alert rule `job_late` allows.",
+        {"job_id": _RUN["job_id"], "rule": "nightly-late", "value": 754.2, "threshold": 600.0},
+    ),
+    EventType(
+        "queue.lagging",
+        Severity.WARNING,
+        "Something in a queue has waited longer than an alert rule `queue_lag` allows.",
+        {**_QUEUE, "rule": "mail-late", "value": 301.0, "threshold": 300.0},
+    ),
+    EventType(
+        "queue.recovered",
+        Severity.INFO,
+        "A queue that lagged does so no longer.",
+        {**_QUEUE, "rule": "mail-late", "threshold": 300.0},
+    ),
+    EventType(
+        "worker.lease_lost",
+        Severity.WARNING,
+        "A worker was not heard of while it held runs; they are tried again.",
+        {"worker_id": "wrk_01JD8Q0W0G8S0B3T1N5Y6Z7A8B", "runs": 12, **_QUEUE},
+    ),
+    EventType(
+        "worker.offline",
+        Severity.WARNING,
+        "A worker has left, was removed, or was not heard of for an hour.",
+        {"worker_id": "wrk_01JD8Q0W0G8S0B3T1N5Y6Z7A8B", "name": "worker-1"},
+    ),
     EventType("worker.online", Severity.INFO, "A worker has registered.", {"name": "worker-1"}),
     EventType(
         DISABLED,

@@ -26,7 +26,7 @@ BOOST_PER_PRIORITY = timedelta(seconds=10)
 """How much earlier one step of priority makes a run act; low priority ages past it."""
 
 
-HIDDEN, HIDDEN_MAX = timedelta(seconds=1), timedelta(seconds=30)
+HIDDEN, HIDDEN_MAX = timedelta(milliseconds=50), timedelta(seconds=30)
 CATCH_UP_PENALTY = timedelta(minutes=5)
 """How much later what was missed acts: work that is on time goes first, but cannot starve it."""
 
@@ -161,7 +161,7 @@ def _parcel(shard: ShardId, runs: list[Waiting], lane: Lane) -> Parcel:
 
 
 def out_of_sight(fence: Fence) -> timedelta:
-    """How long a run hides that was handed to somebody who cannot do it: 1 s, 2 s, 4 s … 30 s."""
+    """How long a run hides that was handed to somebody who cannot do it: 50 ms, 100 ms … 30 s."""
     return min(HIDDEN_MAX, HIDDEN * (1 << min(max(0, fence - 1), 10)))
 
 

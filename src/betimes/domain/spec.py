@@ -11,6 +11,7 @@ from functools import lru_cache
 from json import loads
 from typing import Any
 
+from betimes.domain.callback import wants_success
 from betimes.domain.retry import Backoff, Jitter, RetryPolicy
 
 MILLISECOND = timedelta(milliseconds=1)
@@ -30,6 +31,16 @@ class RunSpec:
     start_deadline: timedelta | None = None
     fixed_delay: timedelta | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def tells_success(self) -> bool:
+        """Whether somebody is called back when a run ends well."""
+        return wants_success(self.options)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a success has no consequences beyond the run itself."""
+        return self.fixed_delay is None and not self.tells_success
 
 
 def retry_to_json(policy: RetryPolicy) -> dict[str, Any]:

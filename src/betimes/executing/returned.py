@@ -17,6 +17,8 @@ from betimes.domain.outcome import (
 )
 
 RESULT_BYTES_MAX = 65_536
+LARGE_BYTES_MAX = 32 << 20
+"""Larger than this a result is not kept at all, wherever there is room."""
 FRAMES_MAX = 20
 
 _OUTCOMES = (Succeeded, Failed, TimedOut, Snoozed, Cancelled, Released, Abandoned)
@@ -48,6 +50,20 @@ def capped(result: bytes | None) -> bytes | None:
     if result is None or len(result) <= RESULT_BYTES_MAX:
         return result
     return b'{"dropped":"the result was too large","bytes":%d}' % len(result)
+
+
+def large_result(value: object) -> bytes | None:
+    """A result that does not fit into its row, in full; None for any other, and for no result."""
+    if isinstance(value, Succeeded):
+        value = value.result
+    if value is None or isinstance(value, _OUTCOMES):
+        return None
+    if not isinstance(value, bytes):
+        try:
+            value = msgspec.json.encode(value)
+        except (TypeError, ValueError, UnicodeError):
+            return None  # `outcome_of` says what is wrong with it
+    return value if RESULT_BYTES_MAX < len(value) <= LARGE_BYTES_MAX else None
 
 
 def failure_of(error: BaseException) -> Failed:

@@ -81,12 +81,15 @@ class Pruner:
         now = self._clock.stated() or await read_clock(self._pruning.database)
         letters = now - timedelta(days=self._settings.retain_dead_letters_days)
         runs = now - timedelta(days=self._settings.retain_runs_days)
+        sent = now - timedelta(days=self._settings.retain_deliveries_days)
         total = 0
         for _ in range(PASSES_MAX):
             rows = await self._pruning.dead_letters(shard, before=letters)
             rows += await self._pruning.default_runs(shard, before=runs)
             rows += await self._pruning.catchups(shard, before=runs)
             rows += await self._pruning.words(shard, before=runs)
+            rows += await self._pruning.alerts(shard, before=runs)
+            rows += await self._pruning.callbacks(shard, before=sent)
             rows += await self._pruning.keys(shard, now=now)
             rows += await self._pruning.expired(shard, now=self._clock.stated())
             total += rows

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from betimes.config.settings import JanitorSettings
 from betimes.domain.clock import Clock
+from betimes.janitor.clear import Clearer
 from betimes.janitor.errands import Errands
 from betimes.janitor.offer import Offerer
 from betimes.janitor.operate import Operator
@@ -12,6 +13,7 @@ from betimes.janitor.partitions import PartitionKeeper
 from betimes.janitor.prune import Pruner
 from betimes.janitor.reap import Reaper
 from betimes.janitor.rotate import Rotator
+from betimes.janitor.survey import Surveyor
 from betimes.ops.desk import Desk
 from betimes.rhythm import Stopping
 from betimes.store.partitions import Partitions
@@ -56,7 +58,11 @@ class Janitor:
         self.offerer = Offerer(
             repairing=Repairing(database), hints=desk.hints, clock=clock, telemetry=telemetry
         )
+        self.surveyor = Surveyor(partitions=Partitions(database), clock=clock, telemetry=telemetry)
         self.operator = Operator(desk=desk, clock=clock, telemetry=telemetry)
+        self.clearer = Clearer(
+            desk=desk, clock=clock, telemetry=telemetry, every=settings.prune_every
+        )
         self.rotator = Rotator(desk=desk, clock=clock, telemetry=telemetry, older_than=rotate_after)
 
     async def run(self, stopping: Stopping) -> None:
@@ -67,5 +73,7 @@ class Janitor:
             group.create_task(self.pruner.run(stopping), name="pruner")
             group.create_task(self.errands.run(stopping), name="errands")
             group.create_task(self.offerer.run(stopping), name="offerer")
+            group.create_task(self.surveyor.run(stopping), name="surveyor")
             group.create_task(self.operator.run(stopping), name="operator")
             group.create_task(self.rotator.run(stopping), name="rotator")
+            group.create_task(self.clearer.run(stopping), name="clearer")

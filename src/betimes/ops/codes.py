@@ -167,7 +167,7 @@ CODES: Mapping[str, Told] = MappingProxyType(
             "The workers of the queue {queue} are shutting down.", "Start others."
         ),
         # attempt
-        "BREAKER_OPEN": Told(
+        "CIRCUIT_OPEN": Told(
             "Its target fails; it is tried again when a probe gets through.",
             "Look at the target.",
             "GET /v1/targets",

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from betimes.domain.clock import Clock
 from betimes.domain.ids import ParcelId, ShardId, TenantId, compose, to_ms
+from betimes.ops.shelf import Shelf
 from betimes.ops.vault import Vault
 from betimes.schedule import ScheduleCache
 from betimes.store.ask import one
@@ -40,6 +41,8 @@ class Desk:
     schedules: ScheduleCache = field(default_factory=ScheduleCache)
     vault: Vault | None = None
     """What seals and opens; none on a node without a master key."""
+    shelf: Shelf | None = None
+    """Where large things are kept, if not in the database."""
     connection: "Connection | None" = None
     at: datetime | None = None
     """The time of a transaction whose verbs share one."""

@@ -17,6 +17,7 @@ from betimes.ops.grip import (
     stop_everything,
     stop_future,
 )
+from betimes.ops.telling import tell_job
 from betimes.store.control import find_parcelled
 from betimes.store.jobs import delete_job as delete_row
 from betimes.store.jobs import keep_revision, spent_jobs, steer_job
@@ -136,6 +137,7 @@ async def _delete_if_spent(desk: Desk, tenant: TenantId, job: JobId) -> bool:
             return False
         await keep_revision(connection, held.job, now=held.now, actor=None)
         await delete_row(connection, job)
+        await tell_job(desk, connection, held.job, "job.deleted", now=held.now)
         return True
 
     return await desk.transact(work, tenant=tenant)

@@ -14,22 +14,19 @@ from betimes.domain.errors import (
     OverQuota,
     VersionMismatch,
 )
-from betimes.domain.event import TEST, is_pattern
-from betimes.domain.ids import TenantId, random_ids, shard_of, to_ms, to_text
-from betimes.domain.notice import DeliveryState, Filter, delivery_id
-from betimes.domain.sealing import Seal
+from betimes.domain.event import is_pattern
+from betimes.domain.ids import TenantId, random_ids, to_ms
+from betimes.domain.notice import Filter
 from betimes.ops.checks import check_text
 from betimes.ops.desk import TAIL_BYTES, Desk
-from betimes.store import deliveries as sent
+from betimes.ops.secrets import vault_of
+from betimes.ops.vault import Sealed, Vault
 from betimes.store import endpoints as rows
-from betimes.store.deliveries import Delivery
 from betimes.store.endpoints import Endpoint, MailboxView
 from betimes.store.pool import Connection
 from betimes.store.routing import read_arrival_clock
 
 __all__ = [
-    "Delivery",
-    "DeliveryState",
     "Endpoint",
     "Filter",
     "MailboxView",
@@ -39,13 +36,11 @@ __all__ = [
     "create_endpoint",
     "delete_endpoint",
     "enable_endpoint",
-    "get_delivery",
     "get_endpoint",
-    "list_deliveries",
     "list_endpoints",
     "new_endpoint",
-    "put_test",
-    "redeliver",
+    "open_credential",
+    "reseal_credentials",
     "rotate_secret",
     "secret_of",
 ]
@@ -59,10 +54,9 @@ BY_HAND = "disabled by hand"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notifying:
-    """What endpoints need beyond the desk: keys for secrets and credentials, and bounds."""
+    """What endpoints need beyond the desk: a key for signing secrets, and bounds."""
 
     secret_key: bytes = field(repr=False)
-    seal: Seal
     endpoints_max: int = 100
     rules_max: int = 100
     mail_domains: Sequence[str] | None = None
@@ -90,7 +84,6 @@ def new_endpoint(
     kind: str,
     name: str,
     address: str,
-    sealed: bytes | None,
     event_types: Sequence[str],
     chosen: Filter,
     settings: Mapping[str, Any],
@@ -107,7 +100,6 @@ def new_endpoint(
         kind=kind,
         name=name,
         address=address,
-        sealed=sealed,
         event_types=tuple(dict.fromkeys(event_types)),
         filter=chosen,
         settings=settings,
@@ -145,8 +137,10 @@ def _check(name: str, event_types: Sequence[str]) -> None:
             )
 
 
-async def create_endpoint(desk: Desk, endpoint: Endpoint, *, most: int) -> Endpoint:
-    """Keep it; from now on it is told what it wants to know."""
+async def create_endpoint(
+    desk: Desk, endpoint: Endpoint, *, most: int, credential: bytes | None = None
+) -> Endpoint:
+    """Keep it, its credential sealed; from now on it is told what it wants to know."""
 
     async def work(connection: Connection) -> Endpoint:
         if await rows.count_endpoints(connection, endpoint.tenant) >= most:
@@ -154,6 +148,7 @@ async def create_endpoint(desk: Desk, endpoint: Endpoint, *, most: int) -> Endpo
             if known is None:
                 raise OverQuota(f"a tenant has at most {most} endpoints")
         fresh = replace(endpoint, listens_since=await read_arrival_clock(connection))
+        fresh = await _sealed(desk, connection, fresh, credential)
         await rows.insert_endpoint(connection, fresh)
         return fresh
 
@@ -181,14 +176,19 @@ async def get_endpoint(
     """One endpoint, and how it fares."""
 
     async def work(connection: Connection) -> tuple[Endpoint, MailboxView | None]:
-        found = await _required(connection, tenant, endpoint)
+        found = await required(connection, tenant, endpoint)
         return found, (await rows.read_mailboxes(connection, [found])).get(endpoint)
 
     return await desk.transact(work, tenant=tenant)
 
 
 async def change_endpoint(
-    desk: Desk, endpoint: Endpoint, changed: Endpoint, *, disabled: bool | None
+    desk: Desk,
+    endpoint: Endpoint,
+    changed: Endpoint,
+    *,
+    disabled: bool | None,
+    credential: bytes | None = None,
 ) -> Endpoint:
     """Write what changed over the revision that was read; also whether it is told anything."""
     _check(changed.name, changed.event_types)
@@ -196,6 +196,7 @@ async def change_endpoint(
     async def work(connection: Connection) -> Endpoint:
         now = await desk.now(connection)
         fresh = replace(changed, updated_at=now)
+        fresh = await _sealed(desk, connection, fresh, credential)
         if disabled is not None:
             arrival = await read_arrival_clock(connection)
             fresh = _switched(endpoint, fresh, disabled=disabled, now=now, arrival=arrival)
@@ -244,78 +245,48 @@ async def delete_endpoint(desk: Desk, endpoint: Endpoint) -> Endpoint:
     return await desk.transact(work, tenant=endpoint.tenant)
 
 
-async def put_test(desk: Desk, endpoint: Endpoint, *, request: str) -> UUID:
-    """Put a test into its mailbox; the id of the delivery, the same for the same request."""
-    now = desk.clock.now()
-    digest = blake2b(f"{endpoint.id}{request}".encode(), digest_size=TAIL_BYTES).digest()
-    (event,) = random_ids(to_ms(now), endpoint.shard, digest)
-    delivery = delivery_id(event, endpoint.id)
-    subject = to_text("ep", endpoint.id)
+def _place(endpoint: UUID) -> tuple[object, ...]:
+    return "endpoints", endpoint, "secret"
 
-    async def work(connection: Connection) -> UUID:
-        at = await desk.now(connection)
-        body = {"endpoint_id": subject, "name": endpoint.name}
-        await sent.tell(
-            connection, endpoint.tenant, TEST, event=event, subject=subject, body=body, now=at
-        )
-        await sent.insert_test(
+
+async def _sealed(
+    desk: Desk, connection: Connection, endpoint: Endpoint, credential: bytes | None
+) -> Endpoint:
+    """The one place where credentials of endpoints are sealed."""
+    if credential is None:
+        return endpoint
+    vault = vault_of(desk)
+    sealed = await vault.seal(connection, endpoint.tenant, _place(endpoint.id), credential)
+    return replace(endpoint, sealed=sealed.content, key_version=sealed.key_version)
+
+
+async def open_credential(vault: Vault, connection: Connection, endpoint: Endpoint) -> bytes | None:
+    """The one place where they are opened."""
+    if endpoint.sealed is None:
+        return None
+    sealed = Sealed(endpoint.key_version, endpoint.sealed)
+    return await vault.open(connection, endpoint.tenant, _place(endpoint.id), sealed)
+
+
+async def reseal_credentials(
+    connection: Connection, vault: Vault, tenant: TenantId, *, most: int
+) -> int:
+    """Seal some credentials anew under the newest data key; how many were looked at."""
+    newest = await vault.newest(connection, tenant)
+    found = await rows.under_old_keys(connection, tenant, newest=newest, most=most)
+    for endpoint, content, was in found:
+        place = _place(endpoint)
+        opened = await vault.open(connection, tenant, place, Sealed(was, content))
+        fresh = await vault.seal(connection, tenant, place, opened)
+        await rows.reseal(
             connection,
-            endpoint.tenant,
-            delivery=delivery,
-            endpoint=endpoint.id,
-            event=event,
-            kind=TEST,
-            now=at,
+            tenant,
+            endpoint,
+            sealed=fresh.content,
+            key_version=fresh.key_version,
+            was=was,
         )
-        await rows.wake_mailbox(connection, endpoint, due_at=at)
-        return delivery
-
-    return await desk.transact(work, tenant=endpoint.tenant)
-
-
-async def list_deliveries(
-    desk: Desk,
-    tenant: TenantId,
-    endpoint: UUID,
-    *,
-    before: UUID,
-    states: Sequence[DeliveryState],
-    types: Sequence[str],
-    most: int,
-) -> list[Delivery]:
-    """A page of deliveries to an endpoint, newest first."""
-
-    async def work(connection: Connection) -> list[Delivery]:
-        await _required(connection, tenant, endpoint)
-        return await sent.list_deliveries(
-            connection, tenant, endpoint, before=before, states=states, types=types, most=most
-        )
-
-    return await desk.transact(work, tenant=tenant)
-
-
-async def get_delivery(desk: Desk, tenant: TenantId, delivery: UUID) -> Delivery:
-    """One delivery."""
-
-    async def work(connection: Connection) -> Delivery:
-        return await _delivery(connection, tenant, delivery)
-
-    return await desk.transact(work, tenant=tenant)
-
-
-async def redeliver(desk: Desk, tenant: TenantId, delivery: UUID) -> Delivery:
-    """Send a delivery that is over once more, under the same id."""
-
-    async def work(connection: Connection) -> Delivery:
-        found = await _delivery(connection, tenant, delivery)
-        endpoint = await _required(connection, tenant, found.endpoint)
-        now = await desk.now(connection)
-        await sent.redeliver(connection, tenant, [delivery], now=now)
-        if endpoint.disabled_at is None:
-            await rows.wake_mailbox(connection, endpoint, due_at=now)
-        return await _delivery(connection, tenant, delivery)
-
-    return await desk.transact(work, tenant=tenant)
+    return len(found)
 
 
 def _switched(
@@ -331,22 +302,16 @@ def _switched(
 async def _written(connection: Connection, before: Endpoint, fresh: Endpoint) -> Endpoint:
     revision = await rows.change_endpoint(connection, fresh, replaces=before.revision)
     if revision is None:
-        found = await _required(connection, before.tenant, before.id)
+        found = await required(connection, before.tenant, before.id)
         if found != replace(fresh, revision=found.revision, updated_at=found.updated_at):
             raise VersionMismatch("the endpoint was changed meanwhile; read it again")
         return found
     return replace(fresh, revision=revision)
 
 
-async def _required(connection: Connection, tenant: TenantId, endpoint: UUID) -> Endpoint:
+async def required(connection: Connection, tenant: TenantId, endpoint: UUID) -> Endpoint:
+    """One endpoint, inside a transaction."""
     found = await rows.read_endpoint(connection, tenant, endpoint)
     if found is None:
         raise NotFound("there is no such endpoint")
-    return found
-
-
-async def _delivery(connection: Connection, tenant: TenantId, delivery: UUID) -> Delivery:
-    found = await sent.read_delivery(connection, tenant, delivery)
-    if found is None or shard_of(found.endpoint) != shard_of(delivery):
-        raise NotFound("there is no such delivery")
     return found

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from betimes.domain.errors import Conflict, IllegalTransition, Invalid
 from betimes.domain.ids import TenantId
+from betimes.ops.blobs import forget_objects
 from betimes.ops.desk import Desk
 from betimes.ops.operating import Part, Step, forward
 from betimes.ops.operations import Operation, new_operation
@@ -47,6 +48,8 @@ async def step_delete(desk: Desk, operation: Operation) -> Step:
     if place == len(rows.PARTS):
         return Step(operation=await forward(desk, moved, _last(tenant), tenant=None), wait=None)
     part = rows.PARTS[place]
+    if part == "blobs" and await forget_objects(desk, tenant):
+        return Step(operation=moved)
     rows_gone = 0
 
     async def erase(inner: Desk) -> None:

@@ -233,6 +233,7 @@ class _Whose:
             dead=DeadLetter(fingerprint(error), reason) if state is RunState.DEAD else None,
             again=again,
             follow=None if again else self._follow(now),
+            is_wanted=self.spec.tells_success,
         )
 
     def _follow(self, now: datetime) -> Follow | None:

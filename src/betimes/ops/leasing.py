@@ -132,12 +132,14 @@ class Leasing:
     offered: list[Offered] = field(default_factory=list)
     rules: Rules = NO_RULES
     ledger: Ledger = field(default_factory=lambda: Ledger(None))
+    put_back: list[tuple[Source, datetime]] = field(default_factory=list)
+    """Where something waits for others that this worker cannot do, and from when on."""
     had: Counter[Source] = field(default_factory=Counter)
     """How many runs are handed out, by where they came from."""
 
     async def take(self, connection: Connection, queues: Sequence[str], most: int) -> list[Leased]:
         """Ordinary parcels, else one suspect; more often if nothing came of what was leased."""
-        self.offered, self.had = [], Counter()
+        self.offered, self.put_back, self.had = [], [], Counter()
         self.rules = await read_rules(connection, self.tenant)
         limited = {queue for queue in queues if self.rules.limited(self.tenant, queue)}
         places = [(self.tenant, queue) for queue in limited]
@@ -145,11 +147,10 @@ class Leasing:
         taken = await self._take(connection, queues, most)
         await close_ledger(connection, self.ledger)
         if taken:
-            now = taken[0].expires_at - self.ttl
             handed = (
                 Handed(one.run, one.parcel, one.run.handler, one.lease.attempt) for one in taken
             )
-            await tell(connection, news_of(handed, self.rules, now=now))
+            await tell(connection, news_of(handed, self.rules))
         return taken
 
     async def _take(self, connection: Connection, queues: Sequence[str], most: int) -> list[Leased]:
@@ -180,6 +181,8 @@ class Leasing:
         self.turns.charge(+self.had)
         for one in self.offered:
             self.desk.hints.hint(*one.hint)
+        for source, at in self.put_back:
+            self.desk.hints.hint(source.shard, source.queue, source.tenant, at, source.fair)
 
     async def _lease(
         self, connection: Connection, queues: Sequence[str], most: int, *, suspects: bool
@@ -264,9 +267,7 @@ class Leasing:
         """
         late, soon = now + out_of_sight(parcel.fence), now + ASIDE
         times = [soon if specs[run.id].target else late for run in unable]
-        if soon in times:
-            fair = parcel.terms.fair
-            self.offered.append(Offered(parcel.shard, parcel.queue, parcel.tenant, fair, soon))
+        self.put_back += [(parcel.source, at) for at in dict.fromkeys(times)]
         names = self.desk.parcel_ids(times, parcel.shard)
         return [
             replace(_over(parcel, run, UNABLE, now), again=Again(name, at))
@@ -354,7 +355,7 @@ def _leased(
             fence=parcel.fence,
             attempt=run.attempt + parcel.deliveries,
             started_us=to_us(now),
-            plain=spec.fixed_delay is None,
+            plain=spec.is_plain,
         ),
         run=run,
         spec=spec,

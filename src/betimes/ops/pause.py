@@ -28,6 +28,7 @@ from betimes.ops.grip import (
 )
 from betimes.ops.outlook import Outlook, look_ahead
 from betimes.ops.placing import insert_fires
+from betimes.ops.telling import tell_job
 from betimes.ops.timetable import read_timetable
 from betimes.store.control import find_fires
 from betimes.store.jobs import elapsed_pauses, steer_job
@@ -93,6 +94,9 @@ async def pause_job(
             updated_at=held.now,
         )
         await steer_job(connection, paused, now=held.now)
+        if by_rule and held.job.state is not paused_state:
+            told = {"code": JOB_AUTO_PAUSED, "reason": reason}
+            await tell_job(desk, connection, paused, "job.auto_paused", now=held.now, **told)
         return paused
 
     return await desk.transact(work, tenant=tenant)
@@ -153,7 +157,9 @@ async def _resume_if_elapsed(desk: Desk, tenant: TenantId, job: JobId) -> bool:
         if held.job.state not in PAUSED or until is None or until > held.now:
             return None  # resumed, or given another end meanwhile
         # The fires between the given end and now are late, not missed.
-        return await _resume(connection, held, Missed.SKIP, until=until)
+        resumed, parcels = await _resume(connection, held, Missed.SKIP, until=until)
+        await tell_job(desk, connection, resumed.job, "job.resumed", now=held.now)
+        return resumed, parcels
 
     answer = await desk.transact(work, tenant=tenant)
     if answer is None:

@@ -28,8 +28,13 @@ OF_JOB = {
 }
 
 
-OF_TARGETS = frozenset({"BREAKER_OPEN", "ORIGIN_BUSY", "ORIGIN_RATE", "RETRY_BUDGET"})
-"""Why a delivery was put off without counting as an attempt."""
+OF_TARGETS = {
+    "BREAKER_OPEN": "CIRCUIT_OPEN",
+    "ORIGIN_BUSY": "ORIGIN_BUSY",
+    "ORIGIN_RATE": "ORIGIN_RATE",
+    "RETRY_BUDGET": "RETRY_BUDGET",
+}
+"""Why a delivery was put off without counting as an attempt, and how that is told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +155,7 @@ def of_job_state(job: Job) -> list[Reason]:
         "reason": job.state_reason.get("reason") or job.state_reason.get("detail"),
         "by": job.state_reason.get("by"),
     }
-    return [Reason(code=code, blocking=True, evidence=told)]
+    return [Reason(code=code, blocking=True, since=job.updated_at, evidence=told)]
 
 
 def _of_workers(facts: Facts) -> Iterator[Reason]:
@@ -215,8 +220,8 @@ def _of_time(facts: Facts) -> Iterator[Reason]:
     told: dict[str, Any] = {"due_at": visible_at.isoformat(), "until": f" before {visible_at}"}
     if run.state is RunState.RETRY_WAIT:
         told["attempt"] = run.attempt
-        code = run.reason if run.reason in OF_TARGETS else "RETRY_BACKOFF"
-        yield Reason(code=code or "RETRY_BACKOFF", blocking=False, evidence=told)
+        code = OF_TARGETS.get(run.reason or "", "RETRY_BACKOFF")
+        yield Reason(code=code, blocking=False, evidence=told)
     elif place is not None and place.lane is Lane.CATCH_UP:
         yield Reason(code="CATCHUP_PACED", blocking=False, evidence=told)
     elif run.fire_at is not None and run.fire_at <= now < run.due_at:

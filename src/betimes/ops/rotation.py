@@ -4,13 +4,17 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from betimes.domain.ids import TenantId
+from betimes.ops.blobs import reseal_blobs
 from betimes.ops.desk import Desk
+from betimes.ops.endpoints import reseal_credentials
 from betimes.ops.secrets import reseal_secrets, vault_of
 from betimes.ops.vault import REPLACED_FOR
 from betimes.store import vault as rows
 from betimes.store.pool import Connection
 
 BATCH = 50
+BLOBS = 4
+"""Blobs are large: few are in memory at once."""
 FIRST = TenantId(UUID(int=0))
 KEYS_MAX = 100
 
@@ -71,11 +75,16 @@ async def reseal_some(desk: Desk, tenant: TenantId) -> int:
 
     async def work(connection: Connection) -> int:
         done = await reseal_secrets(connection, vault, tenant, most=BATCH)
-        if not done:
-            await rows.drop_unused(connection, tenant, before=_settled(await desk.now(connection)))
-        return done
+        return done + await reseal_credentials(connection, vault, tenant, most=BATCH)
 
-    return await desk.transact(work, tenant=None)
+    async def drop(connection: Connection) -> None:
+        await rows.drop_unused(connection, tenant, before=_settled(await desk.now(connection)))
+
+    done = await desk.transact(work, tenant=None)
+    done = done or await reseal_blobs(desk, tenant, most=BLOBS)
+    if not done:
+        await desk.transact(drop, tenant=None)
+    return done
 
 
 def _settled(now: datetime) -> datetime:

@@ -140,10 +140,10 @@ async def open_secrets(
 
     async def work(connection: Connection) -> dict[str, list[bytes]]:
         found = await rows.read_secrets(connection, tenant, names)
-        values = await vault.open_all(connection, tenant, [_sealed(one) for one in found])
+        keys = await vault.keyring(connection, tenant)
         opened: dict[str, list[bytes]] = {}
-        for one, value in zip(found, values, strict=True):
-            opened.setdefault(one.name, []).append(value)
+        for one in found:
+            opened.setdefault(one.name, []).append(keys.open(*_sealed(one)))
         return opened
 
     return await desk.transact(work, tenant=tenant)

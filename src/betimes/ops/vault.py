@@ -80,7 +80,7 @@ class Vault:
         return Sealed(
             newest.version,
             seal(
-                self._unwrapped(tenant, newest),
+                self.unwrapped(tenant, newest),
                 place_of(tenant, *place, newest.version),
                 content,
                 salt=self._entropy(SALT_BYTES),
@@ -91,24 +91,11 @@ class Vault:
         self, connection: Connection, tenant: TenantId, place: Sequence[object], sealed: Sealed
     ) -> bytes:
         """What was sealed for a tenant and a place."""
-        (opened,) = await self.open_all(connection, tenant, [(place, sealed)])
-        return opened
+        return (await self.keyring(connection, tenant)).open(place, sealed)
 
-    async def open_all(
-        self,
-        connection: Connection,
-        tenant: TenantId,
-        sealed: Sequence[tuple[Sequence[object], Sealed]],
-    ) -> list[bytes]:
-        """The same for several, in order."""
-        wrapped = {one.version: one for one in await rows.read_data_keys(connection, tenant)}
-        opened = []
-        for place, one in sealed:
-            if one.key_version not in wrapped:
-                raise Locked("the key that this was sealed under is gone")
-            key = self._unwrapped(tenant, wrapped[one.key_version])
-            opened.append(unseal(key, place_of(tenant, *place, one.key_version), one.content))
-        return opened
+    async def keyring(self, connection: Connection, tenant: TenantId) -> "Keyring":
+        """The keys of a tenant as they are now, for who opens something later or much at once."""
+        return Keyring(self, tenant, await rows.read_data_keys(connection, tenant))
 
     async def add_key(self, connection: Connection, tenant: TenantId) -> int:
         """Make a new data key, which seals from now on; its version."""
@@ -128,7 +115,7 @@ class Vault:
         """Wrap some data keys under the master key in use; how many were looked at."""
         found = await rows.under_other_masters(connection, self._master.id, most=most)
         for tenant, key in found:
-            content = self._wrapped(tenant, key.version, self._unwrapped(tenant, key))
+            content = self._wrapped(tenant, key.version, self.unwrapped(tenant, key))
             await rows.rewrap(connection, tenant, key, master=self._master.id, wrapped=content)
         return len(found)
 
@@ -141,7 +128,8 @@ class Vault:
         place = _place_of_key(tenant, version)
         return seal(self._master.key, place, key, salt=self._entropy(SALT_BYTES))
 
-    def _unwrapped(self, tenant: TenantId, key: WrappedKey) -> bytes:
+    def unwrapped(self, tenant: TenantId, key: WrappedKey) -> bytes:
+        """A data key, open."""
         master = self._masters.get(key.master)
         if master is None:
             raise Locked(
@@ -149,6 +137,23 @@ class Vault:
                 f"got {', '.join(sorted(one.hex() for one in self._masters))}"
             )
         return unseal(master.key, _place_of_key(tenant, key.version), key.wrapped)
+
+
+class Keyring:
+    """The data keys of one tenant, wrapped until one is needed."""
+
+    def __init__(self, vault: Vault, tenant: TenantId, keys: Sequence[WrappedKey]) -> None:
+        self._vault = vault
+        self._tenant = tenant
+        self._keys = {one.version: one for one in keys}
+
+    def open(self, place: Sequence[object], sealed: Sealed) -> bytes:
+        """What was sealed for the tenant and a place."""
+        wrapped = self._keys.get(sealed.key_version)
+        if wrapped is None:
+            raise Locked("the key that this was sealed under is gone")
+        where = place_of(self._tenant, *place, sealed.key_version)
+        return unseal(self._vault.unwrapped(self._tenant, wrapped), where, sealed.content)
 
 
 def _place_of_key(tenant: TenantId, version: int) -> bytes:

@@ -21,6 +21,7 @@ from betimes.ops.checks import check_queue, check_text
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.leasing import Leased, lease_runs, required
 from betimes.ops.schemas import declare
+from betimes.ops.telling import tell_worker
 from betimes.store import remote as rows
 from betimes.store.admit import Offered
 from betimes.store.pool import Connection, Lane
@@ -143,6 +144,8 @@ async def delete_worker(desk: Desk, tenant: TenantId, worker: WorkerId) -> None:
     async def work(connection: Connection) -> list[Offered]:
         if not await rows.delete_worker(connection, tenant, worker):
             raise NotFound("there is no such worker")
+        now = await desk.now(connection)
+        await tell_worker(desk, connection, tenant, worker, "worker.offline", now=now)
         return await rows.free_worker(connection, tenant, worker)
 
     for one in await desk.transact(work, tenant=tenant):
@@ -183,8 +186,8 @@ async def beat(
         }
         ended: set[RunId] = set()
         for shard in sorted({shard_of(one.run) for one in extended}):
-            runs = [one.run for one in extended if shard_of(one.run) == shard]
-            ended |= await rows.cancelled(connection, shard, runs)
+            held = {one.run: one.fence for one in extended if shard_of(one.run) == shard}
+            ended |= await rows.cancelled(connection, shard, held)
         return Beat(
             extended=extended,
             lost=[one for one in leases if one not in extended],

@@ -7,6 +7,7 @@ Long because it is generated: one entry for each operation.
 
 from typing import Any
 
+import betimes.wire.alerts
 import betimes.wire.apply
 import betimes.wire.base
 import betimes.wire.calendars
@@ -411,6 +412,12 @@ CALENDARS_DELETE = Operation(
     path="/v1/calendars/{calendar}",
     answers={204: None},
 )
+TARGETS_RESET = Operation(
+    name="targets.reset",
+    method="POST",
+    path="/v1/targets/reset",
+    answers={200: betimes.wire.targets.Origin},
+)
 TARGETS_LIST = Operation(
     name="targets.list",
     method="GET",
@@ -779,6 +786,19 @@ BLOBS_GET = Operation(
     answers={200: bytes},
     accepts="*/*",
 )
+BLOBS_GRANT = Operation(
+    name="blobs.grant",
+    method="POST",
+    path="/v1/blobs/{blob}/grants",
+    answers={201: betimes.wire.queues.Grant},
+)
+BLOBS_READ_GRANTED = Operation(
+    name="blobs.read_granted",
+    method="GET",
+    path="/v1/grants/{grant}",
+    answers={200: bytes},
+    accepts="*/*",
+)
 WORKERS_REGISTER = Operation(
     name="workers.register",
     method="POST",
@@ -1044,6 +1064,56 @@ DELIVERIES_REDELIVER = Operation(
     answers={202: betimes.wire.endpoints.Delivery},
     keyed=True,
 )
+ALERT_RULES_LIST = Operation(
+    name="alert_rules.list",
+    method="GET",
+    path="/v1/alert-rules",
+    answers={200: betimes.wire.base.Page[betimes.wire.alerts.Rule]},
+)
+ALERT_RULES_GET = Operation(
+    name="alert_rules.get",
+    method="GET",
+    path="/v1/alert-rules/{rule}",
+    answers={200: betimes.wire.alerts.Rule},
+)
+ALERT_RULES_PUT = Operation(
+    name="alert_rules.put",
+    method="PUT",
+    path="/v1/alert-rules/{rule}",
+    answers={200: betimes.wire.alerts.Rule, 201: betimes.wire.alerts.Rule},
+    keyed=True,
+)
+ALERT_RULES_DELETE = Operation(
+    name="alert_rules.delete",
+    method="DELETE",
+    path="/v1/alert-rules/{rule}",
+    answers={204: None},
+)
+ALERTS_LIST = Operation(
+    name="alerts.list",
+    method="GET",
+    path="/v1/alerts",
+    answers={200: betimes.wire.base.Page[betimes.wire.alerts.Alert]},
+)
+SILENCES_LIST = Operation(
+    name="silences.list",
+    method="GET",
+    path="/v1/silences",
+    answers={200: betimes.wire.base.Page[betimes.wire.alerts.Silence]},
+)
+SILENCES_CREATE = Operation(
+    name="silences.create",
+    method="POST",
+    path="/v1/silences",
+    answers={201: betimes.wire.alerts.Silence},
+    keyed=True,
+)
+SILENCES_DELETE = Operation(
+    name="silences.delete",
+    method="DELETE",
+    path="/v1/silences/{silence}",
+    answers={204: None},
+)
 OPERATIONS_LIST = Operation(
     name="operations.list",
     method="GET",
@@ -1162,6 +1232,7 @@ OPERATIONS = (
     CALENDARS_GET,
     CALENDARS_PUT,
     CALENDARS_DELETE,
+    TARGETS_RESET,
     TARGETS_LIST,
     TARGETS_SIGNING_SECRET,
     SECRETS_LIST,
@@ -1219,6 +1290,8 @@ OPERATIONS = (
     QUEUES_KEYS,
     BLOBS_CREATE,
     BLOBS_GET,
+    BLOBS_GRANT,
+    BLOBS_READ_GRANTED,
     WORKERS_REGISTER,
     WORKERS_LIST,
     WORKERS_GET,
@@ -1262,6 +1335,14 @@ OPERATIONS = (
     ENDPOINTS_DELIVERIES,
     DELIVERIES_GET,
     DELIVERIES_REDELIVER,
+    ALERT_RULES_LIST,
+    ALERT_RULES_GET,
+    ALERT_RULES_PUT,
+    ALERT_RULES_DELETE,
+    ALERTS_LIST,
+    SILENCES_LIST,
+    SILENCES_CREATE,
+    SILENCES_DELETE,
     OPERATIONS_LIST,
     OPERATIONS_GET,
     OPERATIONS_CANCEL,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 from typing import Any, Literal
 
+import betimes.wire.alerts
 import betimes.wire.apply
 import betimes.wire.calendars
 import betimes.wire.catchups
@@ -639,6 +640,7 @@ class Jobs:
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
+        notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -673,6 +675,7 @@ class Jobs:
                 "tags": tags,
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
+                "notify": notify,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -772,6 +775,7 @@ class Jobs:
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
+        notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -808,6 +812,7 @@ class Jobs:
                 "tags": tags,
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
+                "notify": notify,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -1515,6 +1520,20 @@ class Targets:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
+    def reset(
+        self,
+        *,
+        origin: str,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.targets.Origin:
+        """Close the breaker of an origin by hand; it is asked for little at first."""
+        answer: betimes.wire.targets.Origin = self._caller.call(
+            table.TARGETS_RESET,
+            body={"origin": origin},
+            timeout=request_timeout,
+        )
+        return answer
+
     def list(
         self,
         *,
@@ -1654,6 +1673,7 @@ class Runs:
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
         tags: dict[str, str] | Unset = UNSET,
+        notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
@@ -1678,6 +1698,7 @@ class Runs:
                 "timeout": timeout,
                 "start_deadline": start_deadline,
                 "tags": tags,
+                "notify": notify,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
             },
@@ -2698,14 +2719,15 @@ class Blobs:
         self,
         *,
         content: bytes,
-        ttl: str | float | Unset = UNSET,
+        ttl: str | float | Unset | None = UNSET,
+        retention: Literal["brief", "standard", "long", "archive"] | Unset = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.Blob:
         """Keep a body as it is, to be referred to."""
         answer: betimes.wire.queues.Blob = self._caller.call(
             table.BLOBS_CREATE,
-            query={"ttl": ttl},
+            query={"ttl": ttl, "retention": retention},
             body=content,
             idempotency_key=idempotency_key,
             timeout=request_timeout,
@@ -2722,6 +2744,36 @@ class Blobs:
         answer: bytes = self._caller.call(
             table.BLOBS_GET,
             path={"blob": blob},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def grant(
+        self,
+        blob: str,
+        *,
+        expires_in: str | float | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.Grant:
+        """Make a link that reads one blob until it expires, without a key."""
+        answer: betimes.wire.queues.Grant = self._caller.call(
+            table.BLOBS_GRANT,
+            path={"blob": blob},
+            body={"expires_in": expires_in},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def read_granted(
+        self,
+        grant: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> bytes:
+        """The blob of a link."""
+        answer: bytes = self._caller.call(
+            table.BLOBS_READ_GRANTED,
+            path={"grant": grant},
             timeout=request_timeout,
         )
         return answer
@@ -3404,6 +3456,185 @@ class Deliveries:
         return answer
 
 
+class AlertRules:
+    """Operations of alert_rules."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.alerts.Rule]:
+        """List alert rules by name."""
+        answer: Pages[betimes.wire.alerts.Rule] = self._caller.pages(
+            table.ALERT_RULES_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def get(
+        self,
+        rule: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.alerts.Rule:
+        """Read one alert rule."""
+        answer: betimes.wire.alerts.Rule = self._caller.call(
+            table.ALERT_RULES_GET,
+            path={"rule": rule},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def put(
+        self,
+        rule: str,
+        *,
+        condition: Literal[
+            "job_failed_n",
+            "job_late",
+            "job_missed",
+            "job_slow",
+            "no_success_since",
+            "dead_letter_rate",
+            "queue_lag",
+            "queue_depth",
+        ],
+        threshold: str | float,
+        window: str | float | Unset | None = UNSET,
+        for_: str | float | Unset = UNSET,
+        severity: Literal["info", "warning", "error", "critical"] | Unset = UNSET,
+        jobs: builtins.list[str] | Unset = UNSET,
+        queues: builtins.list[str] | Unset = UNSET,
+        targets: builtins.list[str] | Unset = UNSET,
+        disabled: bool | Unset = UNSET,
+        force: bool | Unset = UNSET,
+        if_match: str | None = None,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.alerts.Rule:
+        """Make or replace an alert rule."""
+        answer: betimes.wire.alerts.Rule = self._caller.call(
+            table.ALERT_RULES_PUT,
+            path={"rule": rule},
+            query={"force": force},
+            body={
+                "condition": condition,
+                "threshold": threshold,
+                "window": window,
+                "for": for_,
+                "severity": severity,
+                "jobs": jobs,
+                "queues": queues,
+                "targets": targets,
+                "disabled": disabled,
+            },
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def delete(
+        self,
+        rule: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget an alert rule; what is open of it ends, untold."""
+        answer: None = self._caller.call(
+            table.ALERT_RULES_DELETE,
+            path={"rule": rule},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class Alerts:
+    """Operations of alerts."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        state: builtins.list[Literal["pending", "firing", "resolved"]] | Unset = UNSET,
+        rule: str | Unset | None = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.alerts.Alert]:
+        """List what alert rules have found, newest first."""
+        answer: Pages[betimes.wire.alerts.Alert] = self._caller.pages(
+            table.ALERTS_LIST,
+            query={"limit": limit, "state": state, "rule": rule},
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class Silences:
+    """Operations of silences."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.alerts.Silence]:
+        """List silences that are not over."""
+        answer: Pages[betimes.wire.alerts.Silence] = self._caller.pages(
+            table.SILENCES_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def create(
+        self,
+        *,
+        until: str,
+        reason: str,
+        rule: str | Unset | None = UNSET,
+        subject: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.alerts.Silence:
+        """Tell nobody of a rule or a subject for a while."""
+        answer: betimes.wire.alerts.Silence = self._caller.call(
+            table.SILENCES_CREATE,
+            body={"until": until, "reason": reason, "rule": rule, "subject": subject},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def delete(
+        self,
+        silence: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """End a silence before its time."""
+        answer: None = self._caller.call(
+            table.SILENCES_DELETE,
+            path={"silence": silence},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+
 class Operations:
     """Operations of operations."""
 
@@ -3577,6 +3808,9 @@ class Resources(Meta):
         self.endpoints = Endpoints(caller)
         self.event_types = EventTypes(caller)
         self.deliveries = Deliveries(caller)
+        self.alert_rules = AlertRules(caller)
+        self.alerts = Alerts(caller)
+        self.silences = Silences(caller)
         self.operations = Operations(caller)
         self.cluster = Cluster(caller)
 
@@ -4187,6 +4421,7 @@ class AsyncJobs:
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
+        notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -4221,6 +4456,7 @@ class AsyncJobs:
                 "tags": tags,
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
+                "notify": notify,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -4320,6 +4556,7 @@ class AsyncJobs:
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
+        notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -4356,6 +4593,7 @@ class AsyncJobs:
                 "tags": tags,
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
+                "notify": notify,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -5063,6 +5301,20 @@ class AsyncTargets:
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
 
+    async def reset(
+        self,
+        *,
+        origin: str,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.targets.Origin:
+        """Close the breaker of an origin by hand; it is asked for little at first."""
+        answer: betimes.wire.targets.Origin = await self._caller.call(
+            table.TARGETS_RESET,
+            body={"origin": origin},
+            timeout=request_timeout,
+        )
+        return answer
+
     def list(
         self,
         *,
@@ -5202,6 +5454,7 @@ class AsyncRuns:
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
         tags: dict[str, str] | Unset = UNSET,
+        notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
@@ -5226,6 +5479,7 @@ class AsyncRuns:
                 "timeout": timeout,
                 "start_deadline": start_deadline,
                 "tags": tags,
+                "notify": notify,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
             },
@@ -6246,14 +6500,15 @@ class AsyncBlobs:
         self,
         *,
         content: bytes,
-        ttl: str | float | Unset = UNSET,
+        ttl: str | float | Unset | None = UNSET,
+        retention: Literal["brief", "standard", "long", "archive"] | Unset = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.Blob:
         """Keep a body as it is, to be referred to."""
         answer: betimes.wire.queues.Blob = await self._caller.call(
             table.BLOBS_CREATE,
-            query={"ttl": ttl},
+            query={"ttl": ttl, "retention": retention},
             body=content,
             idempotency_key=idempotency_key,
             timeout=request_timeout,
@@ -6270,6 +6525,36 @@ class AsyncBlobs:
         answer: bytes = await self._caller.call(
             table.BLOBS_GET,
             path={"blob": blob},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def grant(
+        self,
+        blob: str,
+        *,
+        expires_in: str | float | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.Grant:
+        """Make a link that reads one blob until it expires, without a key."""
+        answer: betimes.wire.queues.Grant = await self._caller.call(
+            table.BLOBS_GRANT,
+            path={"blob": blob},
+            body={"expires_in": expires_in},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def read_granted(
+        self,
+        grant: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> bytes:
+        """The blob of a link."""
+        answer: bytes = await self._caller.call(
+            table.BLOBS_READ_GRANTED,
+            path={"grant": grant},
             timeout=request_timeout,
         )
         return answer
@@ -6952,6 +7237,185 @@ class AsyncDeliveries:
         return answer
 
 
+class AsyncAlertRules:
+    """Operations of alert_rules."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.alerts.Rule]:
+        """List alert rules by name."""
+        answer: AsyncPages[betimes.wire.alerts.Rule] = self._caller.pages(
+            table.ALERT_RULES_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def get(
+        self,
+        rule: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.alerts.Rule:
+        """Read one alert rule."""
+        answer: betimes.wire.alerts.Rule = await self._caller.call(
+            table.ALERT_RULES_GET,
+            path={"rule": rule},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def put(
+        self,
+        rule: str,
+        *,
+        condition: Literal[
+            "job_failed_n",
+            "job_late",
+            "job_missed",
+            "job_slow",
+            "no_success_since",
+            "dead_letter_rate",
+            "queue_lag",
+            "queue_depth",
+        ],
+        threshold: str | float,
+        window: str | float | Unset | None = UNSET,
+        for_: str | float | Unset = UNSET,
+        severity: Literal["info", "warning", "error", "critical"] | Unset = UNSET,
+        jobs: builtins.list[str] | Unset = UNSET,
+        queues: builtins.list[str] | Unset = UNSET,
+        targets: builtins.list[str] | Unset = UNSET,
+        disabled: bool | Unset = UNSET,
+        force: bool | Unset = UNSET,
+        if_match: str | None = None,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.alerts.Rule:
+        """Make or replace an alert rule."""
+        answer: betimes.wire.alerts.Rule = await self._caller.call(
+            table.ALERT_RULES_PUT,
+            path={"rule": rule},
+            query={"force": force},
+            body={
+                "condition": condition,
+                "threshold": threshold,
+                "window": window,
+                "for": for_,
+                "severity": severity,
+                "jobs": jobs,
+                "queues": queues,
+                "targets": targets,
+                "disabled": disabled,
+            },
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def delete(
+        self,
+        rule: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget an alert rule; what is open of it ends, untold."""
+        answer: None = await self._caller.call(
+            table.ALERT_RULES_DELETE,
+            path={"rule": rule},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class AsyncAlerts:
+    """Operations of alerts."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        state: builtins.list[Literal["pending", "firing", "resolved"]] | Unset = UNSET,
+        rule: str | Unset | None = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.alerts.Alert]:
+        """List what alert rules have found, newest first."""
+        answer: AsyncPages[betimes.wire.alerts.Alert] = self._caller.pages(
+            table.ALERTS_LIST,
+            query={"limit": limit, "state": state, "rule": rule},
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class AsyncSilences:
+    """Operations of silences."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.alerts.Silence]:
+        """List silences that are not over."""
+        answer: AsyncPages[betimes.wire.alerts.Silence] = self._caller.pages(
+            table.SILENCES_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def create(
+        self,
+        *,
+        until: str,
+        reason: str,
+        rule: str | Unset | None = UNSET,
+        subject: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.alerts.Silence:
+        """Tell nobody of a rule or a subject for a while."""
+        answer: betimes.wire.alerts.Silence = await self._caller.call(
+            table.SILENCES_CREATE,
+            body={"until": until, "reason": reason, "rule": rule, "subject": subject},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def delete(
+        self,
+        silence: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """End a silence before its time."""
+        answer: None = await self._caller.call(
+            table.SILENCES_DELETE,
+            path={"silence": silence},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+
 class AsyncOperations:
     """Operations of operations."""
 
@@ -7125,5 +7589,8 @@ class AsyncResources(AsyncMeta):
         self.endpoints = AsyncEndpoints(caller)
         self.event_types = AsyncEventTypes(caller)
         self.deliveries = AsyncDeliveries(caller)
+        self.alert_rules = AsyncAlertRules(caller)
+        self.alerts = AsyncAlerts(caller)
+        self.silences = AsyncSilences(caller)
         self.operations = AsyncOperations(caller)
         self.cluster = AsyncCluster(caller)

@@ -14,10 +14,13 @@ from betimes.domain.run import bounds
 from betimes.domain.states import RunState, Trigger
 from betimes.domain.terms import BARE, Terms
 from betimes.store.ask import execute, many
+from betimes.store.jobs import follow_events
 from betimes.store.pool import Connection
 from betimes.store.queries import load
 
 SQL = load("adhoc")
+NOTIFY = '"notify"'
+"""How the member stands in the text of options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,8 @@ class Batch:
 async def insert_runs(connection: Connection, batch: Batch) -> None:
     """Insert every run of the batch; one that exists already fails the transaction."""
     first = batch.shapes[0]
+    if any(shape.options and NOTIFY in shape.options for shape in batch.shapes):
+        await follow_events(connection, batch.tenant)
     if all(shape is first or shape == first for shape in batch.shapes):
         await _insert_uniform(connection, batch, first)
     else:

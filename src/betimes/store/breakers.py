@@ -9,7 +9,7 @@ import asyncpg
 
 from betimes.domain.clock import Clock
 from betimes.domain.ids import TenantId, WorkerId
-from betimes.store.ask import many
+from betimes.store.ask import many, maybe
 from betimes.store.database import Database
 from betimes.store.jobs import from_json, to_json
 from betimes.store.pool import Connection, Lane
@@ -80,6 +80,14 @@ class Breakers:
             now=self.clock.stated(),
         )
         return bool(rows)
+
+
+async def reset_breaker(
+    connection: Connection, tenant: TenantId, origin: str, *, now: datetime | None
+) -> BreakerRow | None:
+    """Close a breaker by hand; None when nothing is known about the origin."""
+    row = await maybe(connection, SQL["reset_breaker"], tenant=tenant, origin=origin, now=now)
+    return None if row is None else breaker_of(row)
 
 
 async def list_breakers(

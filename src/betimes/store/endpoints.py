@@ -34,6 +34,8 @@ class Endpoint:
     updated_at: datetime
     listens_since: datetime
     sealed: bytes | None = field(default=None, repr=False)
+    key_version: int = 0
+    """Which data key of the tenant it is sealed under."""
     filter: Filter = field(default_factory=Filter)
     settings: Mapping[str, Any] = field(default_factory=dict)
     secret_version: int = 1
@@ -63,9 +65,16 @@ class MailboxView:
     last_error: str | None
 
 
-async def insert_endpoint(connection: Connection, endpoint: Endpoint) -> bool:
-    """Keep an endpoint with its mailbox, and follow the events of its tenant; False if known."""
-    row = await maybe(
+async def insert_endpoint(connection: Connection, endpoint: Endpoint) -> None:
+    """Keep an endpoint with its mailbox, and follow the events of its tenant."""
+    await insert_callback(connection, endpoint)
+    await execute(connection, SQL["begin_routing"], tenant=endpoint.tenant)
+    await open_mailbox(connection, endpoint, due_at=None)
+
+
+async def insert_callback(connection: Connection, endpoint: Endpoint) -> None:
+    """Keep an endpoint unless it is known; whoever puts something into its mailbox makes that."""
+    await maybe(
         connection,
         SQL["insert_endpoint"],
         **_definition(endpoint),
@@ -73,9 +82,19 @@ async def insert_endpoint(connection: Connection, endpoint: Endpoint) -> bool:
         is_callback=endpoint.is_callback,
         created_by=endpoint.created_by,
     )
-    await execute(connection, SQL["begin_routing"], tenant=endpoint.tenant)
-    await open_mailbox(connection, endpoint, due_at=None)
-    return row is not None
+
+
+async def prune_callbacks(
+    connection: Connection, shard: ShardId, *, before: datetime, most: int
+) -> int:
+    """Forget the endpoints of callbacks to which nothing was sent for long; how many."""
+    idle = await many(connection, SQL["idle_callbacks"], shard=shard, before=before, most=most)
+    if idle:
+        ids = [row["endpoint_id"] for row in idle]
+        tenants = [row["tenant_id"] for row in idle]
+        await execute(connection, SQL["drop_callbacks"], tenants=tenants, ids=ids)
+        await execute(connection, SQL["drop_mailboxes"], shard=shard, ids=ids)
+    return len(idle)
 
 
 async def change_endpoint(
@@ -133,6 +152,37 @@ async def listeners_of(
     for row in await many(connection, SQL["read_listeners"], tenants=list(tenants)):
         found.setdefault(row["tenant_id"], []).append(endpoint_of(row, row["tenant_id"]))
     return found
+
+
+async def under_old_keys(
+    connection: Connection, tenant: TenantId, *, newest: int, most: int
+) -> list[tuple[UUID, bytes, int]]:
+    """Credentials that are sealed under old keys: whose, what, and which key."""
+    rows = await many(
+        connection, SQL["endpoints_under_old_keys"], tenant=tenant, newest=newest, most=most
+    )
+    return [(row["id"], row["sealed"], row["key_version"]) for row in rows]
+
+
+async def reseal(
+    connection: Connection,
+    tenant: TenantId,
+    endpoint: UUID,
+    *,
+    sealed: bytes,
+    key_version: int,
+    was: int,
+) -> None:
+    """Keep a credential under another key, unless it was changed meanwhile."""
+    await maybe(
+        connection,
+        SQL["reseal_endpoint"],
+        tenant=tenant,
+        id=endpoint,
+        sealed=sealed,
+        key_version=key_version,
+        was=was,
+    )
 
 
 async def delete_endpoint(connection: Connection, endpoint: Endpoint) -> bool:
@@ -219,6 +269,7 @@ def _definition(endpoint: Endpoint) -> dict[str, Any]:
         "name": endpoint.name,
         "address": endpoint.address,
         "sealed": endpoint.sealed,
+        "key_version": endpoint.key_version,
         "event_types": list(endpoint.event_types),
         "filter": to_json(endpoint.filter.to_json()),
         "settings": to_json(endpoint.settings),
@@ -239,6 +290,7 @@ def endpoint_of(row: asyncpg.Record, tenant: TenantId) -> Endpoint:
         name=row["name"],
         address=row["address"],
         sealed=row["sealed"],
+        key_version=row["key_version"],
         event_types=tuple(row["event_types"]),
         filter=Filter.from_json(from_json(row["filter"])),
         settings=from_json(row["settings"]),

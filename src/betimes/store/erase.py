@@ -8,8 +8,8 @@ from betimes.store.queries import load
 SQL = load("erase")
 ROWS = 500
 PARTS = (
-    *("vault", "intake", "parcels", "runs", "jobs", "letters", "events", "deliveries", "keys"),
-    *("blobs", "workflows"),
+    *("vault", "intake", "parcels", "runs", "jobs", "letters", "events", "deliveries", "alerts"),
+    *("keys", "blobs", "workflows"),
 )
 
 

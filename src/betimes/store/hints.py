@@ -61,6 +61,9 @@ class NoHints:
         """Nothing."""
 
 
+NO_HINTS = NoHints()
+
+
 class LaterHints:
     """Keeps hints until the transaction they belong to has ended."""
 

@@ -16,6 +16,8 @@ from betimes.store.pool import Connection
 from betimes.store.queries import load
 
 SQL = load("jobs")
+ENDPOINTS = load("endpoints")
+NOTIFY = "notify"
 REVISIONS_MAX = 1_000
 _object = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -42,6 +44,8 @@ def from_json(text: str | None) -> Mapping[str, Any]:
 
 async def insert_jobs(connection: Connection, jobs: Sequence[Job]) -> set[JobId]:
     """Insert jobs of one shard; returns those whose id and name were free."""
+    for tenant in {job.tenant for job in jobs if NOTIFY in job.definition.options}:
+        await follow_events(connection, tenant)
     rows = await many(
         connection,
         SQL["insert_jobs"],
@@ -74,6 +78,11 @@ def _fresh(job: Job) -> dict[str, Any]:
         "options": definition.options or None,
         "created_by": job.created_by,
     }
+
+
+async def follow_events(connection: Connection, tenant: TenantId) -> None:
+    """Hand out the events of a tenant: somebody wants to be called back."""
+    await execute(connection, ENDPOINTS["begin_routing"], tenant=tenant)
 
 
 async def read_job(connection: Connection, job: JobId) -> Job | None:
@@ -117,6 +126,8 @@ async def list_jobs(
 async def edit_job(connection: Connection, edited: Job, *, now: datetime) -> int | None:
     """Store a new definition over the revision it was made from; the new revision, or None."""
     definition = edited.definition
+    if NOTIFY in definition.options:
+        await follow_events(connection, edited.tenant)
     row = await maybe(
         connection,
         SQL["edit_job"],

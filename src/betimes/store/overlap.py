@@ -13,6 +13,7 @@ usual look-up is one probe of an index for each run; everything else is rare and
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from json import dumps
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +26,7 @@ from betimes.domain.ids import (
     floor_of,
     time_ms_of,
     to_ms,
+    to_text,
 )
 from betimes.domain.parcel import Hold, Waiting
 from betimes.domain.run import bounds
@@ -299,11 +301,13 @@ async def skip(
         high=high,
     )
     await tell_ended(connection, shard, rows, state=RunState.SKIPPED, reason=OVERLAP_SKIPPED)
-    dropped = [_dropped(row) for row in rows if row["trigger"] == Trigger.SCHEDULE]
+    dropped = [
+        _dropped(row, skipped[row["id"]]) for row in rows if row["trigger"] == Trigger.SCHEDULE
+    ]
     await insert_decisions(connection, shard, dropped, now=now)
 
 
-def _dropped(row: Any) -> Dropped:
+def _dropped(row: Any, blocker: UUID) -> Dropped:
     return Dropped(
         job=row["job_id"],
         tenant=row["tenant_id"],
@@ -312,6 +316,7 @@ def _dropped(row: Any) -> Dropped:
         fires=1,
         revision=row["revision"],
         code=OVERLAP_SKIPPED,
+        detail=dumps({"blocked_by": to_text("run", blocker)}),
     )
 
 

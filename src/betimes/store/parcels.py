@@ -222,13 +222,16 @@ class Parcels:
         )
         return len(rows)
 
-    async def cancelled(self, shard: ShardId, runs: Sequence[UUID]) -> set[UUID]:
-        """Which of these runs somebody wants ended, or has ended already."""
+    async def cancelled(
+        self, shard: ShardId, runs: Sequence[UUID], fences: Sequence[Fence]
+    ) -> set[UUID]:
+        """Which of these runs, held with these fences, somebody wants ended or has ended."""
         rows = await self.database.many(
             FINISH["find_cancelled"],
             lane=Pool.COMPLETE,
             shard=shard,
             runs=list(runs),
+            fences=list(fences),
             low=min(runs),
             high=max(runs),
         )

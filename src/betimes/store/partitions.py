@@ -15,6 +15,8 @@ from betimes.store.queries import load
 SQL = load("partitions")
 PARENTS = ("runs", "attempts", "decisions", "idempotency", "outbox", "deliveries")
 DAY = timedelta(days=1)
+SURVEYED_BYTES_MIN = 524_288
+"""What is smaller is read in no time, however it is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,14 @@ class Partitions:
             if one.parent in keep_days and one.day < today - keep_days[one.parent] * DAY
         ]
         return [one for one in aged if await self._change("drop_partition", one.parent, one.day)]
+
+    async def survey(self) -> int:
+        """Count anew what tables hold that have outgrown their statistics; how many tables."""
+        rows = await self.database.many(
+            SQL["survey"], lane=Lane.ENGINE, least_bytes=SURVEYED_BYTES_MIN
+        )
+        surveyed: int = rows[0]["surveyed"]
+        return surveyed
 
     async def _change(self, statement: str, parent: str, day: date) -> bool:
         # One transaction each: a lock that cannot be had delays one day of one table only.

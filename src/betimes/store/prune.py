@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from betimes.domain.ids import ShardId, floor_of, to_ms
 from betimes.store.database import Database
 from betimes.store.dedupe import forget_keys
+from betimes.store.endpoints import prune_callbacks
 from betimes.store.pool import Connection, Lane
 from betimes.store.queries import load
 
@@ -34,6 +35,18 @@ class Pruning:
     async def catchups(self, shard: ShardId, *, before: datetime) -> int:
         """Episodes of catching up that were over before an instant."""
         return await self._count("prune_catchups", shard=shard, before=before)
+
+    async def alerts(self, shard: ShardId, *, before: datetime) -> int:
+        """Episodes of alerts that were over before an instant."""
+        return await self._count("prune_alerts", shard=shard, before=before)
+
+    async def callbacks(self, shard: ShardId, *, before: datetime) -> int:
+        """Endpoints of callbacks to which nothing was sent for long."""
+
+        async def work(connection: Connection) -> int:
+            return await prune_callbacks(connection, shard, before=before, most=self.most)
+
+        return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
     async def expired(self, shard: ShardId, *, now: datetime | None) -> int:
         """Operations that ended, and blobs whose time is up."""

@@ -253,15 +253,18 @@ async def renew(
     return {(row["id"], row["fence"]): row["lease_until"] for row in rows}
 
 
-async def cancelled(connection: Connection, shard: ShardId, runs: Sequence[RunId]) -> set[RunId]:
-    """Which of these runs somebody wants ended."""
+async def cancelled(
+    connection: Connection, shard: ShardId, held: Mapping[RunId, Fence]
+) -> set[RunId]:
+    """Which of these runs, held with these fences, somebody wants ended or has ended."""
     rows = await many(
         connection,
         FINISH["find_cancelled"],
         shard=shard,
-        runs=list(runs),
-        low=min(runs),
-        high=max(runs),
+        runs=list(held),
+        fences=list(held.values()),
+        low=min(held),
+        high=max(held),
     )
     return {row["run_id"] for row in rows}
 

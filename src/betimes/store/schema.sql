@@ -493,6 +493,78 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.survey(least_bytes bigint) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    grown    regclass;
+    surveyed integer := 0;
+BEGIN
+    FOR grown IN
+        SELECT leaf.oid::regclass FROM pg_class AS leaf
+         WHERE leaf.relnamespace = 'betimes'::regnamespace AND leaf.relkind = 'r'
+           AND (leaf.relname = 'parcels' OR leaf.relname ~ '^runs_([0-9]{8}|default)$')
+           AND pg_relation_size(leaf.oid) >= least_bytes
+           AND (leaf.reltuples < 0 OR pg_relation_size(leaf.oid) / 8 > leaf.relpages::bigint * current_setting('block_size')::bigint)
+    LOOP
+        EXECUTE format('ANALYZE (SKIP_LOCKED) %s', grown);
+        surveyed := surveyed + 1;
+    END LOOP;
+    RETURN surveyed;
+END
+$_$;
+
+COMMENT ON FUNCTION betimes.survey(least_bytes bigint) IS 'Count anew what tables hold that are at least so large and eight times as large as when they were last counted.';
+
+CREATE TABLE betimes.alert_rules (
+    tenant_id uuid NOT NULL,
+    name text NOT NULL,
+    condition text NOT NULL,
+    threshold double precision NOT NULL,
+    window_ms bigint NOT NULL,
+    for_ms bigint NOT NULL,
+    severity text NOT NULL,
+    jobs uuid[] DEFAULT '{}'::uuid[] NOT NULL,
+    queues text[] DEFAULT '{}'::text[] NOT NULL,
+    targets text[] DEFAULT '{}'::text[] NOT NULL,
+    disabled boolean DEFAULT false NOT NULL,
+    next_check_at timestamp with time zone NOT NULL,
+    checked_at timestamp with time zone,
+    revision integer DEFAULT 1 NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    created_by text,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT alert_rules_for_ms_check CHECK ((for_ms >= 0)),
+    CONSTRAINT alert_rules_window_ms_check CHECK ((window_ms > 0))
+)
+WITH (fillfactor='50');
+
+ALTER TABLE ONLY betimes.alert_rules FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE betimes.alerts (
+    shard smallint NOT NULL,
+    id uuid NOT NULL,
+    tenant_id uuid NOT NULL,
+    rule text NOT NULL,
+    condition text NOT NULL,
+    subject text NOT NULL,
+    severity text NOT NULL,
+    state smallint DEFAULT 0 NOT NULL,
+    is_told boolean DEFAULT false NOT NULL,
+    value double precision NOT NULL,
+    threshold double precision NOT NULL,
+    since timestamp with time zone NOT NULL,
+    fired_at timestamp with time zone,
+    resolved_at timestamp with time zone,
+    CONSTRAINT alerts_over_means_resolved CHECK (((resolved_at IS NOT NULL) = (state = 2))),
+    CONSTRAINT alerts_state_check CHECK (((state >= 0) AND (state <= 2)))
+);
+
+ALTER TABLE ONLY betimes.alerts FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.alerts IS 'Episodes: from when the condition of a rule held for a subject until it did no longer.';
+
 CREATE TABLE betimes.api_keys (
     id text NOT NULL,
     tenant_id uuid NOT NULL,
@@ -588,10 +660,15 @@ CREATE TABLE betimes.blobs (
     location text,
     nonce bytea,
     content bytea,
+    retention text DEFAULT 'standard'::text NOT NULL,
     CONSTRAINT blobs_size_check CHECK ((size >= 0))
 );
 
 ALTER TABLE ONLY betimes.blobs FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.blobs.key_version IS 'Which data key of the tenant seals it; 0 is what was written before there were keys.';
+
+COMMENT ON COLUMN betimes.blobs.location IS 'Where it is kept when that is not here: a scheme and a name.';
 
 CREATE TABLE betimes.breakers (
     tenant_id uuid NOT NULL,
@@ -603,6 +680,7 @@ CREATE TABLE betimes.breakers (
     probe_by uuid,
     window_data jsonb DEFAULT '{}'::jsonb NOT NULL,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    reset_at timestamp with time zone,
     CONSTRAINT breakers_state_check CHECK (((state >= 0) AND (state <= 2)))
 );
 
@@ -842,6 +920,7 @@ CREATE TABLE betimes.endpoints (
     revision integer DEFAULT 1 NOT NULL,
     created_by text,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    key_version integer DEFAULT 0 NOT NULL,
     CONSTRAINT endpoints_kind_check CHECK ((kind = ANY (ARRAY['webhook'::text, 'email'::text, 'chat'::text]))),
     CONSTRAINT endpoints_secret_version_check CHECK ((secret_version > 0))
 );
@@ -1408,6 +1487,19 @@ WITH (fillfactor='20', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_thr
 
 COMMENT ON COLUMN betimes.shards.expired_through IS 'Every run that had to start by then has been looked at.';
 
+CREATE TABLE betimes.silences (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    rule text,
+    subject text,
+    reason text NOT NULL,
+    until timestamp with time zone NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    created_by text
+);
+
+ALTER TABLE ONLY betimes.silences FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE betimes.tenants (
     id uuid NOT NULL,
     slug text NOT NULL,
@@ -1515,6 +1607,12 @@ ALTER TABLE ONLY betimes.idempotency ATTACH PARTITION betimes.idempotency_defaul
 ALTER TABLE ONLY betimes.outbox ATTACH PARTITION betimes.outbox_default DEFAULT;
 
 ALTER TABLE ONLY betimes.runs ATTACH PARTITION betimes.runs_default DEFAULT;
+
+ALTER TABLE ONLY betimes.alert_rules
+    ADD CONSTRAINT alert_rules_pkey PRIMARY KEY (tenant_id, name);
+
+ALTER TABLE ONLY betimes.alerts
+    ADD CONSTRAINT alerts_pkey PRIMARY KEY (shard, id);
 
 ALTER TABLE ONLY betimes.api_keys
     ADD CONSTRAINT api_keys_pkey PRIMARY KEY (id);
@@ -1654,6 +1752,9 @@ ALTER TABLE ONLY betimes.sessions
 ALTER TABLE ONLY betimes.shards
     ADD CONSTRAINT shards_pkey PRIMARY KEY (shard);
 
+ALTER TABLE ONLY betimes.silences
+    ADD CONSTRAINT silences_pkey PRIMARY KEY (tenant_id, id);
+
 ALTER TABLE ONLY betimes.tenants
     ADD CONSTRAINT tenants_pkey PRIMARY KEY (id);
 
@@ -1672,11 +1773,23 @@ ALTER TABLE ONLY betimes.workflow_runs
 ALTER TABLE ONLY betimes.workflows
     ADD CONSTRAINT workflows_pkey PRIMARY KEY (shard, tenant_id, name, version);
 
+CREATE INDEX alert_rules_check_idx ON betimes.alert_rules USING btree (next_check_at) WHERE (NOT disabled);
+
+CREATE UNIQUE INDEX alerts_open_idx ON betimes.alerts USING btree (shard, tenant_id, rule, subject) WHERE (resolved_at IS NULL);
+
+CREATE INDEX alerts_resolved_idx ON betimes.alerts USING btree (shard, resolved_at) WHERE (resolved_at IS NOT NULL);
+
+CREATE INDEX alerts_rule_idx ON betimes.alerts USING btree (tenant_id, rule) WHERE (resolved_at IS NULL);
+
+CREATE INDEX alerts_tenant_idx ON betimes.alerts USING btree (tenant_id, id);
+
 CREATE INDEX api_keys_tenant_idx ON betimes.api_keys USING btree (tenant_id, created_at);
 
 CREATE INDEX audit_tenant_idx ON betimes.audit USING btree (tenant_id, at, shard, number);
 
 CREATE INDEX blobs_expires_idx ON betimes.blobs USING btree (shard, expires_at) WHERE (expires_at IS NOT NULL);
+
+CREATE INDEX blobs_located_idx ON betimes.blobs USING btree (shard, expires_at) WHERE (location IS NOT NULL);
 
 CREATE INDEX breakers_broken_idx ON betimes.breakers USING btree (tenant_id, origin) WHERE (state <> 0);
 
@@ -1689,6 +1802,10 @@ CREATE INDEX catchups_tenant_idx ON betimes.catchups USING btree (tenant_id, id)
 CREATE INDEX dead_letters_group_idx ON betimes.dead_letters USING btree (tenant_id, fingerprint, dead_at);
 
 CREATE INDEX dead_letters_tenant_idx ON betimes.dead_letters USING btree (tenant_id, state, dead_at, run_id);
+
+CREATE INDEX decisions_tenant_idx ON ONLY betimes.decisions USING btree (tenant_id, decided_at);
+
+CREATE INDEX decisions_default_tenant_id_decided_at_idx ON betimes.decisions_default USING btree (tenant_id, decided_at);
 
 CREATE INDEX dedupe_prune_idx ON betimes.dedupe USING btree (shard, prune_at);
 
@@ -1796,6 +1913,8 @@ ALTER INDEX betimes.attempts_pkey ATTACH PARTITION betimes.attempts_default_pkey
 
 ALTER INDEX betimes.decisions_pkey ATTACH PARTITION betimes.decisions_default_pkey;
 
+ALTER INDEX betimes.decisions_tenant_idx ATTACH PARTITION betimes.decisions_default_tenant_id_decided_at_idx;
+
 ALTER INDEX betimes.deliveries_pkey ATTACH PARTITION betimes.deliveries_default_pkey;
 
 ALTER INDEX betimes.deliveries_waiting_idx ATTACH PARTITION betimes.deliveries_default_shard_endpoint_id_due_at_id_idx;
@@ -1817,6 +1936,9 @@ ALTER INDEX betimes.runs_job_idx ATTACH PARTITION betimes.runs_default_shard_job
 ALTER INDEX betimes.runs_start_by_idx ATTACH PARTITION betimes.runs_default_shard_start_by_idx;
 
 ALTER INDEX betimes.runs_tenant_idx ATTACH PARTITION betimes.runs_default_tenant_id_id_idx;
+
+ALTER TABLE ONLY betimes.alert_rules
+    ADD CONSTRAINT alert_rules_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.api_keys
     ADD CONSTRAINT api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
@@ -1860,8 +1982,15 @@ ALTER TABLE ONLY betimes.sessions
 ALTER TABLE ONLY betimes.sessions
     ADD CONSTRAINT sessions_tenant_id_member_id_fkey FOREIGN KEY (tenant_id, member_id) REFERENCES betimes.members(tenant_id, id) ON DELETE CASCADE;
 
+ALTER TABLE ONLY betimes.silences
+    ADD CONSTRAINT silences_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY betimes.workers
     ADD CONSTRAINT workers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE betimes.alert_rules ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.alerts ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.api_keys ENABLE ROW LEVEL SECURITY;
 
@@ -1914,6 +2043,10 @@ ALTER TABLE betimes.members ENABLE ROW LEVEL SECURITY;
 ALTER TABLE betimes.operations ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.outbox ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY own_tenant ON betimes.alert_rules TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.alerts TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.api_keys TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -1985,6 +2118,8 @@ CREATE POLICY own_tenant ON betimes.secrets TO betimes_api USING ((tenant_id = b
 
 CREATE POLICY own_tenant ON betimes.sessions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.silences TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.tenants TO betimes_api USING ((id = betimes.current_tenant())) WITH CHECK ((id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.workers TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -2013,7 +2148,13 @@ ALTER TABLE betimes.secrets ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.sessions ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.silences ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.tenants ENABLE ROW LEVEL SECURITY;
+
+CREATE POLICY whole_system ON betimes.alert_rules TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.alerts TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.api_keys TO betimes_system USING (true) WITH CHECK (true);
 
@@ -2085,6 +2226,8 @@ CREATE POLICY whole_system ON betimes.secrets TO betimes_system USING (true) WIT
 
 CREATE POLICY whole_system ON betimes.sessions TO betimes_system USING (true) WITH CHECK (true);
 
+CREATE POLICY whole_system ON betimes.silences TO betimes_system USING (true) WITH CHECK (true);
+
 CREATE POLICY whole_system ON betimes.tenants TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.workers TO betimes_system USING (true) WITH CHECK (true);
@@ -2149,6 +2292,15 @@ GRANT ALL ON FUNCTION betimes.stored_options(asked jsonb) TO betimes_system;
 
 REVOKE ALL ON FUNCTION betimes.stored_retry(asked jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.stored_retry(asked jsonb) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.survey(least_bytes bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.survey(least_bytes bigint) TO betimes_system;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.alert_rules TO betimes_system;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.alert_rules TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.alerts TO betimes_system;
+GRANT SELECT,UPDATE ON TABLE betimes.alerts TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.api_keys TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.api_keys TO betimes_api;
@@ -2279,6 +2431,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.shards TO betimes_system;
 GRANT SELECT ON TABLE betimes.shards TO betimes_api;
 
 GRANT UPDATE(swept_through) ON TABLE betimes.shards TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.silences TO betimes_system;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.silences TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.tenants TO betimes_system;
 GRANT SELECT,UPDATE ON TABLE betimes.tenants TO betimes_api;

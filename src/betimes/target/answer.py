@@ -44,6 +44,8 @@ class Request:
     patience: Patience
     addresses: AddressPolicy
     tls: Tls | None = None
+    kept_max: int = KEPT_BYTES_MAX
+    """Most bytes of the answer that are kept; what it may send is a megabyte, or as many."""
     private: frozenset[str] = frozenset()
     """Names of headers that are for this origin and no other."""
 

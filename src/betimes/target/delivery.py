@@ -83,6 +83,7 @@ class Errand(Protocol):
     @property
     def target(self) -> Mapping[str, Any]: ...  # noqa: D102
     async def wait_cancelled(self) -> None: ...  # noqa: D102
+    def park(self) -> bool: ...  # noqa: D102
     def snooze(self, pause: timedelta) -> Snoozed: ...  # noqa: D102
 
 
@@ -316,6 +317,7 @@ class Delivery:
 
     async def _wait(self, errand: Errand) -> Outcome:
         """Until the target has reported, which ends the run, or somebody cancels, or time is up."""
+        errand.park()
         try:
             async with asyncio.timeout(WAIT_MAX.total_seconds()):
                 await errand.wait_cancelled()

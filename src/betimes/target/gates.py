@@ -8,6 +8,7 @@ Without the store every process decides for itself, which is safe and a little l
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -25,7 +26,9 @@ TELL_SECONDS, TELL_PLAIN_SECONDS = 5.0, 60.0
 PROBE_SECONDS = 35.0
 """How long a probe of another process is waited for."""
 WAITERS_SHARE = 4
-"""In memory at most a quarter of the ceiling waits; the others wait in the queue."""
+LINE_SECONDS = 0.05
+"""In memory at most a quarter of the ceiling waits, or as many as an origin serves in so short a
+time that coming back would take longer; the others wait in the queue and hold no slot."""
 
 Key = tuple[UUID, str]
 
@@ -197,9 +200,10 @@ class Gates:
             return True
 
     async def _queue(self, entry: _Entry, refused: Wait, *, retry: bool) -> Go | Wait:
-        """Stand in line here if the line is short: it moves within milliseconds."""
+        """Stand in line here if the line is short, in people or in time: the others come back."""
         gate = entry.gate
-        if len(entry.waiting) * WAITERS_SHARE >= gate.rules.ceiling:
+        short = max(gate.rules.ceiling / WAITERS_SHARE, gate.limit * LINE_SECONDS / gate.latency)
+        if len(entry.waiting) >= short:
             return refused
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         entry.waiting.append(place)
@@ -212,8 +216,9 @@ class Gates:
             self._wake(entry)
             raise
         finally:
-            if place in entry.waiting:
-                entry.waiting.remove(place)
+            if place.cancelled():
+                with suppress(ValueError):  # whoever woke others may have met it
+                    entry.waiting.remove(place)
         return gate.ask(self._clock.monotonic(), retry=retry)
 
     def _wake(self, entry: _Entry) -> None:

@@ -84,10 +84,12 @@ class Transfer:
         "_body",
         "_head",
         "_head_bytes",
+        "_kept_max",
         "_last",
         "_monotonic",
         "_opened",
         "_proxy",
+        "_read_max",
         "_refusal",
         "_request",
         "_size",
@@ -109,6 +111,8 @@ class Transfer:
         self._monotonic = monotonic
         self._proxy = proxy
         self._request: Request | None = None
+        self._kept_max = KEPT_BYTES_MAX
+        self._read_max = READ_BYTES_MAX
         self.dns_seconds: float | None = None
         self._opened: socket.socket | None = None
         self._last: dict[int, Any] = {}
@@ -131,6 +135,8 @@ class Transfer:
         curl, url = self.curl, request.url
         self._clear()
         self._request = request
+        self._kept_max = request.kept_max
+        self._read_max = max(READ_BYTES_MAX, request.kept_max)
         self.address = address
         self.dns_seconds = dns_seconds
         self.started_at = self._monotonic()
@@ -164,7 +170,7 @@ class Transfer:
         """What came of it."""
         curl = self.curl
         status = curl.getinfo(pycurl.RESPONSE_CODE) if self._head else 0
-        cut = code == pycurl.E_WRITE_ERROR and self._size > READ_BYTES_MAX
+        cut = code == pycurl.E_WRITE_ERROR and self._size > self._read_max
         address = curl.getinfo(pycurl.PRIMARY_IP) or ""
         if status and (not code or cut) and not self._refusal:
             return Answer(
@@ -260,10 +266,10 @@ class Transfer:
     def _on_body(self, chunk: bytes) -> int | None:
         self.heard_at = self._monotonic()
         self._size += len(chunk)
-        room = KEPT_BYTES_MAX - len(self._body)
+        room = self._kept_max - len(self._body)
         if room > 0:
             self._body += chunk[:room]
-        return STOP if self._size > READ_BYTES_MAX else None
+        return STOP if self._size > self._read_max else None
 
     def _headers(self) -> list[tuple[str, str]]:
         found = []

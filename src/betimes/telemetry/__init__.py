@@ -51,10 +51,13 @@ A test compares this table with the names used in the code; a star stands for th
 | `pruner.tick`      | span  | debug    | rows                |                                   |
 | `errands.tick`     | span  | debug    | resumed, deleted    |                                   |
 | `offerer.tick`     | span  | debug    | offered             |                                   |
+| `surveyor.tick`    | span  | debug    | tables              |                                   |
 | `operator.tick`    | span  | debug    | worked              |                                   |
 | `rotator.tick`     | span  | debug    | rotated, resealed   |                                   |
+| `clearer.tick`     | span  | debug    | blobs               |                                   |
 | `router.tick`      | span  | debug    | handed              |                                   |
 | `courier.tick`     | span  | debug    | mailboxes           |                                   |
+| `watcher.tick`     | span  | debug    | rules               |                                   |
 | `mailbox.lost`     | event | warning  |                     | endpoint                          |
 | `endpoint.disabled`| event | warning  |                     | endpoint, reason                  |
 | `snapshot.old`     | event | warning  | seconds             |                                   |

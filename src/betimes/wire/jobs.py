@@ -95,6 +95,20 @@ class Dedupe(Asked):
     form: Literal["unique", "throttle", "debounce"] = "unique"
 
 
+class Callback(Asked):
+    """Somebody to be told how a run ended: an endpoint, or a URL."""
+
+    url: Annotated[str, msgspec.Meta(min_length=1, max_length=8192)] | None = None
+    endpoint: Annotated[str, msgspec.Meta(min_length=1, max_length=64)] | None = None
+    on: Annotated[
+        list[Literal["success", "failure", "cancellation"]],
+        msgspec.Meta(max_length=3, description="Which ends; without any, all of them."),
+    ] = []
+
+
+Callbacks = Annotated[list[Callback], msgspec.Meta(max_length=5)]
+
+
 class TaskTarget(Asked, tag="task", tag_field="type"):
     """A handler of a worker."""
 
@@ -144,6 +158,7 @@ class NewJob(Asked):
     tags: Tags = {}
     metadata: Members = {}
     action_after_completion: AfterCompletion = "keep"
+    notify: Callbacks = []
     dedupe: Dedupe | None = None
     dedupe_key: DedupeKey | None = None
     run_at: Instant | None = msgspec.field(default=None, name="runAt")
@@ -201,6 +216,7 @@ class Job(Shown, omit_defaults=True):
     start_deadline: DurationText | None = None
     tags: dict[str, str] = {}
     metadata: Members = {}
+    notify: list[Members] = []
     action_after_completion: str = "keep"
     created_by: str | None = None
     next_fires: list[Instant] | None = None

@@ -70,9 +70,10 @@ class QueueStats(Shown):
 
 
 class NewBlob(Asked):
-    """How long to keep it."""
+    """How long to keep it: a class (a day, a week, 90 days, ten years), or a time of its own."""
 
-    ttl: Duration = "P7D"
+    ttl: Duration | None = None
+    retention: Literal["brief", "standard", "long", "archive"] = "standard"
 
 
 class Blob(Shown):
@@ -81,8 +82,23 @@ class Blob(Shown):
     id: str
     size: int
     media_type: str
+    retention: str
     created_at: Instant
     expires_at: Instant | None
+
+
+class NewGrant(Asked):
+    """How long a link can be used."""
+
+    expires_in: Duration = "PT15M"
+
+
+class Grant(Shown):
+    """A link that reads one blob without a key."""
+
+    grant: str
+    path: str
+    expires_at: Instant
 
 
 class Found(Shown):

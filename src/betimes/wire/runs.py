@@ -7,6 +7,7 @@ import msgspec
 from betimes.wire.base import Asked, Duration, Instant, Json, Members, Search, Shown
 from betimes.wire.jobs import (
     BatchItem,
+    Callbacks,
     Concurrency,
     Dedupe,
     DedupeKey,
@@ -67,6 +68,7 @@ class NewRun(Asked):
     timeout: Duration | None = None
     start_deadline: Duration | None = None
     tags: Tags = {}
+    notify: Callbacks = []
     dedupe: Dedupe | None = None
     dedupe_key: DedupeKey | None = None
 
@@ -149,6 +151,7 @@ class Run(Shown, omit_defaults=True):
     payload: Json = msgspec.UNSET
     payload_ref: str | None = None
     result: Json = msgspec.UNSET
+    result_ref: str | None = None
     progress: Members | None = None
     dedupe_key: str | None = None
     deduplicated: bool = False

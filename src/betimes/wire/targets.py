@@ -1,6 +1,10 @@
 """Origins that jobs call, as they are shown."""
 
-from betimes.wire.base import Instant, Members, Shown
+from typing import Annotated
+
+import msgspec
+
+from betimes.wire.base import Asked, Instant, Members, Shown
 
 
 class Origin(Shown):
@@ -13,6 +17,12 @@ class Origin(Shown):
     next_probe_at: Instant | None
     seen: Members
     updated_at: Instant | None
+
+
+class ResetTarget(Asked):
+    """Which origin: scheme, host and port, as the list shows it."""
+
+    origin: Annotated[str, msgspec.Meta(min_length=8, max_length=300)]
 
 
 class SigningSecret(Shown):

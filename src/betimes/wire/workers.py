@@ -143,6 +143,7 @@ class LeasedRun(Shown, omit_defaults=True):
     scheduled_for: Instant | None = None
     payload: Json = None
     payload_ref: str | None = None
+    payload_path: str | None = None
     timeout: str | None = None
     checkpoint: Json = None
     tags: dict[str, str] = {}

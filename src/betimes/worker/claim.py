@@ -49,6 +49,8 @@ class Taken(NamedTuple):
     later: Mapping[Source, datetime]
     """Sources at a limit, and when it is worth asking them again."""
     passed_over: Sequence[Source] = ()
+    foreign: Sequence[Source] = ()
+    """Sources of which nothing was for this worker."""
 
 
 class Claims:
@@ -93,7 +95,7 @@ class Claims:
         Places that are not needed are free again afterwards, whatever happens. If the answer of
         the lease gets lost, the parcels are ours without our knowing: the heartbeat finds them.
         """
-        used = 0
+        used, foreign = 0, list[Source]()
         try:
             with self._telemetry.span("worker.claim", sources=len(sources)) as span:
                 span.expect_errors()  # the outage tells them, once
@@ -103,7 +105,7 @@ class Claims:
                     drained = [source for source in sources if source not in later]
                     return Taken(Counter(), drained, later)
                 self._time.observe(leased[0].lease_until - self._ttl)
-                used, work, news = await self._prepare(leased, asked_at)
+                used, work, news = await self._prepare(leased, asked_at, foreign)
                 span.add(parcels=len(leased), runs=used)
         finally:
             self._slots.release(places - used)
@@ -113,7 +115,7 @@ class Claims:
             with suppress(Unavailable):  # what runs already is not held up by the news of it
                 await self._parcels.tell(news)
         self._signals.claimed(used)
-        return _taken(sources, leased, places, later)
+        return _taken(sources, leased, places, later)._replace(foreign=foreign)
 
     async def _lease(self, sources: Sequence[Source], places: int, *, suspects: bool) -> Lot:
         rules = self._turns.rules
@@ -128,12 +130,17 @@ class Claims:
         )
 
     async def _prepare(
-        self, leased: list[LeasedParcel], asked_at: float
+        self, leased: list[LeasedParcel], asked_at: float, foreign: list[Source]
     ) -> tuple[int, Work, list[News]]:
-        """Read what there is to do; the parcels are held from here on."""
+        """Read what there is to do; the parcels are held from here on.
+
+        `foreign` takes the sources of which nothing is for this worker.
+        """
         since, everything = self._clock.monotonic(), leased
         wanted = await self._parcels.wanted(leased)
         plans = await self._plans.of(wanted)
+        if any(plan.unable for plan in plans):
+            foreign += _foreign(leased, wanted, plans)
         if self._turns.rules.has_retries:
             plans = self._with_retries(leased, wanted, plans)
         refused: frozenset[ParcelId] = frozenset()
@@ -160,8 +167,8 @@ class Claims:
             if not parcel.left:
                 self._reporter.unwanted(parcel)
         work = zip(wanted, homes, plans, strict=True)
-        now, rules = everything[0].lease_until - self._ttl, self._turns.rules
-        telling = any(is_news(parcel, rules, now) for parcel in leased)
+        rules = self._turns.rules
+        telling = any(is_news(parcel, rules) for parcel in leased)
         plain = not refused and all(parcel.deliveries == 1 for parcel in leased)
         if plain and not telling:
             return len(wanted), work, []
@@ -169,7 +176,7 @@ class Claims:
         handed = (
             Handed(run, parcel.leased, plan.handler, run.attempt + 1) for run, parcel, plan in left
         )
-        return len(left), iter(left), news_of(handed, rules, now=now) if telling else []
+        return len(left), iter(left), news_of(handed, rules) if telling else []
 
     async def _let_in(
         self, leased: list[LeasedParcel], wanted: list[WantedRun], plans: list[Plan]
@@ -287,6 +294,17 @@ def _taken(
     most = parcels_max(sources)
     drained = [one for one in sources if parcels[one] < most and one not in later]
     return Taken(runs, drained, later)
+
+
+def _foreign(leased: list[LeasedParcel], wanted: list[WantedRun], plans: list[Plan]) -> set[Source]:
+    """Sources that gave something, and nothing that this worker can do."""
+    able: dict[RunId, bool] = {
+        run.id: not plan.unable for run, plan in zip(wanted, plans, strict=True)
+    }
+    found: dict[Source, list[bool]] = {}
+    for parcel in leased:
+        found.setdefault(parcel.source, []).extend(able[run] for run in parcel.runs if run in able)
+    return {source for source, ours in found.items() if ours and not any(ours)}
 
 
 def _homes(held: list[HeldParcel], wanted: list[WantedRun]) -> list[HeldParcel]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from betimes.domain.ids import to_text
+from betimes.domain.ids import TenantId, to_text
 from betimes.domain.outcome import Snoozed
 from betimes.domain.spec import RunSpec
 from betimes.domain.trace import traceparent_of
@@ -21,7 +21,18 @@ class Context:
     Made for every run, so it holds what is there already and works the rest out when asked.
     """
 
-    __slots__ = ("_event", "_now", "_parcel", "_run", "_spec", "cancelled", "lingers", "started_at")
+    __slots__ = (
+        "_event",
+        "_now",
+        "_parcel",
+        "_park",
+        "_run",
+        "_spec",
+        "cancelled",
+        "lingers",
+        "parked",
+        "started_at",
+    )
 
     def __init__(
         self, run: WantedRun, parcel: LeasedParcel, spec: RunSpec, started_at: datetime, now: Now
@@ -31,9 +42,12 @@ class Context:
         self._spec = spec
         self._now = now
         self._event: asyncio.Event | None = None
+        self._park: Callable[[Context], bool] | None = None
         self.started_at = started_at
         self.cancelled = False
         """Whether the attempt should end soon: cancelled, timed out, or its lease is lost."""
+        self.parked = False
+        """Whether it waits without a place."""
         self.lingers = False
         """Whether a thread goes on with it although it was reported; its place is still taken."""
 
@@ -66,6 +80,16 @@ class Context:
     def tenant_id(self) -> str:
         """Whose run it is."""
         return str(self._parcel.tenant)
+
+    @property
+    def tenant(self) -> TenantId:
+        """The same as the worker needs it."""
+        return self._parcel.tenant
+
+    @property
+    def has_own_payload(self) -> bool:
+        """Whether the run itself was given one, whatever its job has."""
+        return self._run.payload is not None
 
     @property
     def queue(self) -> str:
@@ -111,6 +135,21 @@ class Context:
     def options(self) -> Mapping[str, Any]:
         """The rarer settings of the job or run."""
         return self._spec.options
+
+    def given(self, payload: bytes) -> None:
+        """The payload that a reference stands for; called by the worker before the handler."""
+        self._run = self._run._replace(payload=payload)
+
+    def park(self) -> bool:
+        """Give the place back while waiting for somebody else to end the run; False: there is none.
+
+        The lease goes on. Only for who waits without using anything up.
+        """
+        return self._park is not None and self._park(self)
+
+    def on_park(self, park: "Callable[[Context], bool]") -> None:
+        """What to do then; called by the worker."""
+        self._park = park
 
     def snooze(self, pause: timedelta) -> Snoozed:
         """Return this from the handler to be called again later without using up an attempt."""

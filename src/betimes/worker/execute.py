@@ -22,10 +22,10 @@ from types import coroutine as generator_coroutine
 from typing import Any
 
 from betimes.domain.clock import Clock
-from betimes.domain.ids import ParcelId
+from betimes.domain.ids import ParcelId, TenantId
 from betimes.domain.outcome import Succeeded
 from betimes.domain.states import RunState
-from betimes.executing.returned import failure_of, outcome_of
+from betimes.executing.returned import failure_of, large_result, outcome_of
 from betimes.rhythm import DatabaseTime
 from betimes.store.deadlines import START_DEADLINE_PASSED
 from betimes.store.ending import Streak
@@ -48,6 +48,11 @@ from betimes.worker.settle import (
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 from betimes.worker.slots import Slots
 
+PARKED_MAX = 10_000
+"""Most attempts that wait without a place: each of them is still renewed and held in memory."""
+
+Keep = Callable[[TenantId, bytes], Awaitable[str]]
+"""Keeps a large result; what it can be referred to by."""
 Work = Iterator[tuple[WantedRun, HeldParcel, Plan]]
 """Runs to execute, each with the parcel it came in and the way to execute it."""
 
@@ -67,8 +72,11 @@ class Executor:
         roll: Callable[[], float],
         new_parcel_id: Callable[[HeldParcel], ParcelId],
         signals: WorkerSignals = NO_SIGNALS,
+        keep: Keep | None = None,
     ) -> None:
         self._reporter = reporter
+        self._keep = keep
+        self._parked = 0
         self._slots = slots
         self._clock = clock
         self._time = time
@@ -92,6 +100,11 @@ class Executor:
             context = Context(run, parcel.leased, plan.spec, moment.now, self._time.now)
             variables = copy_context()
             handler, answer = _first_step(plan.call, context, variables)
+            if handler is None and answer is not None and self._is_large(answer):
+                row.close()
+                self.start(work)
+                await self._suspend(Running(run, parcel, plan, context), _value(answer))
+                return
             if handler is not None:
                 row.close()
                 self.start(work)
@@ -132,10 +145,13 @@ class Executor:
         """Wait for a handler that waits. From here on this asyncio task belongs to it alone."""
         me = running.task
         report = True
+        running.context.on_park(self._park)
         self.running.add(running)
         self._signals.suspended(len(self.running))
         try:
             returned = await rest
+            if self._is_large(returned):
+                returned = await self._kept(running, returned)
         except asyncio.CancelledError as error:
             if running.stop is None and me.cancelling():
                 raise  # not one of our causes: the worker itself is being ended
@@ -148,10 +164,31 @@ class Executor:
             returned = failure_of(error)
         finally:
             self.running.remove(running)
-            if not running.context.lingers:
+            if running.context.parked:
+                self._parked -= 1
+            elif not running.context.lingers:
                 self._slots.release(1)
         if report:
             self._settle(running, returned)
+
+    def _park(self, context: Context) -> bool:
+        """An attempt that only waits for somebody else gives its place to another one."""
+        if not context.parked and self._parked < PARKED_MAX:
+            context.parked = True
+            self._parked += 1
+            self._slots.release(1)
+        return context.parked
+
+    def _is_large(self, returned: object) -> bool:
+        return self._keep is not None and large_result(returned) is not None
+
+    async def _kept(self, running: Running, returned: object) -> object:
+        """A result that is too large for its row, by reference."""
+        content = large_result(returned)
+        if self._keep is None or content is None:
+            return returned
+        reference = await self._keep(running.parcel.leased.tenant, content)
+        return Succeeded(b'{"result_ref":"%s","bytes":%d}' % (reference.encode(), len(content)))
 
     def _settle(self, running: Running, returned: object) -> None:
         """Report an attempt that had a task of its own, once, unless its lease is gone."""
@@ -204,6 +241,10 @@ class Executor:
             parcel_id=self._new_parcel_id(parcel),
         )
         self._reporter.ended(parcel, ending)
+
+
+async def _value(value: object) -> object:
+    return value
 
 
 def _first_step(

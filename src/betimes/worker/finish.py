@@ -24,6 +24,7 @@ from betimes.store.parcels import Source
 from betimes.store.release import Freed
 from betimes.telemetry import Outage, Telemetry
 from betimes.worker.held import HeldParcel, HeldParcels
+from betimes.worker.settle import NO_WORKER_FOR_HANDLER
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 
 BOX_BYTES_MAX = 1 << 20
@@ -104,10 +105,12 @@ class Reporter:
         telemetry: Telemetry,
         roll: Callable[[], float],
         queued_again: Callable[[Source, datetime], None] = lambda _, __: None,
+        left_to_others: Callable[[Source, datetime], None] = lambda _, __: None,
         signals: WorkerSignals = NO_SIGNALS,
     ) -> None:
         self._finishing = finishing
         self._queued_again = queued_again
+        self._left_to_others = left_to_others
         self._held = held
         self._clock = clock
         self._count = settings.flush_count
@@ -343,7 +346,9 @@ class Reporter:
                 self._runs.add(1, outcome=state.name.lower())
             if one.again is not None:
                 source = box.parcels[one.parcel].leased.source
-                self._queued_again(source, one.again.visible_at)
+                foreign = one.reason == NO_WORKER_FOR_HANDLER
+                tell = self._left_to_others if foreign else self._queued_again
+                tell(source, one.again.visible_at)
 
     def _note_losses(self, box: Box, refused: set[RunId]) -> None:
         """Parcels of which nothing could be written: their lease ended under us."""

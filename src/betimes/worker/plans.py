@@ -6,12 +6,14 @@ for each of very many jobs is its id and a reference.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
 
-from betimes.domain.ids import JobId
+from betimes.domain.errors import NotFound
+from betimes.domain.ids import JobId, TenantId
+from betimes.domain.outcome import ErrorFacts, Failed
 from betimes.domain.spec import RunSpec, spec_from_json
 from betimes.store.parcels import WantedRun
 from betimes.store.specs import SpecKey, Specs
@@ -30,6 +32,8 @@ UNHANDLED = object()
 """What comes of a run whose handler this worker does not have: nothing was tried."""
 
 
+Fetch = Callable[[TenantId, str], Awaitable[bytes]]
+"""What a reference of a tenant stands for; raises `NotFound` when there is nothing any more."""
 Way = Callable[[Handler], Call]
 """How handlers of one kind are called: a coroutine function of the context for each."""
 
@@ -72,10 +76,18 @@ class _Known(NamedTuple):
 class Plans:
     """Plans by definition."""
 
-    def __init__(self, *, specs: Specs, handlers: Handlers, ways: Mapping[Kind, Way]) -> None:
+    def __init__(
+        self,
+        *,
+        specs: Specs,
+        handlers: Handlers,
+        ways: Mapping[Kind, Way],
+        fetch: Fetch | None = None,
+    ) -> None:
         self._specs = specs
         self._handlers = handlers
         self._ways = ways
+        self._fetch = fetch
         self._known: dict[JobId | AdHocKey, _Known] = {}
         self._made: dict[int, _Known] = {}
         self._forgotten = 0
@@ -129,13 +141,31 @@ class Plans:
     def _plan(self, spec: RunSpec) -> Plan:
         name = spec.handler or spec.target.get("type")
         handler = None if name is None else self._handlers.get(name)
+        call = _unhandled if handler is None else self._ways[handler.kind](handler)
+        if self._fetch is not None and spec.options.get("payload_ref"):
+            call = fetching(self._fetch, str(spec.options["payload_ref"]), call)
         return Plan(
             spec=spec,
             handler=name,
-            call=_unhandled if handler is None else self._ways[handler.kind](handler),
+            call=call,
             start_deadline=spec.start_deadline,
-            plain=spec.fixed_delay is None,
+            plain=spec.is_plain,
         )
+
+
+def fetching(fetch: Fetch, reference: str, call: Call) -> Call:
+    """The same, with the payload that a reference stands for; each run's own payload wins."""
+
+    async def fetched(context: Context) -> object:
+        if context.has_own_payload:
+            return await call(context)
+        try:
+            context.given(await fetch(context.tenant, reference))
+        except NotFound as missing:
+            return Failed(ErrorFacts("PayloadMissing", missing.sentence), retryable=False)
+        return await call(context)
+
+    return fetched
 
 
 def on_the_loop(handler: Handler) -> Call:

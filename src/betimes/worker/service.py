@@ -17,6 +17,7 @@ from betimes.rhythm import DatabaseTime, Stopping
 from betimes.store.admit import Offered
 from betimes.store.database import Database
 from betimes.store.finish import MARGIN, Finishing
+from betimes.store.hints import NO_HINTS, Hinter
 from betimes.store.parcels import Parcels, Source
 from betimes.store.rules import ReadingRules
 from betimes.store.specs import Specs
@@ -24,14 +25,14 @@ from betimes.store.workers import WorkerCard, Workers
 from betimes.telemetry import Telemetry
 from betimes.worker.claim import Claims
 from betimes.worker.drain import drain
-from betimes.worker.execute import Executor
+from betimes.worker.execute import Executor, Keep
 from betimes.worker.finish import Reporter
 from betimes.worker.handlers import Handlers, Kind
 from betimes.worker.heartbeat import Answer, Heartbeat, Pulse
 from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.hints import Hint
 from betimes.worker.lookout import CLAIM_RUNS_MAX, Lookout
-from betimes.worker.plans import Plans, on_the_loop
+from betimes.worker.plans import Fetch, Plans, on_the_loop
 from betimes.worker.processes import Processes
 from betimes.worker.registry import Registry
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
@@ -57,6 +58,14 @@ class Chance:
     entropy: Callable[[int], bytes]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Large:
+    """Payloads and results by reference, kept by somebody else."""
+
+    fetch: Fetch
+    keep: Keep
+
+
 class Parts:
     """Everything a worker consists of, wired; tests crank the parts by hand.
 
@@ -75,9 +84,12 @@ class Parts:
         telemetry: Telemetry,
         group: asyncio.TaskGroup,
         margin: timedelta = MARGIN,
+        hints: Hinter = NO_HINTS,
         signals: WorkerSignals = NO_SIGNALS,
+        large: Large | None = None,
     ) -> None:
         self._chance = chance
+        self._hints = hints
         self.time = DatabaseTime(clock=clock)
         self.pulse = Pulse(clock)
         self.held = HeldParcels()
@@ -92,6 +104,7 @@ class Parts:
             specs=Specs(database),
             handlers=handlers,
             ways={Kind.ASYNC: on_the_loop, Kind.THREAD: self.threads, Kind.PROCESS: self.processes},
+            fetch=None if large is None else large.fetch,
         )
         self.reporter = Reporter(
             finishing=Finishing(database, worker, margin),
@@ -101,6 +114,7 @@ class Parts:
             telemetry=telemetry,
             roll=chance.roll,
             queued_again=self._expect,
+            left_to_others=self._tell_others,
             signals=signals,
         )
         self.executor = Executor(
@@ -113,6 +127,7 @@ class Parts:
             roll=chance.roll,
             new_parcel_id=self._new_parcel_id,
             signals=signals,
+            keep=None if large is None else large.keep,
         )
         self.claims = Claims(
             parcels=self.parcels,
@@ -166,6 +181,10 @@ class Parts:
         if visible_at - self.time.now() < REMEMBERED_AHEAD:
             self.lookout.expect(Hint(source, to_ms(visible_at)))
 
+    def _tell_others(self, source: Source, visible_at: datetime) -> None:
+        """What we cannot do is for somebody else, who should not have to find it by a poll."""
+        self._hints.hint(source.shard, source.queue, source.tenant, visible_at, source.fair)
+
     def _expect_offered(self, one: Offered) -> None:
         self._expect(Source(one.shard, one.queue, one.tenant, one.fair), one.visible_at)
 
@@ -187,7 +206,8 @@ class Worker:
     """A role: runs until stopping is requested, then drains.
 
     `open_database` makes a database for the heartbeat, on the event loop of the heartbeat's thread.
-    `listen` makes what tells hints; without one there are only polls.
+    `listen` makes what tells hints; without one there are only polls. `hints` tells others of what
+    this worker cannot do.
     """
 
     def __init__(
@@ -204,7 +224,9 @@ class Worker:
         telemetry: Telemetry,
         margin: timedelta = MARGIN,
         listen: Callable[[Hear], Listens | None] = lambda _: None,
+        hints: Hinter = NO_HINTS,
         signals: WorkerSignals = NO_SIGNALS,
+        large: Large | None = None,
     ) -> None:
         self._worker = card.id
         self._card = card
@@ -218,6 +240,8 @@ class Worker:
         self._telemetry = telemetry
         self._margin = margin
         self._listen = listen
+        self._hints = hints
+        self._large = large
         self._signals = signals
 
     async def run(self, stopping: Stopping) -> None:
@@ -268,7 +292,9 @@ class Worker:
             telemetry=self._telemetry,
             group=group,
             margin=self._margin,
+            hints=self._hints,
             signals=self._signals,
+            large=self._large,
         )
 
     def _helpers(

@@ -62,6 +62,7 @@ def settle(
         dead=DeadLetter(fingerprint(error), reason) if state is RunState.DEAD else None,
         again=again,
         follow=None if again else follow_of(run, plan, now),
+        is_wanted=plan.spec.tells_success,
     )
 
 

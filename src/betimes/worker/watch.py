@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
-from betimes.domain.ids import RunId, ShardId
+from betimes.domain.ids import Fence, RunId, ShardId
 from betimes.rhythm import DatabaseTime, beat
 from betimes.store.parcels import Parcels, Renewed
 from betimes.telemetry import Outage, Telemetry
@@ -101,13 +101,14 @@ class Watch:
                 self._running.stop(running, Stop.LOST)
 
     async def _stop_unwanted(self) -> int:
-        by_shard: dict[ShardId, list[RunId]] = {}
+        by_shard: dict[ShardId, dict[RunId, Fence]] = {}
         for running in self._running:
             if running.stop is None:
-                by_shard.setdefault(running.parcel.leased.shard, []).append(running.run.id)
+                leased = running.parcel.leased
+                by_shard.setdefault(leased.shard, {})[running.run.id] = leased.fence
         stopped = 0
-        for shard, runs in by_shard.items():
-            for run in await self._parcels.cancelled(shard, runs):
+        for shard, held in by_shard.items():
+            for run in await self._parcels.cancelled(shard, list(held), list(held.values())):
                 found = self._running.get(RunId(run))
                 if found is not None:
                     self._running.stop(found, Stop.CANCEL)

@@ -7,10 +7,11 @@ from typing import Any
 from api_kit import DEFAULT, PEPPER, Client, Served
 from betimes.domain.event import CATALOGUE
 from betimes.domain.ids import from_text, to_text
-from betimes.domain.sealing import KeyedSeal
 from betimes.domain.webhook import read_secret
-from betimes.ops.endpoints import secret_of
-from betimes.store.pool import Lane
+from betimes.ops.endpoints import get_endpoint, open_credential, secret_of
+from betimes.ops.rotation import reseal_some, rotate_key
+from betimes.ops.secrets import vault_of
+from betimes.store.pool import Connection, Lane
 from notify_kit import a_dispatcher, an_event
 from target_kit import a_target
 
@@ -53,9 +54,27 @@ async def test_the_address_of_a_chat_is_written_and_never_read(
         dump = await connection.fetchval(
             "SELECT string_agg(endpoints::text, '') FROM betimes.endpoints"
         )
-        (sealed,) = await connection.fetch("SELECT secret FROM betimes.endpoints")
     assert "canary" not in dump
-    assert KeyedSeal(PEPPER, bytes).open(DEFAULT, sealed["secret"]).decode() == CHAT
+    assert await opened(served, told["id"]) == CHAT
+    # Under a new data key it is sealed anew, and still opens.
+    assert await rotate_key(served.desk, DEFAULT) == 2
+    while await reseal_some(served.desk, DEFAULT):
+        pass
+    endpoint, _ = await get_endpoint(served.desk, DEFAULT, from_text("ep", told["id"]))
+    assert endpoint.key_version == 2
+    assert await opened(served, told["id"]) == CHAT
+
+
+async def opened(served: Served, endpoint: str) -> str:
+    """The address of a chat, as the dispatcher gets it."""
+    found, _ = await get_endpoint(served.desk, DEFAULT, from_text("ep", endpoint))
+
+    async def work(connection: Connection) -> bytes | None:
+        return await open_credential(vault_of(served.desk), connection, found)
+
+    text = await served.desk.transact(work, tenant=None)
+    assert text is not None
+    return text.decode()
 
 
 async def test_what_makes_no_sense_is_refused_with_its_place(admin: Client) -> None:
@@ -189,6 +208,39 @@ async def test_every_type_of_event_is_documented(admin: Client) -> None:
     for one in told:
         assert set(one["schema"]["properties"]) == set(one["example"])
         assert one["says"].endswith(".")
+
+
+async def test_jobs_and_runs_say_whom_they_tell(admin: Client) -> None:
+    notify = [{"url": "https://example.com/done", "on": ["failure"]}]
+    job = await admin(
+        "POST", "/v1/jobs", {"schedule": "every 1h", "handler": "h", "notify": notify}
+    )
+    assert job.status == 201, job.body
+    assert job.json["notify"] == notify
+    path = f"/v1/jobs/{job.json['id']}"
+    assert (await admin("PATCH", path, {"priority": 7})).json["notify"] == notify
+    assert "notify" not in (await admin("PATCH", path, {"notify": None})).json
+    run = await admin("POST", "/v1/runs", {"handler": "h", "notify": notify})
+    assert run.status == 202
+    told = await admin(
+        "POST",
+        "/v1/enqueue/h",
+        raw=b"x",
+        headers={"betimes-callback": "https://example.com/done", "content-type": "text/plain"},
+    )
+    assert told.status == 202, told.body
+    for bad, pointer in (
+        ([{"url": "http://169.254.169.254/"}], "/notify/0/url"),
+        ([{"endpoint": "somebody"}], "/notify/0/endpoint"),
+        ([{}], "/notify/0"),
+        (
+            [{"url": "https://example.com/", "endpoint": "ep_01JD00000000000000000000ZZ"}],
+            "/notify/0",
+        ),
+    ):
+        answer = await admin("POST", "/v1/runs", {"handler": "h", "notify": bad})
+        assert answer.status in (400, 422), answer.body
+        assert answer.json["errors"][0]["pointer"] == pointer
 
 
 async def test_reading_is_not_writing(served: Served) -> None:

@@ -31,10 +31,14 @@ MISSING = {
     "lease": "lea_nowhere",
     "endpoint": "ep_01JD00000000000000000000ZZ",
     "delivery": "dlv_01JD00000000000000000000ZZ",
+    "rule": "nowhere",
+    "silence": "sil_01JD00000000000000000000ZZ",
 }
 OF_EVERYBODY = {"tenant", "code", "queue", "node", "handler"}
 """Names that mean something for every tenant, or things that belong to none."""
-TAKES_NAMES = {"jobs.replace", "calendars.put", "secrets.put", "rate_limits.put"}
+TAKES_NAMES = {
+    *("jobs.replace", "calendars.put", "secrets.put", "rate_limits.put", "alert_rules.put"),
+}
 WITH_IDS = [
     route
     for route in ROUTES

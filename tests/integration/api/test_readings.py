@@ -151,8 +151,10 @@ MAKERS = {
     "rate_limits.list": World.rate_key,
     "endpoints.list": World.endpoint,
     "upcoming.list": World.job,
+    "alert_rules.list": World.rule,
+    "silences.list": World.silence,
 }
-SINGLE = {"targets.list", "catchups.list"}
+SINGLE = {"targets.list", "catchups.list", "alerts.list"}
 """Lists of what only other parts of the service make."""
 
 

@@ -143,6 +143,37 @@ async def test_the_signing_secret_is_told_to_who_manages_keys(
     assert (await reader("GET", "/v1/targets/signing-secret")).code == "scope_missing"
 
 
+async def test_a_breaker_is_closed_by_hand(served: Served, admin: Client) -> None:
+    """And stays so against what workers knew before; a failure since then opens it again."""
+    at = served.service.clock.now()
+    store = Breakers(served.desk.database, WorkerId(UUID(int=1)), served.service.clock)
+
+    def broken(opened_at: Any) -> BreakerRow:
+        return BreakerRow(
+            tenant=DEFAULT,
+            origin="https://a.example",
+            state=1,
+            failures=5,
+            opened_at=opened_at,
+            probe_at=opened_at,
+        )
+
+    await store.write([broken(at)])
+    body = {"origin": "https://a.example/"}
+    reset = await admin("POST", "/v1/targets/reset", body)
+    assert (reset.status, reset.json["state"], reset.json["failures"]) == (200, "closed", 0)
+    assert (await store.broken())[1] == []
+    await store.write([broken(at)])
+    assert (await store.broken())[1] == [], "a worker that had not heard yet"
+    await store.write([broken(served.service.clock.now())])
+    assert len((await store.broken())[1]) == 1
+    other = served.client(await served.key(await served.tenant("other")))
+    assert (await other("POST", "/v1/targets/reset", body)).status == 404
+    assert len((await store.broken())[1]) == 1
+    reader = served.client(await served.key(kind="rk"))
+    assert (await reader("POST", "/v1/targets/reset", body)).code == "scope_missing"
+
+
 async def test_a_request_is_not_handed_to_a_remote_worker(served: Served, admin: Client) -> None:
     """It waits for a worker of ours, at once; what else is in the queue is handed out."""
     http = (await admin("POST", "/v1/runs", {"target": job()["target"]})).json["id"]

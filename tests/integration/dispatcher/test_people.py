@@ -16,8 +16,7 @@ from betimes.config.mail import MailSettings
 from betimes.domain.ids import to_text
 from betimes.domain.notice import DeliveryState
 from betimes.ops.desk import Desk
-from notify_kit import SEAL, a_dispatcher, an_endpoint, an_event, deliveries
-from ops_kit import TENANT
+from notify_kit import a_dispatcher, an_endpoint, an_event, deliveries
 from target_kit import CERTIFICATE, a_target, server_tls
 
 PASSWORD = "long-and-secret"  # noqa: S105 -- of the server of the tests
@@ -32,7 +31,7 @@ async def test_chats_get_their_own_bodies_and_no_mentions(desk: Desk, style: str
             desk,
             "http://127.0.0.1/…",
             kind="chat",
-            sealed=SEAL.seal(TENANT, url.encode()),
+            credential=url.encode(),
             style=style,
         )
         await an_event(desk, "run.dead", SAYS_SO)

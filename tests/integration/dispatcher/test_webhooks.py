@@ -11,8 +11,9 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from betimes.domain.ids import to_text
 from betimes.domain.notice import DELAYS, DeliveryState
 from betimes.domain.webhook import shown_secret
+from betimes.ops.deliveries import redeliver
 from betimes.ops.desk import Desk
-from betimes.ops.endpoints import enable_endpoint, get_endpoint, redeliver, rotate_secret, secret_of
+from betimes.ops.endpoints import enable_endpoint, get_endpoint, rotate_secret, secret_of
 from betimes.store.database import Database
 from betimes.target.url import UrlPolicy
 from betimes.testing import ManualClock

@@ -95,6 +95,53 @@ async def test_a_gate_counts_who_is_inside(
         promise(await in_flight(database, "slot") == 1, "two went through a gate for one")
 
 
+async def test_a_token_is_used_by_whoever_is_let_in(
+    database: Database, clock: ManualClock, guard: str
+) -> None:
+    """Two one after the other at a rate of one a second: the second one waits."""
+    await rows(
+        database,
+        "INSERT INTO betimes.limits (tenant_id, kind, key, rate_limit, rate_per_ms)"
+        " VALUES ($1, 'rate', 'r', 1, 1000)",
+        TENANT,
+    )
+    await enqueue(database, clock.now(), ["noop"] * 2, terms=Terms(rate="r"))
+    unwritten = (r"SET tokens = left_over.tokens", "SET tokens = limits.tokens")
+    with judged(guard), without(guard, "limits", "write_tokens", *unwritten):
+        for number in (1, 2):
+            lot = await Parcels(database, worker_id(number)).lease(
+                [SOURCE], slots=1, parcels_max=1, ttl=TTL, now=clock.now()
+            )
+            for parcel in lot.leased:
+                await database.transact(
+                    admits(clock, number, parcel), lane=Lane.ENGINE, repeatable=True
+                )
+        promise(await in_flight(database, "slot") == 1, "two started at a rate of one")
+
+
+async def test_a_rate_is_locked_while_somebody_is_let_in(
+    database: Database, clock: ManualClock, guard: str
+) -> None:
+    await rows(
+        database,
+        "INSERT INTO betimes.limits (tenant_id, kind, key, rate_limit, rate_per_ms, tokens,"
+        " refilled_at) VALUES ($1, 'rate', 'r', 1, 1000, 1, $2)",
+        TENANT,
+        clock.now(),
+    )
+    await enqueue(database, clock.now(), ["noop"] * 2, terms=Terms(rate="r"))
+    leased: list[LeasedParcel] = []
+    for number in (1, 2):
+        lot = await Parcels(database, worker_id(number)).lease(
+            [SOURCE], slots=1, parcels_max=1, ttl=TTL, now=clock.now()
+        )
+        leased += lot.leased
+    one, two = leased
+    with judged(guard), without(guard, "limits", "lock_limits", *NO_LOCK):
+        await side_by_side(database, admits(clock, 1, one), admits(clock, 2, two))
+        promise(await in_flight(database, "slot") == 1, "two took one token")
+
+
 async def a_ceiling_of_one(database: Database, clock: ManualClock) -> None:
     tenant = "INSERT INTO betimes.tenants (id, slug, name) VALUES ($1, 'a', 'A')"
     await rows(database, tenant, TENANT)

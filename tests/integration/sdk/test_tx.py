@@ -24,7 +24,7 @@ from betimes.store.database import Database
 from betimes.testing.real_clock import RealClock
 from ops_kit import make_desk
 from store_kit import opened, owner
-from tx_kit import Shop, open_shop, take_all_in
+from tx_kit import Shop, django_database, open_shop, sqlalchemy_url, take_all_in
 
 app = App(name="shop")
 
@@ -140,12 +140,6 @@ async def buy_with_asyncpg(shop: Shop) -> None:
     await plain.close()
 
 
-def sqlalchemy_url(dsn: str, driver: str) -> str:
-    """The same address in SQLAlchemy's words."""
-    parts = urlsplit(dsn)
-    return f"postgresql+{driver}://{parts.netloc}{parts.path}?{parts.query}"
-
-
 class Base(DeclarativeBase):
     pass
 
@@ -217,20 +211,6 @@ async def async_engine(shop: Shop, driver: str) -> AsyncIterator[Any]:
         yield engine
     finally:
         await engine.dispose()
-
-
-def django_database(shop: Shop) -> dict[str, Any]:
-    parts = urlsplit(shop.dsn)
-    said = dict(parse_qsl(parts.query))
-    return {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": parts.path.lstrip("/"),
-        "USER": parts.username,
-        "PASSWORD": parts.password,
-        "HOST": said["host"],
-        "PORT": said["port"],
-        "OPTIONS": {"options": f"-csearch_path={shop.role}"},
-    }
 
 
 def buy_with_django(shop: Shop) -> None:

@@ -8,7 +8,12 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import pytest
+
+from betimes.domain.ids import to_us
+from betimes.domain.outcome import ErrorFacts, Failed, Outcome, Succeeded
 from betimes.domain.states import RunState
+from betimes.ops.leases import HeldLease, Report, report
 from betimes.store.database import Database
 from betimes.target.answer import Patience
 from betimes.target.delivery import Delivery
@@ -16,8 +21,19 @@ from betimes.target.url import UrlPolicy
 from betimes.testing import ManualClock
 from betimes.testing.real_clock import RealClock
 from betimes.worker.builtin import builtin_handlers
+from betimes.worker.running import Stop
+from ops_kit import make_desk
 from target_kit import DEV, FakeTarget, a_client, a_target, some_gates
-from worker_kit import Bench, a_worker, enqueue, read_run, rows, state_of
+from worker_kit import (
+    TENANT,
+    Bench,
+    a_worker,
+    enqueue,
+    read_run,
+    rows,
+    state_of,
+    worker_id,
+)
 
 
 async def open_to_all(_: UUID) -> UrlPolicy:
@@ -25,7 +41,9 @@ async def open_to_all(_: UUID) -> UrlPolicy:
 
 
 @asynccontextmanager
-async def a_delivering_worker(database: Database, clock: ManualClock) -> AsyncIterator[Bench]:
+async def a_delivering_worker(
+    database: Database, clock: ManualClock, **settings: Any
+) -> AsyncIterator[Bench]:
     """A worker that delivers."""
     async with a_client() as client:
         delivery = Delivery(
@@ -36,7 +54,7 @@ async def a_delivering_worker(database: Database, clock: ManualClock) -> AsyncIt
             gates=some_gates(),
         )
         handlers = builtin_handlers(clock).also("http", delivery.deliver)
-        async with a_worker(database, clock, handlers=handlers) as bench:
+        async with a_worker(database, clock, handlers=handlers, **settings) as bench:
             yield bench
 
 
@@ -118,3 +136,86 @@ async def test_runs_that_wait_for_a_broken_target_keep_their_attempts(
     (parcel,) = await rows(database, "SELECT * FROM betimes.parcels WHERE run_ids = $1", [run])
     wait = (parcel["visible_at"] - clock.now()).total_seconds()
     assert 1 < wait < 10
+
+
+async def accepted(database: Database, clock: ManualClock, target: FakeTarget, runs: int) -> Any:
+    """Runs that a target has accepted and will report about later, in one parcel."""
+    options = {"target": {"type": "http", "url": target.url()}}
+    nobody: list[Any] = [None] * runs
+    return await enqueue(database, clock.now(), nobody, options=options)
+
+
+async def parked(bench: Bench, count: int) -> None:
+    """Until so many attempts wait for their targets without a place."""
+    while sum(one.context.parked for one in bench.parts.executor.running) < count:
+        await RealClock().sleep(0.01)
+
+
+async def test_who_waits_for_a_report_holds_no_place(
+    database: Database, clock: ManualClock
+) -> None:
+    """Four places carry ten runs whose target reports later; each is still leased."""
+    async with a_target(status=202, headers={"betimes-async": "true"}) as target:
+        runs = await accepted(database, clock, target, 10)
+        async with a_delivering_worker(database, clock, slots=4) as bench:
+            for waiting in (4, 8, 10):
+                assert await bench.once() > 0
+                await parked(bench, waiting)
+            slots = bench.parts.slots
+            assert (slots.free, len(bench.parts.executor.running)) == (slots.total, 10)
+            for one in bench.parts.executor.running:
+                bench.parts.executor.running.stop(one, Stop.CANCEL)
+            await until_idle(bench)
+            assert slots.free == slots.total, "each place was given back once"
+    assert {await state_of(database, run) for run in runs} == {RunState.CANCELLED}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state", "attempt"),
+    [
+        (Succeeded(b'"done"'), RunState.SUCCEEDED, 1),
+        (Failed(ErrorFacts("Theirs", "it broke")), RunState.RETRY_WAIT, 1),
+        (Failed(ErrorFacts("Theirs", "it broke"), retryable=False), RunState.DEAD, 1),
+    ],
+)
+async def test_what_a_target_reports_ends_the_attempt_here(
+    database: Database, clock: ManualClock, outcome: Outcome, state: RunState, attempt: int
+) -> None:
+    """Also a failure that is tried again, while others of its parcel go on."""
+    desk = make_desk(database, clock)
+    async with a_target(status=202, headers={"betimes-async": "true"}) as target:
+        first, second = await accepted(database, clock, target, 2)
+        async with a_delivering_worker(database, clock) as bench:
+            assert await bench.once() == 2
+            await parked(bench, 2)
+            running = bench.parts.executor.running.get(first)
+            assert running is not None
+            leased = running.parcel.leased
+            lease = HeldLease(
+                run=first,
+                parcel=leased.id,
+                worker=worker_id(1),
+                fence=leased.fence,
+                attempt=1,
+                started_us=to_us(running.context.started_at),
+                plain=True,
+            )
+            (settled,) = await report(
+                desk, TENANT, [Report(lease=lease, outcome=outcome)], roll=lambda: 0.5
+            )
+            assert settled.state is state
+            assert await bench.parts.watch.tick() == 1
+            await asyncio.wait([running.task])
+            assert bench.parts.executor.running.get(first) is None
+            assert bench.parts.executor.running.get(second) is not None
+            await bench.parts.reporter.flush()
+            row = await read_run(database, first)
+            assert (row["state"], row["attempt"]) == (state, attempt)
+            assert await bench.parts.watch.tick() == 0
+            other = bench.parts.executor.running.get(second)
+            assert other is not None
+            bench.parts.executor.running.stop(other, Stop.CANCEL)
+            await until_idle(bench)
+    assert await state_of(database, second) is RunState.CANCELLED
+    held = await rows(database, "SELECT FROM betimes.parcels WHERE worker_id IS NOT NULL")
+    assert held == [], "the parcel went with its last run"

@@ -253,3 +253,30 @@ async def test_a_job_with_a_fixed_delay_gets_its_next_fire_from_the_end(
     assert await state_of(database, run) is RunState.SUCCEEDED
     (row,) = await rows(database, "SELECT next_fire_at FROM betimes.jobs")
     assert row["next_fire_at"] == clock.now() + MINUTE
+
+
+async def test_what_it_cannot_do_it_leaves_to_others(
+    database: Database, clock: ManualClock
+) -> None:
+    """Back within a moment, and the worker does not come back for it before others could."""
+    (run,) = await enqueue(database, clock.now(), ["nobody knows"])
+    async with a_worker(database, clock) as bench:
+        assert await bench.poll_once() == 1
+        clock.advance(0.1)
+        (visible,) = await rows(database, "SELECT visible_at FROM betimes.parcels")
+        assert visible["visible_at"] <= clock.now()
+        assert await bench.poll_once() == 0, "it has seen it a moment ago"
+        clock.advance(2)
+        assert await bench.poll_once() == 1, "it may have learned nothing, and looks again"
+    row = await read_run(database, run)
+    assert (row["state"], row["attempt"]) == (RunState.QUEUED, 0)
+
+
+async def test_what_is_its_own_in_the_same_place_it_goes_on_taking(
+    database: Database, clock: ManualClock
+) -> None:
+    await enqueue(database, clock.now(), ["nobody knows", "noop"])
+    async with a_worker(database, clock) as bench:
+        assert await bench.poll_once() == 2
+        await enqueue(database, clock.now(), ["noop"])
+        assert await bench.poll_once() == 1

@@ -1,8 +1,5 @@
 """The ends of runs are told as events, in the transaction that writes them."""
 
-import json
-from datetime import timedelta
-
 from betimes.domain.ids import shard_of, to_text
 from betimes.domain.outcome import Cancelled, Outcome
 from betimes.store.database import Database
@@ -55,24 +52,6 @@ async def test_whoever_asks_for_it_is_told_of_starts_and_successes(
         for run in sorted(runs)
     ]
     assert await events(database) == told
-
-
-async def test_a_late_start_is_told_once_for_each_parcel(
-    database: Database, clock: ManualClock
-) -> None:
-    """And not again when it is tried again."""
-    once_more = {"retry": {"max_attempts": 2, "initial_ms": 0, "jitter": "none"}}
-    late = await enqueue(database, clock.now(), ["fail", "fail"], options=once_more)
-    clock.advance(timedelta(minutes=2))
-    await enqueue(database, clock.now(), ["noop"])
-    async with a_worker(database, clock) as bench:
-        assert await bench.poll_once() == 5, "both are tried again"
-    (told,) = await rows(
-        database, "SELECT subject, body::text AS body FROM betimes.outbox WHERE type = 'run.late'"
-    )
-    body = json.loads(told["body"])
-    assert told["subject"] == to_text("run", min(late))
-    assert (body["runs"], body["lag_ms"], body["state"]) == (2, 120_000, "running")
 
 
 async def test_what_the_target_has_reported_is_counted_as_it_said(

@@ -37,7 +37,8 @@ LOOK_AT_LOADED = """
 import sys
 from betimes.cli.main import run
 assert run(["--help"]) == 0
-heavy = {"asyncio", "asyncpg", "structlog", "betimes.app", "betimes.store"}
+heavy = {"asyncio", "asyncpg", "structlog", "betimes.app", "betimes.store", "yaml", "jmespath",
+         "betimes.sdk.client", "betimes.cli.surface", "betimes.cli.tree", "betimes.schedule"}
 print(sorted(heavy & set(sys.modules)))
 """
 

@@ -5,7 +5,6 @@ from uuid import UUID
 
 import pytest
 
-from betimes.domain.errors import Invalid
 from betimes.domain.event import Severity
 from betimes.domain.ids import shard_of, time_ms_of
 from betimes.domain.notice import (
@@ -23,7 +22,6 @@ from betimes.domain.notice import (
     wants,
     wants_successes,
 )
-from betimes.domain.sealing import KeyedSeal
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GOOD, BAD = Sent(ok=True, status=200), Sent(ok=False, status=500)
@@ -130,20 +128,3 @@ def test_successes_are_written_for_those_who_can_hear_them() -> None:
     assert wants_successes(["*"], Filter())
     assert not wants_successes(["run.dead"], Filter())
     assert not wants_successes(["*"], Filter(severity=Severity.WARNING))
-
-
-def test_what_is_sealed_opens_for_the_same_tenant_only() -> None:
-    seal = KeyedSeal(bytes(32), lambda size: bytes(range(size)))
-    one, other = UUID(int=1), UUID(int=2)
-    text = b"https://chat.test/secret" * 10
-    sealed = seal.seal(one, text)
-    assert b"secret" not in sealed
-    assert seal.open(one, sealed) == text
-    assert seal.open(one, seal.seal(one, b"")) == b""
-    broken = sealed[:20] + bytes([sealed[20] ^ 1]) + sealed[21:]
-    for tenant, bad in ((other, sealed), (one, broken), (one, sealed[:-1]), (one, b"")):
-        with pytest.raises(Invalid):
-            seal.open(tenant, bad)
-    stranger = KeyedSeal(bytes([1]) * 32, bytes)
-    with pytest.raises(Invalid):
-        stranger.open(one, sealed)

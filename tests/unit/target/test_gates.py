@@ -25,8 +25,10 @@ def end(gates: Gates, health: Health = Health.GOOD) -> None:
 
 
 async def test_a_short_line_waits_in_memory_and_the_rest_goes_back() -> None:
-    """A quarter of the ceiling waits here; whoever ends lets the next one in."""
+    """Of a slow origin a quarter of the ceiling waits here; whoever ends lets the next one in."""
     gates = some_gates(ceiling=4)
+    assert await gates.ask(TENANT, ORIGIN, retry=False) is None
+    gates.done(TENANT, ORIGIN, Health.GOOD, seconds=10.0, pause=None)
     for _ in range(4):
         assert await gates.ask(TENANT, ORIGIN, retry=False) is None
     waiting = asyncio.ensure_future(gates.ask(TENANT, ORIGIN, retry=False))  # noqa: TID251
@@ -37,6 +39,29 @@ async def test_a_short_line_waits_in_memory_and_the_rest_goes_back() -> None:
     assert not waiting.done()
     end(gates)
     assert await waiting is None
+
+
+async def test_the_line_of_a_fast_origin_is_as_long_as_it_serves_in_a_moment() -> None:
+    """Who would have to come back later than his turn comes stays; the others go."""
+    gates = some_gates(ceiling=2)
+    for _ in range(100):  # until it is known that it answers within five milliseconds
+        assert await gates.ask(TENANT, ORIGIN, retry=False) is None
+        gates.done(TENANT, ORIGIN, Health.GOOD, seconds=0.005, pause=None)
+    for _ in range(2):
+        assert await gates.ask(TENANT, ORIGIN, retry=False) is None
+    line = [
+        asyncio.ensure_future(gates.ask(TENANT, ORIGIN, retry=False))  # noqa: TID251
+        for _ in range(30)
+    ]
+    await asyncio.sleep(0)  # noqa: TID251 -- passes the turn
+    waiting = [one for one in line if not one.done()]
+    assert len(waiting) == 20
+    for place in waiting:
+        end(gates)
+        assert await place is None
+    for one in line:
+        held = await one
+        assert (held is None) == (one in waiting)
 
 
 async def test_one_who_gives_up_waiting_leaves_the_place_to_the_next() -> None:

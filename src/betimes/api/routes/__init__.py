@@ -2,6 +2,8 @@
 
 from betimes.api.route import Route
 from betimes.api.routes import (
+    alert_rules,
+    alerts,
     apply,
     blobs,
     calendars,
@@ -79,6 +81,8 @@ ROUTES: tuple[Route, ...] = (
     *endpoints.ROUTES,
     *event_types.ROUTES,
     *deliveries.ROUTES,
+    *alert_rules.ROUTES,
+    *alerts.ROUTES,
     *operations.ROUTES,
     *cluster.ROUTES,
 )

@@ -21,6 +21,7 @@ from betimes.api.shaping import (
     read_id,
     read_instant,
 )
+from betimes.api.targets import redaction_of
 from betimes.domain.errors import NotFound
 from betimes.domain.ids import JobId, RunId, from_text, shard_of, to_text
 from betimes.domain.scopes import Scope
@@ -117,7 +118,8 @@ async def read(call: Call[NoQuery, None]) -> Reply:
     except NotFound:
         raise missing("dead letter", call.path["letter"]) from None
     shown = shown_letter(letter)
-    shown.history = [shown_attempt(one) for one in attempts]
+    hidden = redaction_of(call)
+    shown.history = [shown_attempt(one, hidden) for one in attempts]
     return Reply(value=shown)
 
 

@@ -109,7 +109,7 @@ async def read(call: Call[NoQuery, None]) -> Reply:
 async def create(call: Call[NoQuery, wire.NewEndpoint]) -> Reply:
     """Make an endpoint; a webhook's secret is in the answer, this once."""
     body, notifying = call.body, call.service.notifying
-    address, sealed = _place(call, body.type, body.url, body.address)
+    address, credential = _place(call, body.type, body.url, body.address)
     settings: dict[str, Any] = {"concurrency": body.concurrency}
     if body.type == "chat":
         settings["style"] = body.style
@@ -119,7 +119,6 @@ async def create(call: Call[NoQuery, wire.NewEndpoint]) -> Reply:
         kind=body.type,
         name=body.name,
         address=address,
-        sealed=sealed,
         event_types=body.event_types,
         chosen=_filter(body.filter),
         settings=settings,
@@ -131,7 +130,9 @@ async def create(call: Call[NoQuery, wire.NewEndpoint]) -> Reply:
         secret = ops.secret_of(notifying.secret_key, fresh.id, fresh.secret_version)
 
     async def verb(desk: Desk) -> ops.Endpoint:
-        return await ops.create_endpoint(desk, fresh, most=notifying.endpoints_max)
+        return await ops.create_endpoint(
+            desk, fresh, most=notifying.endpoints_max, credential=credential
+        )
 
     return await perform(call, verb, lambda made: _told(made, status=201, secret=secret))
 
@@ -140,18 +141,20 @@ async def change(call: Call[NoQuery, wire.ChangeEndpoint]) -> Reply:
     """Change what an endpoint wants, where it is, or whether anything is sent to it."""
     endpoint, _ = await found_endpoint(call)
     expected_revision(call.request, endpoint.revision)
-    changed = _changed(call, endpoint, call.body)
+    changed, credential = _changed(call, endpoint, call.body)
 
     async def verb(desk: Desk) -> ops.Endpoint:
-        return await ops.change_endpoint(desk, endpoint, changed, disabled=call.body.disabled)
+        return await ops.change_endpoint(
+            desk, endpoint, changed, disabled=call.body.disabled, credential=credential
+        )
 
     return await perform(call, verb, lambda done: _told(done, status=200, before=endpoint))
 
 
 def _changed(
     call: Call[Any, Any], endpoint: ops.Endpoint, body: wire.ChangeEndpoint
-) -> ops.Endpoint:
-    changed = endpoint
+) -> tuple[ops.Endpoint, bytes | None]:
+    changed, credential = endpoint, None
     if body.name is not None:
         changed = replace(changed, name=body.name)
     if body.event_types is not None:
@@ -159,14 +162,14 @@ def _changed(
     if body.filter is not None:
         changed = replace(changed, filter=_filter(body.filter))
     if body.url is not None or body.address is not None:
-        address, sealed = _place(call, endpoint.kind, body.url, body.address)
-        changed = replace(changed, address=address, sealed=sealed)
+        address, credential = _place(call, endpoint.kind, body.url, body.address)
+        changed = replace(changed, address=address)
     settings: dict[str, Any] = {}
     if body.concurrency is not None:
         settings["concurrency"] = body.concurrency
     if body.style is not None and endpoint.kind == "chat":
         settings["style"] = body.style
-    return replace(changed, settings={**endpoint.settings, **settings}) if settings else changed
+    return replace(changed, settings={**endpoint.settings, **settings}), credential
 
 
 def _filter(asked: wire.EventFilter | None) -> ops.Filter:
@@ -183,7 +186,7 @@ def _filter(asked: wire.EventFilter | None) -> ops.Filter:
 def _place(
     call: Call[Any, Any], kind: str, url: str | None, address: str | None
 ) -> tuple[str, bytes | None]:
-    """Where an endpoint is: what may be shown of it, and what is sealed."""
+    """Where an endpoint is: what may be shown of it, and what is to be sealed."""
     if kind == "email":
         if address is None or url is not None:
             raise _wrong("/address", "expected an address and no url for mail")
@@ -194,8 +197,7 @@ def _place(
     read = read_url(url, targets_of(call), pointer="/url")
     if kind == "webhook":
         return str(read), None
-    sealed = call.service.notifying.seal.seal(call.tenant, str(read).encode())
-    return f"{read.origin}{HIDDEN_PATH}", sealed
+    return f"{read.origin}{HIDDEN_PATH}", str(read).encode()
 
 
 def _wrong(pointer: str, sentence: str) -> Trouble:

@@ -29,6 +29,7 @@ TEXTS = {
     "betimes-at": "at",
     "betimes-queue": "queue",
     "betimes-dedupe-key": "dedupe_key",
+    "betimes-callback": "callback",
 }
 ELSEWHERE = frozenset({b"betimes-tenant", b"betimes-csrf"})
 KNOWN = frozenset({*NUMBERS, *TEXTS})
@@ -63,6 +64,8 @@ def _run(call: Call[NoQuery, bytes]) -> NewRun:
         asked[NUMBERS.get(text) or TEXTS[text]] = _number(text, value) if text in NUMBERS else value
     if "retries" in asked:
         asked["retry"] = {"max_attempts": asked.pop("retries") + 1}
+    if "callback" in asked:
+        asked["notify"] = [{"url": asked.pop("callback")}]
     shaped: wire.NewRun = convert(asked, wire.NewRun)
     return replace(new_run(shaped, targets_of(call)), payload=call.body or None)
 
@@ -102,6 +105,7 @@ ROUTES = (
             "Betimes-Priority": "0 to 9; 9 is the most urgent.",
             "Betimes-Dedupe-Key": "While a run with this key is active, this is that run.",
             "Betimes-Retries": "Attempts after the first.",
+            "Betimes-Callback": "A URL that is told how the run ended.",
         },
     ),
 )

@@ -16,6 +16,7 @@ from betimes.api.routes.jobs_list import check_view
 from betimes.api.routes.runs_list import list_all, list_of_job
 from betimes.api.run_shapes import last_attempt, new_run, shown_attempt, shown_run
 from betimes.api.shaping import missing, selected
+from betimes.api.targets import redaction_of
 from betimes.api.told_runs import told_enqueued, told_runs
 from betimes.api.waiting import prefer_wait, until_final
 from betimes.domain.errors import NotFound, Refused
@@ -102,11 +103,12 @@ async def read(call: Call[wire.RunView, None]) -> Reply:
         check_view(call, "full")
     if not call.query.include:
         view = await find_run(call)
-        shown = shown_run(view, full=full)
+        shown = shown_run(view, full=full, redaction=redaction_of(call))
     else:
+        hidden = redaction_of(call)
         view, attempts = await _history(call)
-        shown = shown_run(view, full=full)
-        shown.attempts = [shown_attempt(one) for one in attempts]
+        shown = shown_run(view, full=full, redaction=hidden)
+        shown.attempts = [shown_attempt(one, hidden) for one in attempts]
     return Reply(value=selected(shown, call.query.fields), cacheable=view.run.state in FINAL)
 
 
@@ -138,7 +140,8 @@ async def attempt(call: Call[NoQuery, None]) -> Reply:
 
 async def _attempts(call: Call[NoQuery, None]) -> list[wire.Attempt]:
     view, failed = await _history(call)
-    items = [shown_attempt(one) for one in failed]
+    hidden = redaction_of(call)
+    items = [shown_attempt(one, hidden) for one in failed]
     if view.run.state is RunState.SUCCEEDED:
         items.append(last_attempt(view.run, "succeeded"))
     return items

@@ -5,30 +5,50 @@ import msgspec
 from betimes.api.call import Call, Reply
 from betimes.api.finding import find_run
 from betimes.api.route import NoQuery, Route
+from betimes.api.run_shapes import hidden_in, reference_in
 from betimes.api.shaping import missing
+from betimes.api.targets import redaction_of
+from betimes.domain.errors import NotFound
 from betimes.domain.scopes import Scope
+from betimes.ops.blobs import read_reference
+from betimes.target.redact import UNREADABLE
 
 
 async def payload(call: Call[NoQuery, None]) -> Reply:
     """What a run was given."""
     view = await find_run(call)
-    return _raw(view.run.payload, "payload", call.path["run"])
+    content = view.run.payload
+    if content is None and (reference := view.run.options.get("payload_ref")):
+        content = await _referred(call, str(reference), "payload")
+    return _raw(call, content, "payload")
 
 
 async def result(call: Call[NoQuery, None]) -> Reply:
     """What a run has returned."""
     view = await find_run(call)
-    return _raw(view.run.result, "result", call.path["run"])
+    content = view.run.result
+    if (reference := reference_in(content)) is not None:
+        content = await _referred(call, reference, "result")
+    return _raw(call, content, "result")
 
 
-def _raw(content: bytes | None, what: str, run: str) -> Reply:
-    if content is None:
-        raise missing(what, run)
+async def _referred(call: Call[NoQuery, None], reference: str, what: str) -> bytes:
+    """What a reference stands for, as long as it is kept."""
     try:
-        msgspec.json.decode(content)
-    except msgspec.DecodeError:
+        return await read_reference(call.service.desk, call.tenant, reference)
+    except NotFound:
+        raise missing(what, call.path["run"]) from None
+
+
+def _raw(call: Call[NoQuery, None], content: bytes | None, what: str) -> Reply:
+    if content is None:
+        raise missing(what, call.path["run"])
+    try:
+        value = msgspec.json.decode(content)
+    except UNREADABLE:
         return Reply(content=content, media="application/octet-stream")
-    return Reply(content=content)
+    hidden = hidden_in(value, redaction_of(call))
+    return Reply(content=content if hidden == value else msgspec.json.encode(hidden))
 
 
 ROUTES = (

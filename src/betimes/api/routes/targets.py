@@ -1,12 +1,16 @@
 """Targets: the origins that jobs call, and what requests are signed with."""
 
+from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
 from betimes.api.problem import Trouble
-from betimes.api.route import NoQuery, Route
-from betimes.api.shaping import coerced, page, paged
+from betimes.api.route import Load, NoQuery, Route
+from betimes.api.shaping import coerced, missing, page, paged
+from betimes.domain.errors import NotFound
 from betimes.domain.scopes import Scope
 from betimes.domain.webhook import shown_secret
-from betimes.ops.targets import BreakerRow, list_origins
+from betimes.ops.acting import Told
+from betimes.ops.desk import Desk
+from betimes.ops.targets import BreakerRow, list_origins, reset_origin
 from betimes.target.gate import BreakerState
 from betimes.wire import targets as wire
 from betimes.wire.base import Page, shown_maybe
@@ -40,6 +44,27 @@ async def list_all(call: Call[PageOnly, None]) -> Reply:
     return paged(call, page([shown_origin(row) for row in found], cursor=cursor))
 
 
+async def reset(call: Call[NoQuery, wire.ResetTarget]) -> Reply:
+    """Close the breaker of an origin by hand."""
+    origin = call.body.origin.rstrip("/")
+
+    async def verb(desk: Desk) -> BreakerRow:
+        try:
+            return await reset_origin(desk, call.tenant, origin)
+        except NotFound:
+            raise missing("target", origin) from None
+
+    return await perform(
+        call,
+        verb,
+        lambda row: Told(
+            answer=answer(200, shown_origin(row)),
+            resource=f"target:{row.origin}",
+            after={"state": "closed"},
+        ),
+    )
+
+
 async def signing_secret(call: Call[NoQuery, None]) -> Reply:
     """The secrets that receivers check requests with."""
     secrets = call.service.signing(call.tenant)
@@ -49,6 +74,19 @@ async def signing_secret(call: Call[NoQuery, None]) -> Reply:
 
 
 ROUTES = (
+    Route(
+        method="POST",
+        path="/v1/targets/reset",
+        name="targets.reset",
+        says="Close the breaker of an origin by hand; it is asked for little at first.",
+        handler=reset,
+        scope=Scope.RUNS_WRITE,
+        body=wire.ResetTarget,
+        answers={200: wire.Origin},
+        load=Load.VITAL,
+        problems=("not_found",),
+        example={"origin": "https://example.com"},
+    ),
     Route(
         method="GET",
         path="/v1/targets",

@@ -9,7 +9,7 @@ import msgspec
 
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
-from betimes.api.lease_shapes import shown_lease
+from betimes.api.lease_shapes import payload_grant, shown_lease
 from betimes.api.leasing import read_token, write_token
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
@@ -181,8 +181,6 @@ async def delete(call: Call[NoQuery, None]) -> Reply:
         lambda gone: Told(
             answer=answer(204),
             resource=to_text(WORKER, gone),
-            event="worker.offline",
-            details={"worker_id": to_text(WORKER, gone)},
         ),
     )
 
@@ -267,7 +265,14 @@ async def lease(call: Call[NoQuery, wire.LeaseRuns]) -> Reply:
         finally:
             service.waiters.leave(waited, call.tenant, woken)
     secret, tenant = service.lease_secret, call.tenant
-    shown = [shown_lease(one, write_token(secret, tenant, one.lease)) for one in runs]
+    shown = [
+        shown_lease(
+            one,
+            write_token(secret, tenant, one.lease),
+            grant=payload_grant(service.grant_secret, tenant, one),
+        )
+        for one in runs
+    ]
     return Reply(value=wire.LeasedRuns(runs=shown))
 
 

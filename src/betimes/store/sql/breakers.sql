@@ -12,7 +12,19 @@ SELECT told.tenant_id, told.origin, told.state, told.failures, told.opened_at, t
  WHERE EXISTS (SELECT FROM betimes.tenants WHERE tenants.id = told.tenant_id)
 ON CONFLICT (tenant_id, origin) DO UPDATE
    SET state = excluded.state, failures = excluded.failures, opened_at = excluded.opened_at, probe_at = excluded.probe_at,
-       probe_by = NULL, window_data = excluded.window_data, updated_at = excluded.updated_at;
+       probe_by = NULL, window_data = excluded.window_data, updated_at = excluded.updated_at
+ -- Who has not heard yet that somebody closed it by hand does not open it again; a failure since then does.
+ WHERE excluded.state = 0 OR breakers.reset_at IS NULL OR excluded.opened_at > breakers.reset_at;
+
+-- name: reset_breaker :maybe
+-- Close a breaker by hand.
+-- Index: breakers_pkey
+-- Returns: tenant_id uuid, origin text, state int2, failures int4, opened_at timestamptz, probe_at timestamptz, facts text, updated_at timestamptz
+UPDATE betimes.breakers
+   SET state = 0, failures = 0, opened_at = NULL, probe_at = NULL, probe_by = NULL,
+       reset_at = coalesce(:now::timestamptz, statement_timestamp()), updated_at = coalesce(:now::timestamptz, statement_timestamp())
+ WHERE tenant_id = :tenant::uuid AND origin = :origin::text
+RETURNING tenant_id, origin, state, failures, opened_at, probe_at, window_data::text AS facts, updated_at;
 
 -- name: broken_breakers :many
 -- Every breaker that is not closed, and the time.

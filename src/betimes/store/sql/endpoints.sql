@@ -3,8 +3,8 @@
 -- name: list_endpoints :many
 -- Endpoints of a tenant in the order of their ids, page by page.
 -- Index: endpoints_pkey
--- Returns: id uuid, kind text, name text, address text, sealed bytea, event_types _text, filter text, settings text, secret_version int4, secret_until timestamptz, is_callback bool, listens_since timestamptz, disabled_at timestamptz, disabled_reason text, revision int4, created_at timestamptz, created_by text, updated_at timestamptz
-SELECT id, kind, name, address, secret AS sealed, event_types, filter::text AS filter, settings::text AS settings, secret_version,
+-- Returns: id uuid, kind text, name text, address text, sealed bytea, key_version int4, event_types _text, filter text, settings text, secret_version int4, secret_until timestamptz, is_callback bool, listens_since timestamptz, disabled_at timestamptz, disabled_reason text, revision int4, created_at timestamptz, created_by text, updated_at timestamptz
+SELECT id, kind, name, address, secret AS sealed, key_version, event_types, filter::text AS filter, settings::text AS settings, secret_version,
        secret_until, is_callback, listens_since, disabled_at, disabled_reason, revision, created_at, created_by, updated_at
   FROM betimes.endpoints
  WHERE tenant_id = :tenant::uuid AND id > :after::uuid AND (:callbacks::boolean OR NOT is_callback)
@@ -12,8 +12,8 @@ SELECT id, kind, name, address, secret AS sealed, event_types, filter::text AS f
 
 -- name: read_endpoint :maybe
 -- One endpoint of a tenant.
--- Returns: id uuid, kind text, name text, address text, sealed bytea, event_types _text, filter text, settings text, secret_version int4, secret_until timestamptz, is_callback bool, listens_since timestamptz, disabled_at timestamptz, disabled_reason text, revision int4, created_at timestamptz, created_by text, updated_at timestamptz
-SELECT id, kind, name, address, secret AS sealed, event_types, filter::text AS filter, settings::text AS settings, secret_version,
+-- Returns: id uuid, kind text, name text, address text, sealed bytea, key_version int4, event_types _text, filter text, settings text, secret_version int4, secret_until timestamptz, is_callback bool, listens_since timestamptz, disabled_at timestamptz, disabled_reason text, revision int4, created_at timestamptz, created_by text, updated_at timestamptz
+SELECT id, kind, name, address, secret AS sealed, key_version, event_types, filter::text AS filter, settings::text AS settings, secret_version,
        secret_until, is_callback, listens_since, disabled_at, disabled_reason, revision, created_at, created_by, updated_at
   FROM betimes.endpoints WHERE tenant_id = :tenant::uuid AND id = :id::uuid;
 
@@ -26,9 +26,9 @@ SELECT count(*) AS endpoints FROM betimes.endpoints WHERE tenant_id = :tenant::u
 -- Keep a new endpoint; one with the same id stays as it is.
 -- Guard: the primary key
 -- Returns: id uuid
-INSERT INTO betimes.endpoints (tenant_id, id, kind, name, address, secret, event_types, filter, settings, is_callback,
+INSERT INTO betimes.endpoints (tenant_id, id, kind, name, address, secret, key_version, event_types, filter, settings, is_callback,
                                wants_successes, listens_since, disabled_at, disabled_reason, created_at, created_by, updated_at)
-VALUES (:tenant::uuid, :id::uuid, :kind::text, :name::text, :address::text, :sealed::bytea, :event_types::text[],
+VALUES (:tenant::uuid, :id::uuid, :kind::text, :name::text, :address::text, :sealed::bytea, :key_version::integer, :event_types::text[],
         :filter::text::jsonb, :settings::text::jsonb, :is_callback::boolean, :wants_successes::boolean, :listens_since::timestamptz,
         :disabled_at::timestamptz, :disabled_reason::text, :now::timestamptz, :created_by::text, :now::timestamptz)
 ON CONFLICT DO NOTHING
@@ -39,7 +39,7 @@ RETURNING id;
 -- Guard: the revision it replaces
 -- Returns: revision int4
 UPDATE betimes.endpoints
-   SET name = :name::text, address = :address::text, secret = :sealed::bytea, event_types = :event_types::text[],
+   SET name = :name::text, address = :address::text, secret = :sealed::bytea, key_version = :key_version::integer, event_types = :event_types::text[],
        filter = :filter::text::jsonb, settings = :settings::text::jsonb, wants_successes = :wants_successes::boolean,
        secret_version = :secret_version::integer, secret_until = :secret_until::timestamptz,
        listens_since = :listens_since::timestamptz, disabled_at = :disabled_at::timestamptz,
@@ -64,12 +64,27 @@ RETURNING revision;
 -- name: read_listeners :many
 -- The endpoints of some tenants that are not disabled, with what they want to be told.
 -- Index: endpoints_pkey
--- Returns: tenant_id uuid, id uuid, kind text, name text, address text, sealed bytea, event_types _text, filter text, settings text, secret_version int4, secret_until timestamptz, is_callback bool, listens_since timestamptz, disabled_at timestamptz, disabled_reason text, revision int4, created_at timestamptz, created_by text, updated_at timestamptz
-SELECT tenant_id, id, kind, name, address, secret AS sealed, event_types, filter::text AS filter, settings::text AS settings,
+-- Returns: tenant_id uuid, id uuid, kind text, name text, address text, sealed bytea, key_version int4, event_types _text, filter text, settings text, secret_version int4, secret_until timestamptz, is_callback bool, listens_since timestamptz, disabled_at timestamptz, disabled_reason text, revision int4, created_at timestamptz, created_by text, updated_at timestamptz
+SELECT tenant_id, id, kind, name, address, secret AS sealed, key_version, event_types, filter::text AS filter, settings::text AS settings,
        secret_version, secret_until, is_callback, listens_since, disabled_at, disabled_reason, revision, created_at, created_by,
        updated_at
   FROM betimes.endpoints
  WHERE tenant_id = ANY (:tenants::uuid[]) AND disabled_at IS NULL AND NOT is_callback;
+
+-- name: endpoints_under_old_keys :many
+-- Endpoints of a tenant whose credentials are sealed under other keys than the newest.
+-- Index: endpoints_pkey
+-- Returns: id uuid, sealed bytea, key_version int4
+SELECT id, secret AS sealed, key_version FROM betimes.endpoints
+ WHERE tenant_id = :tenant::uuid AND secret IS NOT NULL AND key_version < :newest::integer ORDER BY id LIMIT :most::integer;
+
+-- name: reseal_endpoint :maybe
+-- Keep the same credential under another key; nothing that people see changes.
+-- Guard: the key it was sealed under when it was read
+-- Returns: id uuid
+UPDATE betimes.endpoints SET secret = :sealed::bytea, key_version = :key_version::integer
+ WHERE tenant_id = :tenant::uuid AND id = :id::uuid AND key_version = :was::integer
+RETURNING id;
 
 -- name: begin_routing :exec
 -- Follow the events of a tenant from now on, unless they are followed already.
@@ -95,6 +110,34 @@ UPDATE betimes.mailboxes SET next_due_at = NULL WHERE shard = :shard::smallint A
 -- Forget the mailbox of an endpoint that is gone; what waited in it is pruned with its day.
 -- Index: mailboxes_pkey
 DELETE FROM betimes.mailboxes WHERE shard = :shard::smallint AND endpoint_id = :id::uuid;
+
+-- name: idle_callbacks :many
+-- Mailboxes of callbacks in which nothing waits and from which nothing was sent for long, locked.
+-- Index: mailboxes_pkey
+-- Guard: the row lock, which whoever puts something in takes as well
+-- Returns: endpoint_id uuid, tenant_id uuid
+WITH idle AS MATERIALIZED (
+    SELECT mailboxes.endpoint_id, mailboxes.tenant_id FROM betimes.mailboxes
+     WHERE mailboxes.shard = :shard::smallint AND next_due_at IS NULL AND owner IS NULL
+       AND greatest(last_success_at, last_failure_at) < :before::timestamptz
+       AND EXISTS (SELECT FROM betimes.endpoints
+                    WHERE endpoints.tenant_id = mailboxes.tenant_id AND endpoints.id = mailboxes.endpoint_id
+                      AND endpoints.is_callback)
+     LIMIT :most::integer FOR UPDATE OF mailboxes SKIP LOCKED
+)
+SELECT endpoint_id, tenant_id FROM idle;
+
+-- name: drop_callbacks :exec
+-- Forget endpoints of callbacks. The caller holds their mailboxes.
+-- Guard: only those of callbacks
+DELETE FROM betimes.endpoints
+ USING unnest(:tenants::uuid[], :ids::uuid[]) AS idle (tenant_id, id)
+ WHERE endpoints.tenant_id = idle.tenant_id AND endpoints.id = idle.id AND endpoints.is_callback;
+
+-- name: drop_mailboxes :exec
+-- Forget mailboxes. The caller holds them.
+-- Index: mailboxes_pkey
+DELETE FROM betimes.mailboxes WHERE shard = :shard::smallint AND endpoint_id = ANY (:ids::uuid[]);
 
 -- name: read_mailboxes :many
 -- How some endpoints fare.

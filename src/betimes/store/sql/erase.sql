@@ -118,6 +118,19 @@ WITH doomed AS MATERIALIZED (
 )
 SELECT count(*) AS rows FROM gone;
 
+-- name: erase_alerts :one
+-- Forget what alert rules have found.
+-- Scatter: episodes of a tenant lie in every shard
+-- Index: alerts_tenant_idx
+-- Guard: only rows of a tenant that is suspended; a repetition finds fewer
+-- Returns: rows int8
+WITH doomed AS MATERIALIZED (
+    SELECT shard, id FROM betimes.alerts WHERE tenant_id = :tenant::uuid ORDER BY id LIMIT :most::integer
+), gone AS (
+    DELETE FROM betimes.alerts USING doomed WHERE alerts.shard = doomed.shard AND alerts.id = doomed.id RETURNING 1
+)
+SELECT count(*) AS rows FROM gone;
+
 -- name: erase_keys :one
 -- Forget idempotency keys and business keys.
 -- Scatter: one probe of an index per shard

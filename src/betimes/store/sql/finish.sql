@@ -146,13 +146,16 @@ SELECT id AS run_id, fence, state FROM betimes.runs
    AND worker_id = :worker::uuid;
 
 -- name: find_cancelled :many
--- Which of these running runs somebody wants ended, or has ended already.
+-- Which of these running runs somebody wants ended, or has ended already: also an attempt that its target has reported,
+-- which carries our fence or, if it was handed out again, a higher one.
 -- Index: runs_pkey
 -- Returns: run_id uuid
-SELECT id AS run_id FROM betimes.runs
- WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid
+SELECT runs.id AS run_id
+  FROM unnest(:runs::uuid[], :fences::integer[]) AS ours (id, fence)
+  JOIN betimes.runs ON runs.id = ours.id
+ WHERE runs.shard = :shard::smallint AND runs.id >= :low::uuid AND runs.id <= :high::uuid
    -- A time beyond all times means: let this attempt end in peace, but start no other.
-   AND (cancel_at < '9999-01-01 00:00:00+00' OR state >= 4);
+   AND (runs.cancel_at < '9999-01-01 00:00:00+00' OR runs.state >= 4 OR runs.fence >= ours.fence);
 
 -- name: follow_jobs :exec
 -- Give jobs with a fixed delay their next fire, now that their run has ended.

@@ -22,3 +22,8 @@ SELECT parent.relname::text AS parent,
  WHERE parent.relnamespace = 'betimes'::regnamespace AND parent.relkind = 'p'
    AND child.relname ~ '_[0-9]{8}$'
  ORDER BY 1, 2;
+
+-- name: survey :one
+-- Count anew what tables hold that have outgrown their statistics.
+-- Returns: surveyed int4
+SELECT betimes.survey(:least_bytes::bigint) AS surveyed;

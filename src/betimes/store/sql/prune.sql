@@ -39,13 +39,26 @@ DELETE FROM betimes.catchups USING aged
  WHERE catchups.shard = :shard::smallint AND catchups.id = aged.id
 RETURNING catchups.id;
 
+-- name: prune_alerts :many
+-- Forget episodes of alerts that were over before an instant, a bounded number.
+-- Index: alerts_resolved_idx
+-- Returns: id uuid
+WITH aged AS MATERIALIZED (
+    SELECT id FROM betimes.alerts
+     WHERE shard = :shard::smallint AND resolved_at < :before::timestamptz
+     LIMIT :most::integer FOR UPDATE SKIP LOCKED
+)
+DELETE FROM betimes.alerts USING aged
+ WHERE alerts.shard = :shard::smallint AND alerts.id = aged.id
+RETURNING alerts.id;
+
 -- name: prune_blobs :many
 -- Forget payloads and results whose time is up, a bounded number.
 -- Index: blobs_expires_idx
 -- Returns: id uuid
 WITH aged AS MATERIALIZED (
     SELECT tenant_id, id FROM betimes.blobs
-     WHERE shard = :shard::smallint AND expires_at < coalesce(:now::timestamptz, statement_timestamp())
+     WHERE shard = :shard::smallint AND location IS NULL AND expires_at < coalesce(:now::timestamptz, statement_timestamp())
      LIMIT :most::integer FOR UPDATE SKIP LOCKED
 )
 DELETE FROM betimes.blobs USING aged
@@ -53,11 +66,20 @@ DELETE FROM betimes.blobs USING aged
 RETURNING blobs.id;
 
 -- name: prune_workers :many
--- Forget workers that were not seen for long and hold nothing.
+-- Forget workers that were not seen for long and hold nothing; tenants are told of theirs.
 -- Returns: id uuid
-DELETE FROM betimes.workers
- WHERE heartbeat_at < coalesce(:now::timestamptz, statement_timestamp()) - :after::interval
-RETURNING id;
+WITH gone AS (
+    DELETE FROM betimes.workers
+     WHERE heartbeat_at < coalesce(:now::timestamptz, statement_timestamp()) - :after::interval
+    RETURNING id, tenant_id, name
+), told AS (
+    INSERT INTO betimes.outbox (shard, id, tenant_id, type, subject, body, created_at)
+    SELECT 0, betimes.new_id(0::smallint), gone.tenant_id, 'worker.offline', betimes.id_text('wrk', gone.id),
+           jsonb_build_object('worker_id', betimes.id_text('wrk', gone.id), 'name', gone.name),
+           coalesce(:now::timestamptz, statement_timestamp())
+      FROM gone WHERE gone.tenant_id IS NOT NULL
+)
+SELECT id FROM gone;
 
 -- name: prune_run_logs :many
 -- Forget lines of logs older than runs are kept, a bounded number.

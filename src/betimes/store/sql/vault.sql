@@ -65,4 +65,7 @@ DELETE FROM betimes.data_keys AS old
                     WHERE secrets.tenant_id = old.tenant_id AND secrets.key_version = old.version)
    AND NOT EXISTS (SELECT FROM betimes.blobs
                     WHERE blobs.tenant_id = old.tenant_id AND blobs.key_version = old.version)
+   AND NOT EXISTS (SELECT FROM betimes.endpoints
+                    WHERE endpoints.tenant_id = old.tenant_id AND endpoints.secret IS NOT NULL
+                      AND endpoints.key_version = old.version)
 RETURNING old.version;

@@ -1,0 +1,40 @@
+"""Events of what happens without anybody asking: in the transaction that makes it so.
+
+What somebody asks for is told by the act itself; see `ops.acting`.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from betimes.domain.ids import TenantId, WorkerId, random_ids, to_ms, to_text
+from betimes.domain.job import Job
+from betimes.ops.desk import TAIL_BYTES, Desk
+from betimes.store.deliveries import tell
+from betimes.store.pool import Connection
+
+
+async def tell_job(
+    desk: Desk, connection: Connection, job: Job, kind: str, *, now: datetime, **more: Any
+) -> None:
+    """Tell what became of a job; the caller has just written it, and did not find it so."""
+    (event,) = random_ids(to_ms(now), job.shard, desk.entropy(TAIL_BYTES))
+    text = to_text("job", job.id)
+    body = {"job_id": text, "name": job.name, "state": job.state.name.lower(), **more}
+    await tell(connection, job.tenant, kind, event=event, subject=text, body=body, now=now)
+
+
+async def tell_worker(
+    desk: Desk,
+    connection: Connection,
+    tenant: TenantId,
+    worker: WorkerId,
+    kind: str,
+    *,
+    now: datetime,
+) -> None:
+    """Tell what became of a worker of a tenant."""
+    (event,) = random_ids(to_ms(now), desk.next_shard(), desk.entropy(TAIL_BYTES))
+    text = to_text("wrk", worker)
+    await tell(
+        connection, tenant, kind, event=event, subject=text, body={"worker_id": text}, now=now
+    )

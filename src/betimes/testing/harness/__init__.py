@@ -1,0 +1,8 @@
+"""A scheduler in the test's own process: the real schedules and retries, a clock that jumps."""
+
+from betimes.testing.harness.asserting import assert_enqueued
+from betimes.testing.harness.frozen import frozen
+from betimes.testing.harness.harness import Harness
+from betimes.testing.harness.run import HarnessRun, Runs
+
+__all__ = ["Harness", "HarnessRun", "Runs", "assert_enqueued", "frozen"]

@@ -1,0 +1,129 @@
+"""One attempt: the handler is called as a worker calls it, and comes to an outcome."""
+
+from collections.abc import Generator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+import msgspec
+
+from betimes.domain.outcome import (
+    Cancelled,
+    ErrorFacts,
+    Failed,
+    Outcome,
+    Snoozed,
+    Succeeded,
+    TimedOut,
+)
+from betimes.runtime.calling import call, call_async
+from betimes.sdk.context import Context, Facts, current
+from betimes.sdk.task import AnyTask
+from betimes.testing.harness.asking import span
+from betimes.testing.harness.run import HarnessRun, Line
+from betimes.wire.workers import ErrorTold, ReportOne, RetryAfter
+
+LEASE = "harness"
+Awaiting = Generator[Any, Any, Any]
+"""Yields what is to be awaited, and is sent what came of it."""
+
+
+class Heard:
+    """The voice of an attempt: everything a handler says is kept with its run."""
+
+    def __init__(self, run: HarnessRun) -> None:
+        self._run = run
+
+    def progress(self, percent: float, message: str | None) -> None:
+        """How far it has come."""
+        self._run.progress = (percent, message)
+
+    def checkpoint(self, data: bytes) -> None:
+        """Where the next attempt may begin."""
+        self._run.checkpoint = msgspec.json.decode(data)
+
+    def log(self, level: str, message: str, fields: Mapping[str, Any]) -> None:
+        """One line."""
+        self._run.log.append(Line(level, message, dict(fields)))
+
+    def wants_end(self) -> bool:
+        """Whether somebody has cancelled it."""
+        return self._run.cancel_wanted
+
+
+def context_of(run: HarnessRun, now: datetime) -> Context:
+    """What the handler is told."""
+    facts = Facts(
+        run_id=run.id,
+        handler=run.name,
+        attempt=run.attempt,
+        max_attempts=run.terms.retry.max_attempts,
+        fence=run.fence,
+        queue=run.terms.queue,
+        priority=run.terms.priority,
+        due_at=run.due_at,
+        scheduled_for=run.fire_at,
+        started_at=now,
+        timeout=run.terms.timeout,
+        checkpoint=run.checkpoint,
+        tags=run.terms.tags,
+    )
+    return Context(facts, Heard(run))
+
+
+class Planned:
+    """A task that fails as the test has planned, in the place of its function."""
+
+    def __init__(self, task: AnyTask, error: BaseException) -> None:
+        self.app = task.app
+        self.arguments = self
+        self.decode = task.arguments.decode
+        self._error = error
+
+    def call(self, _context: Context, _arguments: Mapping[str, Any]) -> Any:
+        """What would have called the function."""
+        raise self._error
+
+
+def attempt(run: HarnessRun, now: datetime, planned: BaseException | None) -> Awaiting:
+    """Call the handler as the runtime of workers does; returns the outcome of its report."""
+    task = run.task if planned is None else cast("AnyTask", Planned(run.task, planned))
+    context = context_of(run, now)
+    payload = b"null" if run.payload is None else run.payload
+    token = current.set(context)
+    try:
+        if run.task.is_async:
+            report = yield call_async(task, context, payload, LEASE)
+        else:
+            report = call(task, context, payload, LEASE)
+    finally:
+        current.reset(token)
+    return outcome_of(report, now)
+
+
+def outcome_of(report: ReportOne, now: datetime) -> Outcome:
+    """What a report means to the service."""
+    match report.action:
+        case "complete":
+            return Succeeded(None if report.result is None else bytes(report.result))
+        case "snooze":
+            pause = now + span(report.for_ or 0)
+            return Snoozed(pause if report.until is None else datetime.fromisoformat(report.until))
+        case "cancel" | "release":
+            return Cancelled(report.reason)
+        case "fail":
+            told = report.error or ErrorTold()
+            wish = report.retry
+            return Failed(
+                ErrorFacts(told.type or "Error", told.message, told.stack),
+                retryable=wish != "never",
+                after=span(wish.after) if isinstance(wish, RetryAfter) else None,
+            )
+
+
+def limited(
+    outcome: Outcome, spent: timedelta, limit: timedelta | None
+) -> tuple[Outcome, timedelta]:
+    """The outcome and how long it took to come about, within the time limit."""
+    if limit is not None and spent > limit:
+        return TimedOut(limit), limit
+    return outcome, spent

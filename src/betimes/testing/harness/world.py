@@ -1,0 +1,385 @@
+"""The line of the service in memory: fires become runs, runs become attempts, one event at a time.
+
+Every decision is made by the functions the service itself uses: `schedule` says when, `decide` what
+becomes of a run after an attempt, `fairness` what of overlaps and of dedupe keys. What stands here
+is only the order of events and a clock that jumps from one to the next.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Generator
+from datetime import datetime, timedelta
+from enum import IntEnum
+from itertools import count
+from random import Random
+from typing import Any
+
+from betimes.domain.outcome import Abandoned, Cancelled, Outcome, Succeeded, facts_of
+from betimes.domain.retry import Effort, Finish, decide
+from betimes.domain.states import RunState, Trigger
+from betimes.fairness.dedupe import DedupeAnswer, Holder
+from betimes.fairness.dedupe import answer as dedupe_answer
+from betimes.fairness.overlap import Unended, Verdict, policy_of
+from betimes.fairness.overlap import answer as overlap_answer
+from betimes.schedule import plan_catchup
+from betimes.schedule.moment import to_datetime, to_instant
+from betimes.sdk.task import AnyTask
+from betimes.testing.harness.attempt import attempt, limited
+from betimes.testing.harness.job import Job
+from betimes.testing.harness.run import HarnessRun, Terms
+
+FIRES_AHEAD = 512
+LEASE = timedelta(seconds=30)
+NO_TIME = timedelta(0)
+DEDUPED, KEY_FULL, DEADLINE = "DEDUPED", "CONCURRENCY_KEY_FULL", "START_DEADLINE_PASSED"
+
+Driving = Generator[Any, Any, None]
+
+
+class WorkerDies(Exception):
+    """An attempt takes its worker with it."""
+
+
+class Kind(IntEnum):
+    """What happens, in the order of things that happen at the same moment."""
+
+    END = 0
+    EXPIRE = 1
+    FIRE = 2
+    DUE = 3
+
+
+class World:
+    """Runs, jobs, a clock, and what is going to happen."""
+
+    def __init__(self, now: datetime, seed: int) -> None:
+        self.now = now
+        self.runs: list[HarnessRun] = []
+        self.jobs: dict[str, Job] = {}
+        self.planned_failure: Callable[[HarnessRun], BaseException | None] = lambda _: None
+        self.on_dead: Callable[[HarnessRun], None] = lambda _: None
+        self.spent = NO_TIME
+        self.in_handler = False
+        self.crashing: str | None = None
+        self._dice = Random(seed)  # noqa: S311 -- jitter is no secret
+        self._events: list[tuple[datetime, int, int, int, Any]] = []
+        self._order = count()
+        self._numbers = count(1)
+        self._keys: dict[str, tuple[HarnessRun, timedelta | None]] = {}
+        self._gates: dict[str, list[HarnessRun]] = {}
+        self._at_gates: dict[str, deque[HarnessRun]] = {}
+        self._outcomes: dict[HarnessRun, Outcome] = {}
+
+    # --- what comes in ---
+
+    def ask(
+        self, task: AnyTask, payload: bytes | None, terms: Terms, due_at: datetime
+    ) -> tuple[HarnessRun, bool]:
+        """A run, or the one that has its dedupe key; whether it is that one."""
+        dedupe = terms.dedupe
+        known = None if dedupe is None else self._keys.get(dedupe.key)
+        if dedupe is not None and known is not None:
+            run, window = known
+            holder = Holder(run.created_at, not run.is_final, run.fence > 0)
+            verdict = dedupe_answer(dedupe.form, holder, window, self.now)
+            if verdict is DedupeAnswer.REUSE:
+                return run, True
+            if verdict is DedupeAnswer.REPLACE:
+                self._finish(run, RunState.SKIPPED, DEDUPED)
+        fresh = self._make(task, payload, terms, due_at)
+        if dedupe is not None:
+            self._keys[dedupe.key] = (fresh, dedupe.window)
+        return fresh, False
+
+    def _make(
+        self,
+        task: AnyTask,
+        payload: bytes | None,
+        terms: Terms,
+        due_at: datetime,
+        fire_at: datetime | None = None,
+    ) -> HarnessRun:
+        run = HarnessRun(
+            number=next(self._numbers),
+            task=task,
+            payload=payload,
+            created_at=self.now,
+            due_at=due_at,
+            terms=terms,
+            trigger=Trigger.API if fire_at is None else Trigger.SCHEDULE,
+            fire_at=fire_at,
+            stored=RunState.QUEUED if due_at <= self.now else RunState.SCHEDULED,
+        )
+        self.runs.append(run)
+        self._push(due_at, Kind.DUE, run, priority=terms.priority)
+        return run
+
+    def cancel(self, run: HarnessRun) -> None:
+        """What waits ends at once; what runs is told, and ends when it ends."""
+        if run.is_final:
+            return
+        run.cancel_wanted = True
+        if not run.running and run.held_until is None:
+            self._finish(run, RunState.CANCELLED, "RUN_CANCELLED")
+
+    def plan(self, job: Job) -> None:
+        """Take a schedule up; its fires begin after now."""
+        self.jobs[job.task.name] = job
+        job.planned_through = to_instant(self.now)
+        self._next_fire(job)
+
+    def _next_fire(self, job: Job, last_end: datetime | None = None) -> None:
+        if job.paused:
+            return
+        if job.schedule.is_fixed_delay:
+            fire = job.schedule.next(self.now, last_end=last_end)
+            if fire is not None:
+                self._push(fire.nominal, Kind.FIRE, (job, to_instant(fire.nominal)))
+            return
+        if not job.ahead:
+            following = job.schedule.instants(job.planned_through, 1 << 62, FIRES_AHEAD)
+            job.ahead.extend(following)
+        if job.ahead:
+            instant = job.planned_through = job.ahead.popleft()
+            self._push(to_datetime(instant), Kind.FIRE, (job, instant))
+
+    def _push(self, at: datetime, kind: Kind, what: Any, *, priority: int = 0) -> None:
+        place = (max(at, self.now), int(kind), -priority, next(self._order), what)
+        heapq.heappush(self._events, place)
+
+    # --- what happens ---
+
+    def next_at(self, *, begun_only: bool) -> datetime | None:
+        """When something happens next; of what waits, only what has begun if so asked."""
+        events = self._events
+        while events and isinstance(run := events[0][4], HarnessRun) and run.is_final:
+            heapq.heappop(events)
+        if not begun_only:
+            return events[0][0] if events else None
+        return min(
+            (
+                at
+                for at, kind, _, _, what in events
+                if kind == Kind.END
+                or (kind == Kind.DUE and not what.is_final and (what.fence > 0 or at <= self.now))
+            ),
+            default=None,
+        )
+
+    def drive(self, until: datetime) -> Driving:
+        """Let everything happen up to a moment, in order; the clock stops there."""
+        while (at := self.next_at(begun_only=False)) is not None and at <= until:
+            _, kind, _, _, what = heapq.heappop(self._events)
+            self.now = max(self.now, at)
+            match Kind(kind):
+                case Kind.FIRE:
+                    self._fire(*what)
+                case Kind.DUE:
+                    yield from self._due(what)
+                case Kind.END:
+                    self._ended(what)
+                case Kind.EXPIRE:
+                    self._expire(what)
+        self.now = max(self.now, until)
+
+    def _fire(self, job: Job, instant: int) -> None:
+        if job.paused:
+            return
+        nominal = to_datetime(instant)
+        job.fires.append(nominal)
+        effective = to_datetime(job.schedule.effective(instant))
+        self._make(job.task, None, job.terms, effective, fire_at=nominal)
+        if not job.schedule.is_fixed_delay:
+            self._next_fire(job)
+
+    def _due(self, run: HarnessRun) -> Driving:
+        if run.is_final or run.running or run.held_until is not None:
+            return
+        deadline = run.terms.start_deadline
+        if deadline is not None and not run.fence and self.now > run.due_at + deadline:
+            self._finish(run, RunState.EXPIRED, DEADLINE)
+            return
+        if run.stored is RunState.SCHEDULED:
+            run.stored = RunState.QUEUED
+        if self._passes_overlap(run) and self._passes_gate(run):
+            yield from self._start(run)
+
+    def _passes_overlap(self, run: HarnessRun) -> bool:
+        job = self.jobs.get(run.name) if run.fire_at is not None else None
+        if job is None or run.fence:
+            return True
+        if not job.begun and not job.waiting:
+            return True
+        policy = policy_of(job.schedule.overlap, fixed_delay=job.schedule.is_fixed_delay)
+        told = overlap_answer(policy, Unended(len(job.begun), len(job.waiting)))
+        if told.drop_waiting:
+            for one in list(job.waiting):
+                self._finish(one, RunState.SKIPPED, "OVERLAP_SKIPPED")
+        if told.cancel_running:
+            for one in list(job.begun):
+                self._end_now(one)
+        if told.verdict is Verdict.SKIP:
+            self._finish(run, RunState.SKIPPED, told.reason)
+            return False
+        if told.verdict is Verdict.WAIT and job.begun:
+            run.reason = told.reason
+            job.waiting.append(run)
+            return False
+        return True
+
+    def _passes_gate(self, run: HarnessRun) -> bool:
+        gate = run.terms.gate
+        if gate is None:
+            return True
+        inside = self._gates.setdefault(gate, [])
+        if len(inside) < run.terms.gate_most:
+            return True
+        if run.terms.skips_when_full:
+            self._finish(run, RunState.SKIPPED, KEY_FULL)
+        else:
+            self._at_gates.setdefault(gate, deque()).append(run)
+        return False
+
+    def _start(self, run: HarnessRun) -> Driving:
+        run.attempt += 1
+        run.fence += 1
+        run.started_at = self.now
+        run.first_started_at = run.first_started_at or self.now
+        run.running, run.reason = True, ""
+        self._enter(run)
+        planned = self.planned_failure(run)
+        if self.crashing == "before" or isinstance(planned, WorkerDies):
+            self._lose(run)
+            return
+        self.spent, self.in_handler = NO_TIME, True
+        try:
+            outcome = yield from attempt(run, self.now, planned)
+        finally:
+            self.in_handler = False
+        outcome, spent = limited(outcome, self.spent, run.terms.timeout)
+        if self.crashing == "after":
+            self._lose(run)
+        elif spent:
+            self._outcomes[run] = outcome
+            self._push(self.now + spent, Kind.END, run)
+        else:
+            self._settle(run, outcome)
+
+    def _ended(self, run: HarnessRun) -> None:
+        outcome = self._outcomes.pop(run, None)
+        if outcome is not None and run.running:
+            self._settle(run, outcome)
+
+    def _settle(self, run: HarnessRun, outcome: Outcome) -> None:
+        run.running = False
+        run.error = facts_of(outcome) or run.error
+        if isinstance(outcome, Succeeded):
+            run.result_data, run.error = outcome.result, None
+        elif run.cancel_wanted:
+            outcome = Cancelled("RUN_CANCELLED")
+        self._leave_gate(run)
+        effort = Effort(run.attempt, run.first_started_at or self.now)
+        decision = decide(outcome, effort, run.terms.retry, self.now, self._dice.random())
+        if isinstance(decision, Finish):
+            self._finish(run, decision.state, decision.reason)
+        else:
+            run.stored, run.reason = RunState.RETRY_WAIT, decision.reason
+            run.attempt -= 0 if decision.counts else 1
+            self._push(decision.at, Kind.DUE, run, priority=run.terms.priority)
+
+    def _finish(self, run: HarnessRun, state: RunState, reason: str) -> None:
+        run.stored, run.reason, run.running = state, reason, False
+        run.finished_at, run.held_until = self.now, None
+        self._leave_gate(run)
+        job = self.jobs.get(run.name) if run.fire_at is not None else None
+        if job is not None:
+            self._account(job, run)
+        if state is RunState.DEAD:
+            self.on_dead(run)
+
+    def _account(self, job: Job, run: HarnessRun) -> None:
+        """What the end of a scheduled run means to its job."""
+        if run in job.waiting:
+            job.waiting.remove(run)
+        if run in job.begun:
+            job.begun.remove(run)
+            if job.waiting:
+                # Whoever waited behind it may come now.
+                self._push(self.now, Kind.DUE, job.waiting.popleft())
+        if run.stored is RunState.DEAD:
+            job.failures += 1
+        elif run.stored is RunState.SUCCEEDED:
+            job.failures = 0
+        most = job.schedule.common.pause_after_failures
+        job.paused = job.paused or (most is not None and job.failures >= most)
+        if job.schedule.is_fixed_delay:
+            self._next_fire(job, last_end=self.now)
+
+    def _enter(self, run: HarnessRun) -> None:
+        if run.terms.gate is not None:
+            self._gates.setdefault(run.terms.gate, []).append(run)
+        job = self.jobs.get(run.name) if run.fire_at is not None else None
+        if job is not None and run not in job.begun:
+            job.begun.append(run)
+
+    def _leave_gate(self, run: HarnessRun) -> None:
+        """Whoever waited behind it may come now."""
+        gate = run.terms.gate
+        if gate is not None and run in self._gates.get(gate, ()):
+            self._gates[gate].remove(run)
+            if waiting := self._at_gates.get(gate):
+                self._push(self.now, Kind.DUE, waiting.popleft())
+
+    def _end_now(self, run: HarnessRun) -> None:
+        """Somebody else wants its place: it ends as cancelled."""
+        self._outcomes.pop(run, None)
+        self._finish(run, RunState.CANCELLED, "OVERLAP_CANCELLED")
+
+    # --- workers that die, services that are away ---
+
+    def lose_running(self) -> None:
+        """The worker dies with everything it is doing."""
+        for run in [one for one in self.runs if one.running]:
+            self._lose(run)
+
+    def _lose(self, run: HarnessRun) -> None:
+        self._outcomes.pop(run, None)
+        run.running = False
+        run.held_until = self.now + LEASE
+        self._push(run.held_until, Kind.EXPIRE, run)
+
+    def _expire(self, run: HarnessRun) -> None:
+        """Its lease is over: the run is visible again, and the attempt counts."""
+        if run.held_until is None or run.is_final:
+            return
+        run.held_until = None
+        run.error = facts_of(Abandoned(run.fence))
+        self._leave_gate(run)
+        if run.cancel_wanted:
+            self._finish(run, RunState.CANCELLED, "RUN_CANCELLED")
+        elif run.attempt >= run.terms.retry.max_attempts:
+            self._finish(run, RunState.DEAD, "RETRIES_EXHAUSTED")
+        else:
+            run.stored = RunState.QUEUED
+            self._push(self.now, Kind.DUE, run, priority=run.terms.priority)
+
+    @property
+    def held(self) -> list[HarnessRun]:
+        """Runs whose worker died and whose lease is not over."""
+        return [run for run in self.runs if run.held_until is not None]
+
+    def be_away(self, until: datetime) -> None:
+        """The service is down: nothing happens, and afterwards catch-up decides about fires."""
+        before, self.now = self.now, until
+        gone = [entry for entry in self._events if entry[1] == Kind.FIRE]
+        self._events = [entry for entry in self._events if entry[1] != Kind.FIRE]
+        heapq.heapify(self._events)
+        for _, _, _, _, (job, _instant) in gone:
+            plan = plan_catchup(job.schedule, before, until)
+            job.missed += plan.skipped
+            for fire in plan.runs:
+                job.fires.append(fire.nominal)
+                self._make(job.task, None, job.terms, until, fire_at=fire.nominal)
+            job.ahead.clear()
+            job.planned_through = to_instant(until)
+            self._next_fire(job)

@@ -1,0 +1,189 @@
+"""The examples of the page about tasks, as they stand there, with stand-ins for other services."""
+
+import asyncio
+import re
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from api_kit import Served
+from betimes import App, Context
+from betimes.inbox import SCHEMA
+from betimes.runtime.dead import DeadRun
+from runtime_kit import eventually, http, working
+
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "tasks.md"
+BLOCK = re.compile(r"<!-- run: (\w+) -->\n```python\n(.*?)```", re.DOTALL)
+BLOCKS = dict(BLOCK.findall(PAGE.read_text(encoding="utf-8")))
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def names(app: App) -> dict[str, Any]:
+    """What the blocks may use besides their own imports."""
+    return {"app": app, "Context": Context, "__name__": "page"}
+
+
+def execute(block: str, names: dict[str, Any]) -> None:
+    """One block of the page; annotations are resolved where it was defined."""
+    exec(compile(BLOCKS[block], f"{PAGE.name}:{block}", "exec"), names)  # noqa: S102 -- our own page
+
+
+async def served_by(
+    names: dict[str, Any], served: Served, *tasks: str, concurrency: int = 10
+) -> Callable[[], Any]:
+    key = await served.key(kind="wk")
+    await eventually(lambda: _has(names, tasks))
+    queues = ["default", "billing"]
+    return lambda: working(names["app"], http(served, key), queues=queues, concurrency=concurrency)
+
+
+async def _has(names: dict[str, Any], tasks: tuple[str, ...]) -> bool:
+    return all(task in names for task in tasks)
+
+
+def test_every_example_is_here() -> None:
+    assert set(BLOCKS) == {"typed", "schedule", "later", "charge", "export", "http"}
+
+
+async def test_a_typed_task(
+    served: Served, names: dict[str, Any], monkeypatch: pytest.MonkeyPatch, app: App,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    sent: list[tuple[Any, str]] = []
+
+    class Mailer:
+        async def send(self, invoice: Any, *, idempotency_key: str) -> str:
+            sent.append((invoice, idempotency_key))
+            return f"mail-{invoice.customer_id}"
+
+    monkeypatch.setenv("BETIMES_URL", str(app.url))
+    monkeypatch.setenv("BETIMES_API_KEY", str(app.api_key))
+    del names["app"]
+    names["mailer"] = Mailer()
+    page = asyncio.create_task(asyncio.to_thread(execute, "typed", names))
+    async with (await served_by(names, served, "app", "run"))():
+        await page
+    ((invoice, key),) = sent
+    assert (invoice.customer_id, invoice.amount, key) == (7, "12.50", names["run"].id)
+    assert capsys.readouterr().out == f"{names['run'].id} mail-7\n"
+    names["app"].close()
+
+
+async def test_a_schedule(served: Served, names: dict[str, Any], app: App) -> None:
+    reports: list[Any] = []
+    names["build_report"] = lambda *, for_day: reports.append(for_day)
+    await asyncio.to_thread(execute, "schedule", names)
+    (job,) = [job async for job in app.async_client.jobs.list()]
+    assert (job.name, job.schedule["jitter"], job.schedule["overlap"]) == (
+        "nightly_report",
+        "PT5M",
+        "skip",
+    )
+    made = await app.async_client.jobs.run("nightly_report")
+    async with (await served_by(names, served, "nightly_report"))():
+        await eventually(lambda: _ended(app, made.id))
+    assert len(reports) == 1
+
+
+async def _ended(app: App, run: str) -> Any:
+    found = await app.async_client.runs.get(run)
+    return found if found.state in {"succeeded", "dead", "cancelled"} else None
+
+
+async def test_later_once_and_urgent(names: dict[str, Any], app: App) -> None:
+    @app.task
+    def remind(user_id: int) -> None:
+        """A reminder."""
+
+    names |= {"remind": remind, "user": SimpleNamespace(id=7)}
+    await asyncio.to_thread(execute, "later", names)
+    listed = app.async_client.runs.list(
+        due_after="2026-01-01T00:00:00Z", due_before="2030-01-01T00:00:00Z"
+    )
+    runs = [run async for run in listed]
+    assert sorted((run.state, run.priority) for run in runs) == [("cancelled", 9), ("scheduled", 5)]
+    assert "2026-12-24T14:00:00" in next(run.due_at for run in runs if run.state == "scheduled")
+
+
+@dataclass
+class Answer:
+    status: int
+    retry_after: float = 0.01
+
+
+async def test_failing_and_effects_that_happen_once(
+    served: Served, names: dict[str, Any], app: App, tmp_path: Path
+) -> None:
+    charged: list[str] = []
+    told: list[DeadRun] = []
+    busy = {"p-busy": 1}
+
+    class Gateway:
+        def charge(self, payment: str, *, idempotency_key: str) -> Answer:
+            if payment == "p-poor":
+                return Answer(402)
+            if busy.pop(payment, 0):
+                return Answer(429)
+            charged.append(payment)
+            return Answer(200)
+
+    db = sqlite3.connect(tmp_path / "own.db", check_same_thread=False)
+    db.execute(SCHEMA)
+    db.commit()
+    names |= {"alert_team": told.append, "gateway": Gateway(), "db": db}
+    source = BLOCKS["charge"].replace('"initial": "5s"', '"initial": "10ms"')
+    exec(compile(source, PAGE.name, "exec"), names)  # noqa: S102 -- our own page, less patient
+    charge = names["charge"]
+    runs = [await charge.aenqueue(one) for one in ("p-1", "p-1", "p-busy", "p-poor")]
+    # One at a time: they share a connection, as threads of a real worker would not.
+    async with (await served_by(names, served, "charge", concurrency=1))():
+        ended = [await run.awaited(timeout=30) for run in runs]
+
+        async def heard() -> bool:
+            return bool(told)
+
+        await eventually(heard)
+    db.close()
+    assert [one.state for one in ended] == ["succeeded", "succeeded", "succeeded", "dead"]
+    assert sorted(charged) == ["p-1", "p-busy"]
+    assert [one.run_id for one in told] == [runs[3].id]
+
+
+async def test_long_work(served: Served, names: dict[str, Any], app: App) -> None:
+    written: list[int] = []
+
+    def rows(year: int, start: int) -> Any:
+        for number in range(start + 1, 3001):
+            if number == 1500 and not names.get("crashed"):
+                names["crashed"] = True
+                raise RuntimeError("power cut")
+            yield SimpleNamespace(n=number)
+
+    def write(row: Any, fence: int) -> None:
+        written.append(row.n)
+
+    names |= {"rows": rows, "write": write, "total": 3000}
+    await asyncio.to_thread(execute, "export", names)
+    export = names["export"]
+    retry = {"max_attempts": 3, "initial": 0, "jitter": "none"}
+    run = await export.configure(retry=retry).aenqueue(2026)
+    async with (await served_by(names, served, "export"))():
+        ended = await run.awaited(timeout=30)
+    assert ended.state == "succeeded"
+    assert ended.run.progress == {"percent": 100, "message": "row 3000"}
+    # The second attempt began after the checkpoint of the first, not at the beginning.
+    assert written == [*range(1, 1500), *range(1001, 3001)]
+
+
+async def test_no_worker_at_all(names: dict[str, Any], app: App) -> None:
+    await asyncio.to_thread(execute, "http", names)
+    job = await app.async_client.jobs.get("ping-crm")
+    assert job.target is not None
+    assert (job.target["url"], job.schedule["type"]) == ("https://crm.example/sync", "interval")
