@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -23,8 +23,7 @@ from betimes.domain.states import JobState
 from betimes.ops.calendars import CalendarRow, calendar_names, copy_of
 from betimes.ops.create import NewJob
 from betimes.ops.schemas import ANYTHING, Accepted
-from betimes.ops.timetable import shared_timetable
-from betimes.schedule import Schedule, ScheduleCache, complete, parse
+from betimes.schedule import Schedule, complete, parse
 from betimes.target.url import UrlPolicy
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_duration, shown_instant, shown_maybe
@@ -271,37 +270,6 @@ def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
     return shown
 
 
-def next_fires(cache: ScheduleCache, job: Job, *, now: datetime, most: int) -> list[str] | None:
-    """The next fires of a job; None when it does not fire."""
-    if job.state is not JobState.ACTIVE:
-        return None
-    schedule = job.definition.schedule
-    known = _AHEAD.get(id(schedule))
-    if known is not None and known.schedule is schedule and known.since <= now < known.first:
-        return list(known.shown[:most])
-    timetable = shared_timetable(cache, schedule, job.id)
-    fires = [fire.nominal for fire in timetable.fires(now, limit=most)]
-    shown = [shown_instant(fire) for fire in fires]
-    if fires and not timetable.is_seeded and not timetable.is_fixed_delay:
-        if len(_AHEAD) >= TIMETABLES_MAX:
-            _AHEAD.clear()
-        _AHEAD[id(schedule)] = Ahead(schedule, now, fires[0], shown)
-    return shown
-
-
-class Ahead(NamedTuple):
-    """The next fires of a stored schedule that jobs share, true until the first of them."""
-
-    schedule: Mapping[str, Any]
-    since: datetime
-    first: datetime
-    shown: list[str]
-
-
-_AHEAD: dict[int, Ahead] = {}
-"""By the identity of the stored form, which `_stored` shares among those who ask for the same."""
-
-
 def asked_again(job: Job) -> dict[str, Any]:
     """A stored job as the body that would make it: what a merge patch is applied to."""
     shown = msgspec.to_builtins(shown_job(job, view="full"))
@@ -391,7 +359,6 @@ __all__ = [
     "definition_of",
     "definition_shown",
     "new_job",
-    "next_fires",
     "payload_of",
     "policy_of",
     "read_schedule",

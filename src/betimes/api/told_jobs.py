@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from betimes.api.acting import answer
+from betimes.api.ahead import next_fires
 from betimes.api.call import Call
-from betimes.api.definitions import next_fires, shown_job
+from betimes.api.definitions import shown_job
 from betimes.api.etag import tag_of
 from betimes.domain.job import Job
 from betimes.ops.acting import Told
