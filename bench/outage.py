@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -138,6 +139,7 @@ def tell(
         steady_state_during=round(steady),
         found_well_after_seconds=round(first - back, 1),
         last_done_after_seconds=round(max(dying.done.values(), default=back) - back, 1),
+        node_cpu_seconds=round(_cpu_of_children(), 1),
         twice_delivered=sum(n > 1 for n in Counter(n for at, n in well.asked).values()),
     )
     per_second = {f"second_{n}": dying.requests(first + n - 1, first + n) for n in RAMP}
@@ -152,6 +154,12 @@ def tell(
         ]
         report.tell(f"lag of the other origin {name}", settings, **lags_ms(lags))
     return 1 if lost or during > 1.1 * steady else 0
+
+
+def _cpu_of_children() -> float:
+    """What the node and its database have used up altogether; they have ended by now."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ PARTS = {
     "api": ["--quick"],
     "burst": FEW,
     "catchup": FEW,
+    "command": ["--quick"],
     "coordinate": [*FEW, "--phases", "10"],
     "create": ["--quick"],
     "deliver": FEW,

@@ -3,14 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 from betimes.cli.wishes import Wishes
-from betimes.config.load import Examined, examine, load
-from betimes.config.settings import Settings
-from betimes.config.sources import Flag
+
+if TYPE_CHECKING:  # settings are loaded by commands that have some, not for --help
+    from betimes.config.load import Examined
+    from betimes.config.settings import Settings
+    from betimes.config.sources import Flag
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -21,15 +23,19 @@ class Invocation:
 
     debug: bool = False
     config: Path | None = None
-    flags: list[Flag] = field(default_factory=list)
+    flags: "list[Flag]" = field(default_factory=list)
     wishes: Wishes = field(default_factory=Wishes)
 
-    def settings(self, *before: Flag) -> Settings:
+    def settings(self, *before: "Flag") -> "Settings":
         """The settings, or `BadSettings`; `before` holds what the flags may overrule."""
+        from betimes.config.load import load  # noqa: PLC0415 -- see above
+
         return load(file=self.config, flags=[*before, *self.flags])
 
-    def examined(self) -> Examined:
+    def examined(self) -> "Examined":
         """The settings with their origins and all their problems."""
+        from betimes.config.load import examine  # noqa: PLC0415 -- see above
+
         return examine(file=self.config, flags=self.flags)
 
 
@@ -98,6 +104,13 @@ def invocation_of(context: click.Context) -> Invocation:
     return context.find_root().ensure_object(Invocation)
 
 
+def keep_flag(context: click.Context, key: str, name: str, value: object) -> None:
+    """Remember what a flag said about a setting."""
+    from betimes.config.sources import Flag  # noqa: PLC0415 -- see above
+
+    invocation_of(context).flags.append(Flag(key, name, value))
+
+
 def say(sentence: str) -> None:
     """Talk goes to stderr; stdout is for data."""
     click.echo(f"betimes: {sentence}", err=True)
@@ -106,8 +119,7 @@ def say(sentence: str) -> None:
 def _option(option: Option) -> Callable[[Command], Command]:
     def remember(context: click.Context, _parameter: click.Parameter, value: object) -> None:
         if value is not None:
-            flag = Flag(option.key, option.names[0], value)
-            invocation_of(context).flags.append(flag)
+            keep_flag(context, option.key, option.names[0], value)
 
     return click.option(
         *option.names, default=None, expose_value=False, callback=remember,
@@ -137,7 +149,7 @@ def _remember_pairs(
         key, equals, value = pair.partition("=")
         if not equals:
             raise click.BadParameter(f"expected KEY=VALUE, got {pair!r}.", context, parameter)
-        invocation_of(context).flags.append(Flag(key.strip(), "--set", value))
+        keep_flag(context, key.strip(), "--set", value)
 
 
 def _remember_config(
@@ -149,6 +161,5 @@ def _remember_config(
 
 def _debug(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
-        invocation = invocation_of(context)
-        invocation.debug = True
-        invocation.flags.append(Flag("log.level", "--debug", "debug"))
+        invocation_of(context).debug = True
+        keep_flag(context, "log.level", "--debug", "debug")

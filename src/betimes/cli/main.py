@@ -44,6 +44,7 @@ COMMANDS = {
     "forecast": Place("betimes.cli.nouns:forecast", "The load ahead."),
     "hook": Place("betimes.cli.nouns:hook", "Who is told of what happens."),
     "import": Place("betimes.cli.exchange:import_group", "Take over jobs from somewhere else."),
+    "init": Place("betimes.cli.init:init", "Write the first files of a project."),
     "job": Place("betimes.cli.nouns:job", "What is to run, and when."),
     "key": Place("betimes.cli.nouns:key", "API keys, the first administrator's included."),
     "listen": Place("betimes.cli.listen:listen", "Show events as they happen, or forward them."),

@@ -4,7 +4,6 @@ The client library lives in somebody else's process, where nobody composes it; s
 one place of it that reaches for what other rooms are given.
 """
 
-import asyncio
 import os
 import random  # noqa: TID251 -- see above
 import time
@@ -34,6 +33,8 @@ def pause(seconds: float) -> None:
 
 async def apause(seconds: float) -> None:
     """Let other tasks go on for a while."""
+    import asyncio  # noqa: PLC0415 -- who blocks does not need it
+
     await asyncio.sleep(seconds)  # noqa: TID251 -- see above
 
 

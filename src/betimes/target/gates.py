@@ -26,6 +26,9 @@ TELL_SECONDS, TELL_PLAIN_SECONDS = 5.0, 60.0
 PROBE_SECONDS = 35.0
 """How long a probe of another process is waited for."""
 WAITERS_SHARE = 4
+FAR_SECONDS, STEP_SECONDS = 15.0, 2.0
+"""Who only comes back to be sent away again comes in company: runs that wait for a dead origin are
+leased and put off many at a time, and not each in transactions of its own."""
 LINE_SECONDS = 0.05
 """In memory at most a quarter of the ceiling waits, or as many as an origin serves in so short a
 time that coming back would take longer; the others wait in the queue and hold no slot."""
@@ -112,7 +115,10 @@ class Gates:
             answer = Wait(self._rules.open_seconds, Hold.BREAKER_OPEN)
         self._held.add(why=answer.why.value)
         # No two appointments on the same spot, whatever the arithmetic says.
-        return Wait(answer.seconds * (1.0 + 0.1 * self._roll()), answer.why)
+        seconds = answer.seconds * (1.0 + 0.1 * self._roll())
+        if seconds > FAR_SECONDS:
+            seconds = _together(self._clock.monotonic(), seconds)
+        return Wait(seconds, answer.why)
 
     def done(
         self, tenant: UUID, origin: str, health: Health, *, seconds: float, pause: float | None
@@ -247,6 +253,11 @@ class Gates:
         ]
         for key in idle:
             del self._entries[key]
+
+
+def _together(now: float, seconds: float) -> float:
+    """The same, put off to the next full step."""
+    return (now + seconds) // STEP_SECONDS * STEP_SECONDS + STEP_SECONDS - now
 
 
 def _shared(key: Key, entry: _Entry, now: float, wall: datetime) -> Breaker:

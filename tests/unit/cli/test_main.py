@@ -37,8 +37,10 @@ LOOK_AT_LOADED = """
 import sys
 from betimes.cli.main import run
 assert run(["--help"]) == 0
-heavy = {"asyncio", "asyncpg", "structlog", "betimes.app", "betimes.store", "yaml", "jmespath",
-         "betimes.sdk.client", "betimes.cli.surface", "betimes.cli.tree", "betimes.schedule"}
+heavy = {
+    *("asyncio", "asyncpg", "structlog", "yaml", "jmespath", "betimes.app", "betimes.config"),
+    *("betimes.store", "betimes.schedule", "betimes.sdk.client", "betimes.cli.tree"),
+}
 print(sorted(heavy & set(sys.modules)))
 """
 

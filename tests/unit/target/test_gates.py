@@ -80,6 +80,25 @@ async def test_one_who_gives_up_waiting_leaves_the_place_to_the_next() -> None:
     assert await second is None
 
 
+async def test_who_is_put_off_for_long_comes_back_in_company() -> None:
+    """A thousand that wait for a dead origin return at few instants, spread over half a minute."""
+    gates = some_gates()
+    for _ in range(5):
+        assert await gates.ask(TENANT, ORIGIN, retry=False) is None
+        end(gates, Health.BAD)
+    waits = []
+    for _ in range(5_000):
+        held = await gates.ask(TENANT, ORIGIN, retry=False)
+        assert held is not None
+        waits.append(held.seconds)
+    far = [wait for wait in waits if wait > 15]
+    assert len(far) > 3_000
+    assert len({round(wait, 3) for wait in far}) <= 30
+    assert max(waits) <= 70
+    near = [wait for wait in waits if wait <= 10]
+    assert len({round(wait, 6) for wait in near}) == len(near), "the next ones come one by one"
+
+
 async def test_tenants_do_not_share_a_gate() -> None:
     """One tenant's failures do not stop another."""
     gates = some_gates()

@@ -79,15 +79,17 @@ SELECT asked.id AS job_id,
   FROM unnest(:shards::smallint[], :jobs::uuid[]) AS asked (shard, id);
 
 -- name: count_dead :one
--- How many runs of a tenant died since an instant, counted no further than a bound.
+-- How many runs of a tenant died since an instant, whatever became of their letters, counted no further than a bound.
 -- Scatter: a tenant's letters lie in every shard
 -- Index: dead_letters_tenant_idx
 -- Returns: dead int8
 SELECT count(*) AS dead
-  FROM (SELECT FROM betimes.dead_letters
-         WHERE tenant_id = :tenant::uuid AND state = ANY ('{0,1,2}'::smallint[]) AND dead_at > :since::timestamptz
-           AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
-         LIMIT :most::integer) AS few;
+  FROM unnest('{0,1,2}'::smallint[]) AS known (state)
+ CROSS JOIN LATERAL (
+       SELECT dead_at FROM betimes.dead_letters
+        WHERE tenant_id = :tenant::uuid AND dead_letters.state = known.state AND dead_at > :since::timestamptz
+          AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
+        ORDER BY dead_at DESC LIMIT :most::integer) AS few;
 
 -- name: queue_backlog :one
 -- Since when the oldest of what waits in a queue waits, and how much does, counted no further than a bound in each shard.
