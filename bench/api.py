@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import uvicorn
@@ -67,7 +68,8 @@ async def measure(options: argparse.Namespace) -> int:
     async with a_server(options.shards) as server, a_hello() as hello:
         many = options.connections
         report.tell("hello-world", settings, **await load(hello, "-", "hello", many, options))
-        async with an_api(server) as (service, port):
+        # What is measured is what requests cost, not when they are refused: see `bench overload`.
+        async with an_api(server, shed_pool_wait=timedelta(minutes=1)) as (service, port):
             key = await a_key(service)
             run = {"port": port, "key": key, "options": options}
             report.tell("GET /healthz", settings, **await load(port, key, "health", many, options))
@@ -112,7 +114,7 @@ async def load(
 
 
 @asynccontextmanager
-async def an_api(server: EmbeddedPostgres) -> AsyncIterator[tuple[Service, int]]:
+async def an_api(server: EmbeddedPostgres, **wishes: Any) -> AsyncIterator[tuple[Service, int]]:
     """The API as the role serves it."""
     async with a_database(server) as database:
         clock, dice = SystemClock(), Dice()
@@ -128,6 +130,7 @@ async def an_api(server: EmbeddedPostgres) -> AsyncIterator[tuple[Service, int]]
                     creates_per_minute=plenty,
                     leases_per_minute=plenty,
                     bulk_per_minute=1_000_000,
+                    **wishes,
                 )
             ),
             clock=clock,
@@ -137,7 +140,7 @@ async def an_api(server: EmbeddedPostgres) -> AsyncIterator[tuple[Service, int]]
             listen_dsn=server.dsn(),
         )
         hints = Hints(database=database, clock=clock)
-        service = await make_service(node, hints)
+        service = await make_service(node, hints, None)
         async with listening(
             Server(Application(service=service, routes=ROUTES)), Beside(hints, service).run
         ):

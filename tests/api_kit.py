@@ -96,7 +96,7 @@ class Client:
             sent["content-type"] = "application/json"
         if self.key is not None:
             sent["authorization"] = f"Bearer {self.key}"
-        if method == "POST" and idem is not None:
+        if idem or (method == "POST" and idem is not None):
             sent["idempotency-key"] = idem or f"test-{next(TOKENS)}"
         sent |= self.headers | (headers or {})
         head = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{n}: {v}\r\n" for n, v in sent.items())
@@ -162,7 +162,8 @@ class Served:
 
 def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes: Any) -> Service:
     # A busy machine is no overload: whoever tests shedding asks for it.
-    settings = ApiSettings(**{"port": 0, "shed_pool_wait": timedelta(minutes=1), **wishes})
+    calm = {"shed_pool_wait": timedelta(minutes=1), "shed_pause": timedelta(0)}
+    settings = ApiSettings(**{"port": 0, **calm, **wishes})
     desk = Desk(
         database=database,
         clock=clock,

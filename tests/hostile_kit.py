@@ -141,6 +141,7 @@ class Errand:
     fire_at = deadline = job_id = payload = None
     attempt = fence = 1
     traceparent = "00-a-b-01"
+    tracestate: str | None = None
     run_id, tenant_id, cancelled = "run_01", str(TENANT), False
 
     def __init__(self, target: dict[str, Any]) -> None:

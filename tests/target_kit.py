@@ -57,6 +57,7 @@ class Attempt:
     deadline: datetime | None = None
     run_id: str = "run_01"
     traceparent: str = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
+    tracestate: str | None = "vendor=1"
     tenant_id: str = str(UUID(int=7))
     cancelled: bool = False
     parked: bool = False

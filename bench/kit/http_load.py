@@ -19,6 +19,7 @@ BATCH_RUNS = 1_000
 BATCH = b'{"items":[' + b",".join([b'{"handler":"noop","queue":"bench"}'] * BATCH_RUNS) + b"]}"
 LEASE = b'{"max":100,"wait":0}'
 LEASES_PER_CALL = 100
+SHED = 503
 
 
 class Requests:
@@ -30,6 +31,12 @@ class Requests:
         self._key = key
         self._numbers: Iterator[int] = count(connection * 1_000_000_000)
         self._leases: list[str] = []
+        self._paused = False
+
+    @property
+    def presses(self) -> bool:
+        """Whether being refused is part of the game."""
+        return self._mode in ("pressing", "vital")
 
     def next(self) -> bytes:
         """The bytes of the next request."""
@@ -38,7 +45,7 @@ class Requests:
                 return self._request("GET", "/", b"")
             case "health":
                 return self._request("GET", "/healthz", b"")
-            case "jobs":
+            case "jobs" | "pressing":
                 return self._request("POST", "/v1/jobs", JOB)
             case "runs":
                 return self._request("POST", "/v1/runs", RUN)
@@ -50,6 +57,8 @@ class Requests:
                 return self._request("GET", "/v1/jobs?limit=50", b"")
             case "drain":
                 return self._drain()
+            case "vital":
+                return self._vital()
         raise ValueError(self._mode)
 
     def heard(self, body: bytes) -> int:
@@ -63,6 +72,11 @@ class Requests:
             return done
         self._leases = [run["lease_id"] for run in json.loads(body)["runs"]]
         return 0
+
+    def _vital(self) -> bytes:
+        self._paused = not self._paused
+        verb = "pause" if self._paused else "resume"
+        return self._request("POST", f"/v1/jobs/{self._subject}/{verb}", b"")
 
     def _drain(self) -> bytes:
         if not self._leases:
@@ -80,7 +94,9 @@ class Requests:
         ).encode() + body
 
 
-async def keep_busy(port: int, requests: Requests, until: float, done: list[float]) -> int:
+async def keep_busy(
+    port: int, requests: Requests, until: float, done: list[float], refused: list[float]
+) -> int:
     """One connection until the time is up; how much was done."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     total = 0
@@ -91,6 +107,9 @@ async def keep_busy(port: int, requests: Requests, until: float, done: list[floa
         status = int(head[9:12])
         length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
         body = await reader.readexactly(length)
+        if status == SHED and requests.presses:
+            refused.append(perf_counter() - asked_at)
+            continue
         if status >= 400:
             raise RuntimeError(f"{status}: {body[:300]!r}")
         total += requests.heard(body)
@@ -105,19 +124,21 @@ async def load(arguments: list[str]) -> int:
     began = perf_counter()
     until = began + float(seconds)
     latencies: list[float] = []
+    refused: list[float] = []
     totals = await asyncio.gather(
         *(
-            keep_busy(int(port), Requests(mode, key, subject, number), until, latencies)
+            keep_busy(int(port), Requests(mode, key, subject, number), until, latencies, refused)
             for number in range(int(connections))
         )
     )
     spent = perf_counter() - began
-    ordered = sorted(latencies)
+    ordered = sorted(latencies) or [spent]  # nothing was answered at all
     print(
         json.dumps(
             {
                 "per_second": round(sum(totals) / spent),
                 "requests": len(ordered),
+                "refused_per_second": round(len(refused) / spent),
                 "p50_ms": round(ordered[len(ordered) // 2] * 1e3, 2),
                 "p99_ms": round(ordered[len(ordered) * 99 // 100] * 1e3, 2),
             }

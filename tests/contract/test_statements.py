@@ -31,6 +31,48 @@ MEANINGFUL: dict[str, Any] = {
     "high": UUID("019b76e3-0000-8000-8000-000000000000"),
     "job": UUID("019b76da-abe8-8c4c-8a42-38a0b923820d"),
     "worker": UUID("00000000-0000-8000-8000-000000000002"),
+    "fresh_jobs": json.dumps(
+        [
+            {
+                "id": "019b76da-abe8-8c4c-8a42-38a0b9238299",
+                "tenant_id": "00000000-0000-8000-8000-000000000001",
+                "job_group": "default",
+                "created_at": "2026-01-01T00:00:00Z",
+                "fires": 0,
+                "state": 0,
+                "priority": 5,
+                "after_completion": 0,
+                "queue": "q",
+                "schedule": {},
+                "target": {},
+            }
+        ]
+    ),
+    "fresh_acts": json.dumps(
+        [
+            {
+                "number": 9_999,
+                "actor": {},
+                "action": "a",
+                "resource": "r",
+                "digest": "00",
+                "event_id": "019b76da-abe8-8c4c-8a42-38a0b9238299",
+                "event": "e",
+                "body": {},
+            }
+        ]
+    ),
+    "fresh_claims": json.dumps(
+        [
+            {
+                "shard": 1,
+                "key": "k",
+                "fingerprint": "00",
+                "status": 200,
+                "expires_at": "2026-01-02T00:00:00Z",
+            }
+        ]
+    ),
 }
 # The migrator is the owner; everybody else acts as the system.
 OWNERS_NOUNS = {"migrations"}

@@ -22,6 +22,7 @@ PARTS = {
     "enqueue": [*FEW, "--runs", "10"],
     "limits": ["--quick"],
     "outage": ["--quick"],
+    "overload": [*FEW, "--quick"],
     "pinned": FEW,
     "recurring": [*FEW, "--schedules", "20", "--period", "1", "--seconds", "2"],
     "stored": FEW,

@@ -13,8 +13,9 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from betimes.api.call import Call, Reply, Request
+from betimes.api.cursor import BEGINNING, Leaves
 from betimes.api.keyed import read_idempotency_key
-from betimes.api.pressure import least_priority
+from betimes.api.pressure import SHED
 from betimes.api.problem import MEDIA_TYPE, Trouble, body_of, trouble_of
 from betimes.api.reading import (
     Common,
@@ -27,7 +28,7 @@ from betimes.api.reading import (
 )
 from betimes.api.route import Found, Load, Route, Router
 from betimes.api.service import Service
-from betimes.api.shaping import shaped
+from betimes.api.shaping import check_fields, shaped
 from betimes.api.version import API_VERSION, check_version
 from betimes.api.visiting import session_cookie, visitor
 from betimes.domain.errors import Bug, Forbidden, Refused, SchedulerError
@@ -79,10 +80,19 @@ class Application:
             reply = await self._answer(route, found, request, receive)
         except Exception as error:  # noqa: BLE001 -- the last door: callers get answers, not silence
             reply = self._problem(error, request)
+            if reply.status == HTTPStatus.SERVICE_UNAVAILABLE:
+                await self._hold_back()
         seconds = self.service.clock.monotonic() - began
         self._requests.add(operation=name, status=f"{reply.status // 100}xx")
         self._seconds.observe(seconds, operation=name)
         await _send(send, reply, request)
+
+    async def _hold_back(self) -> None:
+        """Let somebody who was refused wait: a refusal in no time invites the next request."""
+        seconds = self.service.settings.shed_pause.total_seconds()
+        if seconds and not self.service.draining.begun:
+            # Not all at the same moment, or they come back together.
+            await self.service.clock.sleep(seconds * (0.5 + self.service.roll()))
 
     def _request(self, scope: Scope) -> Request:
         pairs = scope["headers"]
@@ -136,13 +146,15 @@ class Application:
                 caller = ANYBODY if route.is_public else await self._caller(route, request)
                 told = {} if route.is_public else admission.charge(caller, route)
                 call = await self._call(route, found, request, receive, caller)
-                if route.load is Load.CREATE:
-                    self.service.pressure.check(least_priority(call.body))
+                if route.load in SHED:
+                    self.service.pressure.check(route.load, call.body)
                 reply = shaped(call, await route.handler(call))
         finally:
             admission.leave(route)
         if reply.status == HTTPStatus.NOT_MODIFIED and not route.is_public:
             told = admission.give_back(caller, route)
+        if route.retired is not None:
+            told = told | route.retired.headers()
         reply.headers = {**told, **reply.headers}
         return reply
 
@@ -178,6 +190,9 @@ class Application:
     ) -> Call[Any, Any]:
         common = Common(route.selects, route.tries)
         query = read_query(request.query_string, route.query, common=common)
+        if getattr(query, "cursor", None) == BEGINNING:
+            query.cursor = None  # type: ignore[attr-defined]
+        check_fields(route, common.fields or getattr(query, "fields", ()))
         raw = b""
         body: Any = None
         if route.body is not None:
@@ -197,6 +212,7 @@ class Application:
             raw=raw,
             key=key,
             fields=common.fields,
+            leaves=Leaves(self.service.cursors),
             only_try=common.only_try or getattr(query, "validate_only", False),
         )
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from betimes.domain.ids import TenantId
-from betimes.domain.trace import read_traceparent
+from betimes.domain.trace import read_traceparent, read_tracestate
 from betimes.ops.idempotency import IdempotencyKey
 from betimes.ops.keys import Caller
 
 if TYPE_CHECKING:
+    from betimes.api.cursor import Leaves
     from betimes.api.route import Route
     from betimes.api.service import Service
 
@@ -40,9 +41,13 @@ class Request:
         return None if value is None else value.decode("latin-1")
 
     @property
-    def traceparent(self) -> str | None:
-        """Where the caller is in its own trace, if it says so."""
-        return read_traceparent(self.header(b"traceparent"))
+    def trace(self) -> dict[str, str]:
+        """Where the caller is in its own trace, if it says so, as options keep it."""
+        parent = read_traceparent(self.header(b"traceparent"))
+        if parent is None:
+            return {}
+        state = read_tracestate(self.header(b"tracestate"))
+        return {"trace": parent} | ({"tracestate": state} if state else {})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,6 +66,8 @@ class Call(Generic[Q, B]):
     notes: dict[str, str] = field(default_factory=dict)
     only_try: bool = False
     """Whether all is checked and nothing kept: `validate_only`."""
+    leaves: "Leaves"
+    """Cursors of lists that are read in one direction."""
     fields: Sequence[str] = ()
     """The members to show of a reading, where the handler leaves that to others."""
 

@@ -18,7 +18,7 @@ async def context_of(call: Call[Any, Any], *schedules: object) -> Context:
         now=call.service.now(),
         by=call.caller.key,
         calendars=calendars,
-        trace=call.request.traceparent,
+        trace=call.request.trace,
         targets=targets_of(call),
         accepted=await call.service.schemas.of(call.service.desk, call.tenant),
     )

@@ -11,8 +11,12 @@ import msgspec
 from betimes.api.problem import Trouble
 
 VERSION = "c1."
+BEGINNING = "c1.beginning"
+"""The cursor of the first page: the same for every list, because it holds no place."""
 SEAL_BYTES = 12
-CURSOR_LENGTH_MAX = 1024
+CURSOR_LENGTH_MAX = 6144
+PAGES_BACK_MAX = 40
+"""So many pages a cursor of a list that is read in one direction remembers."""
 
 
 class Cursors:
@@ -49,6 +53,43 @@ class Cursors:
             digest_size=SEAL_BYTES,
             person=b"betimes-cursor",
         ).digest()
+
+
+class Leaves:
+    """The cursors of one request for a list that is read in one direction only.
+
+    A cursor remembers where the pages before it began, so that one can turn back: a page is read
+    again from its own place, whatever has come or gone meanwhile. After too many pages the way
+    back leads to the beginning.
+    """
+
+    def __init__(self, cursors: Cursors) -> None:
+        self._cursors = cursors
+        self._scope: Sequence[Any] = ()
+        self._place: list[Any] | None = None
+        self._before: list[list[Any]] = []
+
+    def read(self, scope: Sequence[Any], text: str) -> list[Any]:
+        """The place of a cursor that this or an earlier page wrote."""
+        self._place, self._before = self._cursors.read(scope, text)
+        self._scope = scope
+        return self._place or []
+
+    def write(self, scope: Sequence[Any], place: Sequence[Any]) -> str:
+        """The cursor of the page after this one."""
+        here = [] if self._place is None else [self._place]
+        before = [*self._before, *here][-PAGES_BACK_MAX:]
+        return self._cursors.write(scope, [list(place), before])
+
+    @property
+    def back(self) -> str | None:
+        """The cursor of the page before this one; None on the first."""
+        if self._place is None:
+            return None
+        if not self._before:
+            return BEGINNING
+        *earlier, last = self._before
+        return self._cursors.write(self._scope, [last, earlier])
 
 
 def _refusal() -> Trouble:

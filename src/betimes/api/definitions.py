@@ -23,8 +23,7 @@ from betimes.domain.states import JobState
 from betimes.ops.calendars import CalendarRow, calendar_names, copy_of
 from betimes.ops.create import NewJob
 from betimes.ops.schemas import ANYTHING, Accepted
-from betimes.ops.timetable import shared_timetable
-from betimes.schedule import Schedule, ScheduleCache, complete, parse
+from betimes.schedule import Schedule, complete, parse
 from betimes.target.url import UrlPolicy
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_duration, shown_instant, shown_maybe
@@ -42,7 +41,7 @@ class Context:
     now: datetime
     by: str | None
     calendars: Mapping[str, CalendarRow] = field(default_factory=dict)
-    trace: str | None = None
+    trace: Mapping[str, str] = field(default_factory=dict)
     """The caller's place in its own trace."""
     targets: UrlPolicy = field(default_factory=UrlPolicy)
     accepted: Accepted = ANYTHING
@@ -154,7 +153,7 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "notify": callbacks_of(asked.notify, context.targets),
         "description": asked.description,
         "dedupe_key": asked.dedupe_key if asked.dedupe is None else asked.dedupe.key,
-        "trace": context.trace,
+        **context.trace,
         "payload_ref": asked.payload_ref or asked.payload_reference,
         "concurrency": concurrency_of(asked.concurrency),
         "fairness_key": asked.fairness_key,
@@ -271,14 +270,6 @@ def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
     return shown
 
 
-def next_fires(cache: ScheduleCache, job: Job, *, now: datetime, most: int) -> list[str] | None:
-    """The next fires of a job; None when it does not fire."""
-    if job.state is not JobState.ACTIVE:
-        return None
-    timetable = shared_timetable(cache, job.definition.schedule, job.id)
-    return [shown_instant(fire.nominal) for fire in timetable.fires(now, limit=most)]
-
-
 def asked_again(job: Job) -> dict[str, Any]:
     """A stored job as the body that would make it: what a merge patch is applied to."""
     shown = msgspec.to_builtins(shown_job(job, view="full"))
@@ -368,7 +359,6 @@ __all__ = [
     "definition_of",
     "definition_shown",
     "new_job",
-    "next_fires",
     "payload_of",
     "policy_of",
     "read_schedule",

@@ -40,7 +40,7 @@ def read_idempotency_key(route: Route, request: Request, body: Any) -> Idempoten
 
 
 def _canonical(body: Any) -> bytes:
-    return body if isinstance(body, bytes) else msgspec.json.encode(body, order="sorted")
+    return body if isinstance(body, bytes) else msgspec.json.encode(body, order="deterministic")
 
 
 def _unquoted(text: str) -> str:

@@ -30,6 +30,7 @@ def shown_lease(one: ops.Leased, token: str, *, grant: str | None = None) -> wir
         priority=one.priority,
         idempotency_key=text,
         traceparent=traceparent_of(run.id, one.lease.attempt),
+        tracestate=spec.options.get("tracestate"),
         handler=run.handler or spec.handler,
         job_id=None if run.job is None else to_text("job", run.job),
         scheduled_for=shown_maybe(run.fire_at),

@@ -6,17 +6,30 @@ database (see `ops.quotas`).
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from betimes.api.problem import Trouble
 from betimes.api.route import Load, Policy, Route
 from betimes.config.api import ApiSettings
 from betimes.domain.clock import Clock
+from betimes.domain.ids import TenantId
 from betimes.ops.keys import Caller
 
 WINDOW_SECONDS = 60
 BUCKETS_MAX = 100_000
 JITTER_SHARE = 0.25
+SHARES = {Load.AGGREGATE: 0.7, Load.READ: 0.8, Load.CREATE: 0.9, Load.WRITE: 1.0}
+"""How much of the room each kind may see taken: what counts and sums goes first, then reads."""
+
+
+class Usage(NamedTuple):
+    """A limit of this node, what is used of it, and in how many seconds nothing is."""
+
+    limit: int
+    used: int
+    resets_in: float | None
 
 
 @dataclass(slots=True)
@@ -65,7 +78,7 @@ class Admission:
 
     def enter(self, route: Route) -> None:
         """Begin a request, or turn it away because there is no room for its kind."""
-        share = {Load.READ: 1.0, Load.CREATE: 0.8, Load.WRITE: 0.9}.get(route.load)
+        share = SHARES.get(route.load)
         if share is not None and self.busy >= self._settings.busy_max * share:
             raise Trouble(
                 "overloaded",
@@ -106,6 +119,22 @@ class Admission:
         bucket = self._bucket(str(caller.tenant), route.policy, limit)
         bucket.tokens = min(bucket.capacity, bucket.tokens + cost)
         return self._headers(route.policy, limit, bucket)
+
+    def usage(self, tenant: TenantId, key: str, quotas: Mapping[str, int]) -> dict[str, Usage]:
+        """What a tenant has used of each policy on this node, and of its streams."""
+        now = self._clock.monotonic()
+        found: dict[str, Usage] = {}
+        for policy in Policy:
+            limit = quotas.get(f"{policy}_per_minute", self._limits[policy])
+            bucket = self._bucket(str(tenant), policy, limit)
+            bucket.take(now, 0.0)
+            used = limit - bucket.tokens
+            found[f"{policy}_per_minute"] = Usage(
+                limit, round(used), used * WINDOW_SECONDS / bucket.capacity
+            )
+        streams = self._streams.get(key, 0)
+        found["streams"] = Usage(self._settings.streams_max, streams, None)
+        return found
 
     def note_failure(self, address: str) -> None:
         """Remember a wrong key; an address that has guessed too often hears no more about them.

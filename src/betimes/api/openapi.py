@@ -116,7 +116,11 @@ def problems_of(route: Route) -> list[str]:
     for family, members in FAMILIES.items():
         if family in found:
             found |= set(members)
-    if route.load in (Load.FREE, Load.VITAL):
+    if route.load is Load.FREE:
+        found -= {"overloaded", "database_unavailable", "draining"}
+    else:
+        found.add("draining")
+    if route.load is Load.VITAL:
         found -= {"overloaded"}
     return sorted(found)
 
@@ -156,6 +160,8 @@ def _operation(route: Route, shapes: _Shapes) -> dict[str, Any]:
         "parameters": _parameters(route, shapes),
         "responses": _responses(route, shapes),
     }
+    if route.retired is not None:
+        operation["deprecated"] = True
     if route.is_public:
         operation["security"] = []
     else:

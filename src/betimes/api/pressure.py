@@ -6,9 +6,9 @@ cannot be read keeps nobody out: the requests themselves will notice an absent d
 
 from collections.abc import Callable
 from datetime import timedelta
-from enum import IntEnum
 
 from betimes.api.problem import Trouble
+from betimes.api.route import Load
 from betimes.config.api import ApiSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import SchedulerError
@@ -18,16 +18,9 @@ from betimes.telemetry import Telemetry
 
 LOOK_SECONDS = 1.0
 PRIORITY_USUAL = 5
-SEVERE = 4
-"""How many times a bound must be passed before even usual creations are refused."""
-
-
-class Level(IntEnum):
-    """How much is too much."""
-
-    NONE = 0
-    LOW_PRIORITY = 1
-    ALL_CREATIONS = 2
+LOW, READS, ALL = 1, 2, 4
+"""How many times a bound must be passed before new work of low priority, reads, all new work go."""
+SHED = frozenset({Load.CREATE, Load.READ, Load.AGGREGATE})
 
 
 class Pressure:
@@ -55,26 +48,27 @@ class Pressure:
         """How long requests waited for a connection lately."""
         return self._pool_wait()
 
-    @property
-    def level(self) -> Level:
-        """What has to stay outside."""
-        worst = max(self.due_lag / self._lag_bound, self.pool_wait / self._wait_bound)
-        if worst > SEVERE:
-            return Level.ALL_CREATIONS
-        return Level.LOW_PRIORITY if worst > 1 else Level.NONE
+    def check(self, load: Load, body: object) -> None:
+        """Turn a request away while the system is behind, what matters least first.
 
-    def check(self, priority: int) -> None:
-        """Turn a creation away while the system is behind, unimportant ones first."""
-        level = self.level
-        if level is Level.NONE or (level is Level.LOW_PRIORITY and priority >= PRIORITY_USUAL):
+        Reads do not make due work late, so only their own waiting for connections counts for them.
+        """
+        lag, wait = self.due_lag / self._lag_bound, self.pool_wait / self._wait_bound
+        if max(lag, wait) <= LOW:
             return
-        behind = self.due_lag > self._lag_bound
+        if load is Load.CREATE:
+            worst, bound = max(lag, wait), ALL
+            if least_priority(body) < PRIORITY_USUAL:
+                bound = LOW
+        else:
+            worst, bound = wait, LOW if load is Load.AGGREGATE else READS
+        if worst <= bound:
+            return
+        behind = load is Load.CREATE and lag > LOW
         self._shed.add(signal="due_lag" if behind else "pool_wait")
         what = "due work is late" if behind else "requests wait for the database"
         raise Trouble(
-            "overloaded",
-            f"{what}; new work of priority {priority} has to wait",
-            headers={"Retry-After": "5"},
+            "overloaded", f"{what}; this kind of request has to wait", headers={"Retry-After": "5"}
         )
 
     async def run(self) -> None:

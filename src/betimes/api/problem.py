@@ -61,6 +61,8 @@ def refused(error: Refused) -> Trouble:
         more |= {"quota": error.quota, "limit": error.limit, "used": error.used, "resets_at": reset}
         if error.wait is not None:
             headers["Retry-After"] = str(max(1, ceil(error.wait.total_seconds())))
+    if error.code == "idempotency_in_progress":
+        headers["Retry-After"] = RETRY_AFTER_SECONDS
     # A code we do not know keeps its sentence and becomes the plainest refusal.
     code = code if code in CODES else "invalid_parameter"
     errors = (

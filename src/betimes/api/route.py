@@ -6,6 +6,8 @@ router, the checks before a handler and the OpenAPI document are all made from i
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from email.utils import format_datetime
 from enum import Enum, StrEnum
 from http import HTTPStatus
 from typing import Any
@@ -30,13 +32,14 @@ class NoQuery(Asked):
 
 
 class Load(StrEnum):
-    """What is refused first when there is no room; the vital ones never are."""
+    """What a request is worth when there is no room, most first; vital ones are never refused."""
 
-    VITAL = "vital"
-    CREATE = "create"
-    WRITE = "write"
-    READ = "read"
     FREE = "free"
+    VITAL = "vital"
+    WRITE = "write"
+    CREATE = "create"
+    READ = "read"
+    AGGREGATE = "aggregate"
 
 
 class Keyed(Enum):
@@ -55,6 +58,23 @@ class Policy(StrEnum):
     BULK = "bulk"
     LEASE = "lease"
     STREAM = "stream"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retirement:
+    """An operation that will go: since when that is known, when it goes, where to read on."""
+
+    deprecated_at: datetime
+    sunset_at: datetime
+    see: str
+
+    def headers(self) -> dict[str, str]:
+        """As RFC 9745 and RFC 8594 tell it."""
+        return {
+            "Deprecation": f"@{int(self.deprecated_at.timestamp())}",
+            "Sunset": format_datetime(self.sunset_at, usegmt=True),
+            "Link": f'<{self.see}>; rel="deprecation"',
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,12 +104,15 @@ class Route:
     """Header fields it reads, with what they say."""
     example: Any = None
     """A body that would be accepted, for the document."""
+    retired: Retirement | None = None
     waits: bool = False
     """Whether it may wait for long, and therefore does not count as busy."""
     parameters: tuple[str, ...] = field(init=False)
     """The names in its path."""
     selects: bool = field(init=False)
     """Whether `fields` is taken and applied outside the handler."""
+    selectable: frozenset[str] = field(init=False)
+    """The members that `fields` may name; empty where the shape does not tell."""
     tries: bool = field(init=False)
     """Whether `validate_only` is taken and applied where acts are done."""
 
@@ -100,6 +123,7 @@ class Route:
         shown = _shape(self.answers.get(200))
         selects = self.method == "GET" and FIELDS not in known and issubclass(shown, Shown)
         object.__setattr__(self, "selects", selects and not self.is_public)
+        object.__setattr__(self, "selectable", _selectable(self.answers.get(200)))
         writes = self.method in ("PUT", "PATCH") or self.name.endswith(MAKING)
         tries = writes and VALIDATE_ONLY not in known and self.body not in (None, bytes)
         object.__setattr__(self, "tries", tries and not self.is_public)
@@ -124,6 +148,19 @@ def _shape(kind: Any) -> type:
     """The class of an answer, also of a generic one."""
     found = getattr(kind, "__origin__", kind)
     return found if isinstance(found, type) else object
+
+
+def _selectable(kind: Any) -> frozenset[str]:
+    """The members of an answer; of a list those of its items."""
+    arguments: tuple[Any, ...] = getattr(kind, "__args__", ())
+    shown = _shape(kind)
+    if not issubclass(shown, msgspec.Struct):
+        return frozenset()
+    members = {one.encode_name: one.type for one in msgspec.structs.fields(shown)}
+    if "items" in members:
+        inner = arguments or getattr(members["items"], "__args__", ())
+        return _selectable(inner[0]) if inner else frozenset()
+    return frozenset(members)
 
 
 @dataclass(slots=True)

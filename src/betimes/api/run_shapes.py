@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ from betimes.wire import runs as wire
 from betimes.wire.base import shown_instant, shown_maybe
 
 MILLISECOND = timedelta(milliseconds=1)
+NO_TRACE: Mapping[str, str] = MappingProxyType({})
 BY_REFERENCE = b'{"result_ref":"blob_'
 PLAIN = Redaction()
 
@@ -33,7 +35,7 @@ def new_run(
     asked: wire.NewRun,
     targets: UrlPolicy,
     *,
-    trace: str | None = None,
+    trace: Mapping[str, str] = NO_TRACE,
     accepted: Accepted = ANYTHING,
 ) -> NewRun:
     """A wire run as the verbs take it; `targets` are the rules for what it may call."""
@@ -50,7 +52,7 @@ def new_run(
         priority=asked.priority,
         due_at=maybe_instant(asked.at, pointer="/at"),
         delay=maybe_span(asked.delay, pointer="/delay"),
-        options=_options(asked, targets) | ({"trace": trace} if trace else {}),
+        options=_options(asked, targets) | dict(trace),
         dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
     )
 
@@ -84,7 +86,11 @@ def shown_run(view: RunView, *, full: bool = False, redaction: Redaction = PLAIN
         )
     shown = wire.Run(
         id=to_text("run", run.id),
-        trace=wire.Trace(trace_id=trace_of(run.id), link=run.options.get("trace")),
+        trace=wire.Trace(
+            trace_id=trace_of(run.id),
+            link=run.options.get("trace"),
+            state=run.options.get("tracestate"),
+        ),
         state=view.state.value,
         trigger=run.trigger.name.lower(),
         queue=run.queue,

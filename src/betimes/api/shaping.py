@@ -13,6 +13,7 @@ import msgspec
 from betimes.api.call import JSON, Call, Reply, Request, encode
 from betimes.api.etag import unchanged
 from betimes.api.problem import Trouble
+from betimes.api.route import Route
 from betimes.domain.errors import Invalid, Refused
 from betimes.domain.ids import from_text, shard_of
 from betimes.ops.checks import check_instant
@@ -85,6 +86,13 @@ def coerced(limit: int) -> int:
     return min(limit, LIMIT_MAX)
 
 
+def check_fields(route: Route, fields: Sequence[str]) -> None:
+    """Refuse names that no item of the answer would have, also when there is no item."""
+    unknown = sorted(set(fields) - route.selectable) if fields and route.selectable else ()
+    if unknown:
+        raise Trouble("invalid_parameter", f"there is no field {unknown[0][:100]!r} to select")
+
+
 def selected(value: Any, fields: Sequence[str]) -> Any:
     """Only the members that were asked for."""
     if not fields:
@@ -114,7 +122,9 @@ def page(
 
 
 def paged(call: Call[Any, Any], shown: Page[Any]) -> Reply:
-    """A page with its Link header."""
+    """A page with its Link header, and the way back if the list knows no other."""
+    if shown.prev_cursor is None:
+        shown.prev_cursor = call.leaves.back
     links = [
         f'<{call.request.path}?{_asked_again(call.request, cursor)}>; rel="{name}"'
         for name, cursor in (("next", shown.next_cursor), ("prev", shown.prev_cursor))

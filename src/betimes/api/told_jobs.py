@@ -1,28 +1,41 @@
 """What is told about jobs that were written, or recognised by their dedupe keys."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from betimes.api.acting import answer
+from betimes.api.ahead import next_fires
 from betimes.api.call import Call
-from betimes.api.definitions import next_fires, shown_job
+from betimes.api.definitions import shown_job
 from betimes.api.etag import tag_of
 from betimes.domain.job import Job
 from betimes.ops.acting import Told
 from betimes.ops.dedupe import MadeJob
 from betimes.wire import jobs as wire
+from betimes.wire.base import shown_instant
 
 NEXT_FIRES = 3
 CREATED = 201
 
 
 def told_of(
-    call: Call[Any, Any], job: Job, *, status: int, event: str, before: int | None = None
+    call: Call[Any, Any],
+    job: Job,
+    *,
+    status: int,
+    event: str,
+    before: int | None = None,
+    will_fire: Sequence[datetime] | None = None,
 ) -> Told:
     """The answer and the traces of a job that was written."""
     shown = shown_job(job)
     shown.next_fires = next_fires(
         call.service.desk.schedules, job, now=call.service.now(), most=NEXT_FIRES
     )
+    if will_fire is not None:
+        soon = shown.next_fires or []
+        shown.will_fire = [*(shown_instant(fire) for fire in will_fire), *soon]
     shown.validated = bool(getattr(call.query, "validate_only", False))
     if uses_aliases(call.body):
         shown.job_id = shown.id

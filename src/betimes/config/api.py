@@ -51,8 +51,9 @@ class ApiSettings:
     busy_max: Annotated[
         int,
         Rule(
-            "Requests under way at which new ones are turned away. Creating is refused at 80 % of "
-            "it, changing at 90 %; cancelling, pausing and reporting never are.",
+            "Requests under way at which new ones are turned away. Statistics are refused at 70 % "
+            "of it, other reads at 80 %, creating at 90 %, changing at all of it; cancelling, "
+            "pausing, reporting and heartbeats never are.",
             least=4,
             most=100_000,
         ),
@@ -69,12 +70,21 @@ class ApiSettings:
     shed_pool_wait: Annotated[
         timedelta,
         Rule(
-            "How long requests may wait for a connection before new work is refused in the same "
-            "way.",
+            "How long requests may wait for a connection before statistics and new work of low "
+            "priority are refused; at twice this other reads are, at four times all new work.",
             least=10 * MILLISECOND,
             most=MINUTE,
         ),
     ] = 250 * MILLISECOND
+    shed_pause: Annotated[
+        timedelta,
+        Rule(
+            "How long a refusal for want of room is held back: clients that ask again at once "
+            "would take the time of those that are served.",
+            least=0 * SECOND,
+            most=10 * SECOND,
+        ),
+    ] = 500 * MILLISECOND
     connections_max: Annotated[
         int, Rule("Connections from one address.", least=1, most=100_000)
     ] = 1_000

@@ -75,6 +75,12 @@ _EVERY = (
         {"run_id": _RUN["run_id"]},
     ),
     EventType(
+        "run.started",
+        Severity.INFO,
+        "A worker has a run. Written only with the setting `run_events: all` of the tenant.",
+        {**_RUN, "state": "running"},
+    ),
+    EventType(
         SUCCEEDED,
         Severity.INFO,
         "A run succeeded. Written only where somebody wants to know: an endpoint that takes this "
@@ -111,8 +117,8 @@ _EVERY = (
     EventType(
         "run.missed",
         Severity.ERROR,
-        "The time of a run passed while nobody could run it.",
-        {**_RUN, "state": "missed"},
+        "Fires of a job passed while nobody could run them, and are not caught up with.",
+        {"job_id": _RUN["job_id"], "state": "missed", "fires": 3, "reason": "CATCHUP_COALESCED"},
     ),
     EventType("queue.paused", Severity.INFO, "Nothing of a queue is handed out.", _QUEUE),
     EventType("queue.resumed", Severity.INFO, "A queue goes on.", _QUEUE),
@@ -133,6 +139,12 @@ _EVERY = (
         Severity.INFO,
         "A queue that lagged does so no longer.",
         {**_QUEUE, "rule": "mail-late", "threshold": 300.0},
+    ),
+    EventType(
+        "worker.lease_lost",
+        Severity.WARNING,
+        "A worker was not heard of while it held runs; they are tried again.",
+        {"worker_id": "wrk_01JD8Q0W0G8S0B3T1N5Y6Z7A8B", "runs": 12, **_QUEUE},
     ),
     EventType(
         "worker.offline",

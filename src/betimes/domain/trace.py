@@ -13,7 +13,12 @@ _PARENT = re.compile(
     r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-[0-9a-f]{2}(?P<more>-.*)?"
 )
 _NOWHERE = re.compile(r"0+")
+_MEMBER = re.compile(
+    r"[a-z0-9][a-z0-9_\-*/@]{0,255}"
+    r"=[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]"
+)
 PARENT_LENGTH_MAX = 128
+STATE_LENGTH_MAX, STATE_MEMBERS_MAX = 512, 32
 SPAN_BYTES = 8
 
 
@@ -27,6 +32,17 @@ def read_traceparent(text: str | None) -> str | None:
     if _NOWHERE.fullmatch(found["trace"]) or _NOWHERE.fullmatch(found["span"]):
         return None
     return f"00-{found['trace']}-{found['span']}-01"
+
+
+def read_tracestate(text: str | None) -> str | None:
+    """What the vendors along the caller's trace have to say; ignored whole when it is not valid."""
+    if text is None or not text.strip() or len(text) > STATE_LENGTH_MAX:
+        return None
+    members = [member.strip() for member in text.split(",")]
+    told = [member for member in members if member]
+    if len(told) > STATE_MEMBERS_MAX or not all(_MEMBER.fullmatch(member) for member in told):
+        return None
+    return ",".join(told) or None
 
 
 def trace_of(run: UUID) -> str:

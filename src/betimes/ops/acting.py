@@ -1,8 +1,9 @@
 """Acts: a verb, its answer, its audit row, its event and its idempotency key in one transaction."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+import msgspec
 
 from betimes.domain.errors import Bug
 from betimes.domain.ids import ShardId, TenantId, random_ids, to_ms
@@ -19,8 +20,7 @@ T = TypeVar("T")
 FIRST_SHARD = ShardId(0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intent:
+class Intent(msgspec.Struct, frozen=True, kw_only=True):
     """Who wants to do what, and whether only to try."""
 
     tenant: TenantId
@@ -32,8 +32,7 @@ class Intent:
     as_system: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(msgspec.Struct, frozen=True, kw_only=True):
     """What became of it: the answer, and what audit and event log say about it."""
 
     answer: Answer
@@ -42,7 +41,7 @@ class Told:
     before: Mapping[str, Any] | None = None
     after: Mapping[str, Any] | None = None
     event: str | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = msgspec.field(default_factory=dict)
     changed: bool = True
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from betimes.domain.errors import IllegalTransition, NotFound, TooLarge
@@ -31,6 +31,7 @@ from betimes.store.pool import Connection
 PAGE_MAX = 1_000
 REDRIVE_MAX = 10_000
 REDRIVEN = "REDRIVEN"
+NOT_LATER = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +94,7 @@ async def redrive(
     reset_attempts: bool = True,
     queue: str | None = None,
     payload: bytes | None = None,
+    delay: timedelta = NOT_LATER,
 ) -> list[RunId]:
     """Give dead runs another life, in the order given, no faster than the rate.
 
@@ -119,7 +121,7 @@ async def redrive(
     )
 
     async def work(connection: Connection) -> list[Parcel]:
-        return await drive.apply(connection, await desk.now(connection))
+        return await drive.apply(connection, await desk.now(connection) + delay)
 
     parcels = await desk.transact(work, tenant=tenant)
     for parcel in parcels:
@@ -179,10 +181,17 @@ async def redrive_one(
     reset_attempts: bool = True,
     queue: str | None = None,
     payload: bytes | None = None,
+    delay: timedelta = NOT_LATER,
 ) -> RunId:
     """Redrive one letter, or say why not."""
     done = await redrive(
-        desk, tenant, [run], reset_attempts=reset_attempts, queue=queue, payload=payload
+        desk,
+        tenant,
+        [run],
+        reset_attempts=reset_attempts,
+        queue=queue,
+        payload=payload,
+        delay=delay,
     )
     if not done:
         letter, _ = await get_dead_letter(desk, tenant, run)
@@ -236,6 +245,18 @@ async def discard(
     # Kept over repetitions: what an own commit with a lost reply has closed is not open any more.
     await desk.transact(work, tenant=tenant)
     return [run for run in runs if run in closed]
+
+
+async def discard_one(
+    desk: Desk, tenant: TenantId, run: RunId, *, reason: str | None = None
+) -> RunId:
+    """Close one letter, or say why not."""
+    if not await discard(desk, tenant, [run], reason=reason):
+        letter, _ = await get_dead_letter(desk, tenant, run)
+        raise IllegalTransition(
+            f"expected an open dead letter, got one that is {letter.state.name.lower()}"
+        )
+    return run
 
 
 async def annotate_dead_letter(

@@ -280,11 +280,21 @@ async def add_logs(desk: Desk, tenant: TenantId, lease: HeldLease, lines: Sequen
 
 
 async def read_log(
-    desk: Desk, tenant: TenantId, run: RunId, *, after: int, attempt: int | None, most: int
+    desk: Desk,
+    tenant: TenantId,
+    run: RunId,
+    *,
+    after: int,
+    attempt: int | None,
+    most: int,
+    levels: Sequence[str] = (),
+    last: bool = False,
 ) -> list[LogLine]:
-    """A page of a run's log."""
+    """A page of a run's log: its first lines after one, or its last."""
 
     async def work(connection: Connection) -> list[LogLine]:
-        return await read_logs(connection, run, after=after, attempt=attempt, most=most)
+        return await read_logs(
+            connection, run, after=after, attempt=attempt, most=most, levels=levels, last=last
+        )
 
     return await desk.transact(work, tenant=tenant)

@@ -1,13 +1,13 @@
 """Leasing to workers that speak HTTP: the same rules as for ours, in one transaction."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from betimes.domain.errors import Conflict, NotFound
-from betimes.domain.ids import TenantId, WorkerId, to_us
+from betimes.domain.ids import RunId, TenantId, WorkerId, to_us
 from betimes.domain.parcel import out_of_sight
 from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.states import RunState
@@ -20,6 +20,7 @@ from betimes.store.ceilings import Ledger, close_ledger, open_ledger
 from betimes.store.deadlines import START_DEADLINE_PASSED
 from betimes.store.ending import Again, Ending
 from betimes.store.finish import Held, write_endings
+from betimes.store.handing import Handed, news_of
 from betimes.store.lease import LeaseOrder
 from betimes.store.parcels import LeasedParcel, Source, WantedRun
 from betimes.store.pool import Connection, Lane
@@ -27,12 +28,15 @@ from betimes.store.release import Freed, release
 from betimes.store.remote import HeldLease, RemoteWorker
 from betimes.store.rules import NO_RULES, Rules, read_rules
 from betimes.store.run_notes import Note, read_notes
+from betimes.store.telling import tell
 
 PARCELS_MAX = 100
 SOURCES_MAX = 64
 """Most places that one request leases from."""
 ROUNDS_MAX = 3
 """How often a request leases again when nothing it leased was wanted or let in."""
+ASIDE = timedelta(milliseconds=100)
+"""How long what only our own workers can do is out of sight of others."""
 
 
 class _Why(NamedTuple):
@@ -55,10 +59,23 @@ class Leased:
     lease: HeldLease
     run: WantedRun
     spec: RunSpec
-    queue: str
-    priority: int
-    expires_at: datetime
+    parcel: LeasedParcel
     note: Note | None
+
+    @property
+    def queue(self) -> str:
+        """Where it waited."""
+        return self.parcel.queue
+
+    @property
+    def priority(self) -> int:
+        """How urgent it is."""
+        return self.parcel.priority
+
+    @property
+    def expires_at(self) -> datetime:
+        """Until when the worker holds it."""
+        return self.parcel.lease_until
 
 
 async def required(connection: Connection, tenant: TenantId, worker: WorkerId) -> RemoteWorker:
@@ -129,6 +146,11 @@ class Leasing:
         self.ledger = await open_ledger(connection, places, now=self.desk.clock.stated())
         taken = await self._take(connection, queues, most)
         await close_ledger(connection, self.ledger)
+        if taken:
+            handed = (
+                Handed(one.run, one.parcel, one.run.handler, one.lease.attempt) for one in taken
+            )
+            await tell(connection, news_of(handed, self.rules))
         return taken
 
     async def _take(self, connection: Connection, queues: Sequence[str], most: int) -> list[Leased]:
@@ -202,7 +224,7 @@ class Leasing:
                 endings += [_over(parcel, run, EXPIRED, now) for run in late]
                 left = [run for run in left if run not in late]
                 unable = [run for run in left if not self._can(run, specs[run.id])]
-                endings += self._put_back(parcel, unable, now)
+                endings += self._put_back(parcel, unable, specs, now)
                 await self._end(connection, parcel, endings, unwanted, empty=not mine)
                 left = [run for run in left if run not in unable]
                 if left and parcel.terms.is_gated:
@@ -228,19 +250,28 @@ class Leasing:
         return with_retry(spec, self.rules.queue(parcel.tenant, parcel.queue).retry)
 
     def _can(self, run: WantedRun, spec: RunSpec) -> bool:
+        if spec.target:
+            return False  # a request: ours to send, with the guard, the gates and the signature
         return not self.handlers or (run.handler or spec.handler) in self.handlers
 
     def _put_back(
-        self, parcel: LeasedParcel, unable: Sequence[WantedRun], now: datetime
+        self,
+        parcel: LeasedParcel,
+        unable: Sequence[WantedRun],
+        specs: Mapping[RunId, RunSpec],
+        now: datetime,
     ) -> list[Ending]:
-        """What this worker cannot do hides for a while, uncounted; another one may be able to."""
-        at = now + out_of_sight(parcel.fence)
-        if unable:
-            self.put_back.append((parcel.source, at))
-        names = self.desk.parcel_ids([at] * len(unable), parcel.shard)
+        """What this worker cannot do hides for a while, uncounted; another one may be able to.
+
+        Requests hide only for a moment: our own workers wait for them.
+        """
+        late, soon = now + out_of_sight(parcel.fence), now + ASIDE
+        times = [soon if specs[run.id].target else late for run in unable]
+        self.put_back += [(parcel.source, at) for at in dict.fromkeys(times)]
+        names = self.desk.parcel_ids(times, parcel.shard)
         return [
             replace(_over(parcel, run, UNABLE, now), again=Again(name, at))
-            for run, name in zip(unable, names, strict=True)
+            for run, name, at in zip(unable, names, times, strict=True)
         ]
 
     async def _let_in(
@@ -328,8 +359,6 @@ def _leased(
         ),
         run=run,
         spec=spec,
-        queue=parcel.queue,
-        priority=parcel.priority,
-        expires_at=parcel.lease_until,
+        parcel=parcel,
         note=note,
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from betimes.domain.ids import RunId, TenantId, floor_of, to_ms
+from betimes.domain.ids import JobId, RunId, TenantId, floor_of, to_ms
 from betimes.domain.job import Job
 from betimes.domain.run import Run, shown_state
 from betimes.domain.states import FINAL, Shown
@@ -20,6 +20,7 @@ __all__ = [
     "Span",
     "estimate_jobs",
     "estimate_runs",
+    "find_all_jobs",
     "find_all_runs",
     "find_jobs",
     "find_runs",
@@ -49,6 +50,26 @@ async def find_jobs(
         )
 
     return await desk.transact(work, tenant=tenant)
+
+
+async def find_all_jobs(
+    desk: Desk, tenant: TenantId, chosen: JobFilter, *, most: int
+) -> list[JobId]:
+    """Every job that fits, up to a bound: what an action over a filter means."""
+    found: list[JobId] = []
+    while len(found) < most:
+        page = await find_jobs(
+            desk,
+            tenant,
+            chosen,
+            after=found[-1] if found else None,
+            newest_first=False,
+            limit=PAGE_MAX,
+        )
+        found += [job.id for job in page]
+        if len(page) < PAGE_MAX:
+            break
+    return found[:most]
 
 
 async def estimate_jobs(desk: Desk, tenant: TenantId, chosen: JobFilter) -> int:

@@ -129,15 +129,17 @@ async def _place(connection: Connection, fresh: Run, held: Grip) -> list[Parcel]
     return placed.parcels
 
 
-async def skip_next(desk: Desk, tenant: TenantId, job: JobId, *, count: int = 1) -> list[datetime]:
-    """The next `count` fires that would run will not; returns their times.
+async def skip_next(
+    desk: Desk, tenant: TenantId, job: JobId, *, count: int = 1, until: datetime | None = None
+) -> list[datetime]:
+    """The next `count` fires that would run, or all until an instant, will not; their times.
 
     A skipped fire is a run that is over before it began: with its row in place, no planner can
     make it again, whatever happens to the job meanwhile.
     """
     if not 1 <= count <= SKIP_MAX:
         raise Invalid(f"expected a count within 1-{SKIP_MAX}, got {count}", pointer="/count")
-    skip = Skip(count=count)
+    skip = Skip(count=count if until is None else SKIP_MAX, until=until)
 
     async def work(connection: Connection) -> list[datetime]:
         return await skip.apply(connection, await grip(desk, connection, tenant, job))
@@ -150,6 +152,7 @@ class Skip:
     """Chooses its fires once, so that a repetition does not skip others as well."""
 
     count: int
+    until: datetime | None = None
     chosen: list[Fire] = field(default_factory=list)
 
     async def apply(self, connection: Connection, held: Grip) -> list[datetime]:
@@ -198,7 +201,8 @@ class Skip:
             last=ahead[-1].nominal,
         )
         over = {fire for fire, (_, state) in known.items() if state in FINAL}
-        self.chosen = [fire for fire in ahead if fire.nominal not in over][: self.count]
+        wanted = [fire for fire in ahead if fire.nominal not in over][: self.count]
+        self.chosen = [fire for fire in wanted if self.until is None or fire.nominal <= self.until]
 
 
 def _template(job: Job, now: datetime) -> Run:

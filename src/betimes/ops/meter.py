@@ -15,6 +15,7 @@ A tenant without a quota costs nothing here.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from betimes.domain.ids import TenantId
 from betimes.fairness.bucket import Bucket, Rate
@@ -72,6 +73,13 @@ class Demand:
         }
 
 
+class Flow(NamedTuple):
+    """How much of a rate is used, and when it is whole again."""
+
+    used: int
+    resets_at: datetime
+
+
 @dataclass(slots=True)
 class Count:
     """What was counted, when, and what was added to it since."""
@@ -111,6 +119,19 @@ class Meter:
         self._take(desk, tenant, quotas, demand)
         for name, more in wanted.items():
             self._counts[tenant, name].used += more
+
+    def flow(self, desk: Desk, tenant: TenantId, quotas: Mapping[str, int]) -> dict[str, Flow]:
+        """What is used of the rates of a tenant here, and when none of it will be."""
+        at = EPOCH + timedelta(seconds=desk.clock.monotonic())
+        found: dict[str, Flow] = {}
+        for name, period in RATES.items():
+            if limit := quotas.get(name):
+                rate = Rate(limit, period, burst=limit)
+                bucket = self._buckets.get((tenant, name), Bucket.full(rate, at))
+                used = limit - bucket.refilled(rate, at).tokens
+                wait = timedelta(seconds=used / rate.per_second)
+                found[name] = Flow(round(used), desk.clock.now() + wait)
+        return found
 
     async def _used(self, desk: Desk, tenant: TenantId, name: str, *, limit: int) -> int:
         now = desk.clock.monotonic()

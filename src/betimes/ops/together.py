@@ -3,7 +3,8 @@
 A commit costs one flush to disk, whatever is in it. Creations of one tenant that come while a
 group of that tenant is on its way are collected and go with its next one: jobs or runs, their
 idempotency keys with the answers, their audit rows and events, all in a handful of statements. One
-group per tenant, because two would only halve each other; groups of different tenants go side by
+group per tenant writes at a time, because two would only halve each other; the next one begins
+when everything is written and only the flush is waited for. Groups of different tenants go side by
 side. An idle system adds no delay. When anything about a group is refused, each of its members
 goes alone and gets the answer it would have had anyway.
 """
@@ -28,7 +29,7 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 ITEMS_MAX = 200
-COMMITS_MAX = 4
+COMMITS_MAX = 6
 
 Make = Callable[[Desk, TenantId, Sequence[Any], ShardId], Awaitable[Sequence[Any]]]
 """Makes all the things of a group in one shard, in the order given."""
@@ -65,7 +66,8 @@ class Together(Generic[T, V]):
         self._batches: dict[TenantId, Batch] = {}
         self._changed = asyncio.Event()
         self._free = asyncio.Semaphore(COMMITS_MAX)
-        self._under_way: set[TenantId] = set()
+        self._writing: dict[TenantId, list[Waiting]] = {}
+        """The group of each tenant that is being written."""
         self._running = False
         self.commits = 0
         self.items = 0
@@ -108,22 +110,25 @@ class Together(Generic[T, V]):
 
     def _take(self) -> tuple[TenantId, list[Waiting]] | None:
         """Those of the tenant that has waited longest, as many as one transaction may hold."""
-        tenant = next((one for one in self._batches if one not in self._under_way), None)
+        tenant = next((one for one in self._batches if one not in self._writing), None)
         if tenant is None:
             self._changed.clear()
             return None
         batch = self._batches.pop(tenant)
         if len(batch.waiting) > ITEMS_MAX:
             self._batches[tenant] = Batch(batch.waiting[ITEMS_MAX:])
-        self._under_way.add(tenant)
-        return tenant, batch.waiting[:ITEMS_MAX]
+        taken = batch.waiting[:ITEMS_MAX]
+        self._writing[tenant] = taken
+        return tenant, taken
 
     async def _commit(self, tenant: TenantId, waiting: list[Waiting]) -> None:
         keys = [one.key.key for one in waiting]
         try:
             if len(set(keys)) < len(keys):
                 return  # the same key twice: the plain way decides
-            group = Group(self._desk, tenant, waiting, self._make)
+            group = Group(
+                self._desk, tenant, waiting, self._make, lambda: self._next(tenant, waiting)
+            )
             answers = await self._desk.transact(group.work, tenant=tenant)
             group.hints.pass_on(self._desk.hints)
             self.commits += 1
@@ -134,21 +139,32 @@ class Together(Generic[T, V]):
             _release(waiting, None)
         finally:
             _release(waiting, None)
-            self._under_way.discard(tenant)
-            self._changed.set()
+            self._next(tenant, waiting)
             self._free.release()
+
+    def _next(self, tenant: TenantId, group: list[Waiting]) -> None:
+        """Let the next group of a tenant begin, unless it has."""
+        if self._writing.get(tenant) is group:
+            del self._writing[tenant]
+            self._changed.set()
 
 
 class Group:
     """One transaction for many."""
 
     def __init__(
-        self, desk: Desk, tenant: TenantId, waiting: Sequence[Waiting], make: Make
+        self,
+        desk: Desk,
+        tenant: TenantId,
+        waiting: Sequence[Waiting],
+        make: Make,
+        written: Callable[[], None],
     ) -> None:
         self._desk = desk
         self._tenant = tenant
         self._waiting = waiting
         self._make = make
+        self._written = written
         # One alone lies beside its key; several share a shard, and few parcels carry their runs.
         self._shard = (
             shard_of_idempotency(desk, tenant, waiting[0].key.key)
@@ -169,6 +185,7 @@ class Group:
         tolds = [one.tell(value) for one, value in zip(self._waiting, values, strict=True)]
         await self._keep_keys(connection, tolds, await inner.now(connection))
         await self._note(connection, tolds)
+        self._written()
         return [told.answer for told in tolds]
 
     async def _keep_keys(

@@ -4,7 +4,7 @@ A computed fire is listed under the id its run will have. So the order, and with
 the next page begins, stays the same while the planner turns fires into runs between two pages.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -46,6 +46,9 @@ class SoonKind(StrEnum):
     FIRE = "fire"
 
 
+EVERY_KIND = frozenset(SoonKind)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Soon:
     """One thing that is due soon; `id` is the run's, now or later."""
@@ -83,6 +86,7 @@ async def list_upcoming(
     after: tuple[datetime, RunId] | None = None,
     limit: int = 50,
     until: datetime | None = None,
+    kinds: Collection[SoonKind] = EVERY_KIND,
 ) -> SoonPage:
     """A page of what is due within a span; give `until` of the first page to the next ones."""
     if not timedelta(0) < within <= WITHIN_MAX:
@@ -96,10 +100,13 @@ async def list_upcoming(
         end = now + within if until is None else until
         high = floor_of(to_ms(end) + 1)
         shards = range(desk.shards) if job is None else [shard_of(job)]
-        runs = await read_runs(connection, chosen, low=low, high=high, most=most + 1)
-        jobs = await read_jobs(
-            connection, chosen, shards=[ShardId(one) for one in shards], until=end, most=JOBS_MAX
-        )
+        runs: list[SoonRun] = []
+        jobs: list[FiringJob] = []
+        if SoonKind.RUN in kinds:
+            runs = await read_runs(connection, chosen, low=low, high=high, most=most + 1)
+        if SoonKind.FIRE in kinds:
+            places = [ShardId(one) for one in shards]
+            jobs = await read_jobs(connection, chosen, shards=places, until=end, most=JOBS_MAX)
         items = merge_soon(runs, jobs, low=low, high=high, most=most + 1)
         marked = await _mark(connection, tenant, items[:most])
         last = (marked[-1].due_at, marked[-1].id) if len(items) > most else None

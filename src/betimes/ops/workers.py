@@ -23,6 +23,7 @@ from betimes.ops.leasing import Leased, lease_runs, required
 from betimes.ops.schemas import declare
 from betimes.ops.telling import tell_worker
 from betimes.store import remote as rows
+from betimes.store.admit import Offered
 from betimes.store.pool import Connection, Lane
 from betimes.store.remote import HeldLease, RemoteWorker
 from betimes.store.run_notes import Note
@@ -138,15 +139,17 @@ async def drain_worker(desk: Desk, tenant: TenantId, worker: WorkerId) -> Remote
 
 
 async def delete_worker(desk: Desk, tenant: TenantId, worker: WorkerId) -> None:
-    """Forget a worker; what it holds comes back when its leases run out."""
+    """Forget a worker; what it holds is given to others at once."""
 
-    async def work(connection: Connection) -> None:
+    async def work(connection: Connection) -> list[Offered]:
         if not await rows.delete_worker(connection, tenant, worker):
             raise NotFound("there is no such worker")
         now = await desk.now(connection)
         await tell_worker(desk, connection, tenant, worker, "worker.offline", now=now)
+        return await rows.free_worker(connection, tenant, worker)
 
-    await desk.transact(work, tenant=tenant)
+    for one in await desk.transact(work, tenant=tenant):
+        desk.hints.hint(*one.hint)
 
 
 async def beat(

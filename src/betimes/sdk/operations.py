@@ -310,6 +310,12 @@ JOBS_REVISIONS = Operation(
     path="/v1/jobs/{job}/revisions",
     answers={200: betimes.wire.more.RevisionList},
 )
+JOBS_REVISION = Operation(
+    name="jobs.revision",
+    method="GET",
+    path="/v1/jobs/{job}/revisions/{revision}",
+    answers={200: betimes.wire.jobs.Revision},
+)
 JOBS_ROLLBACK = Operation(
     name="jobs.rollback",
     method="POST",
@@ -327,7 +333,8 @@ JOBS_BULK = Operation(
     name="jobs.bulk",
     method="POST",
     path="/v1/jobs/bulk",
-    answers={200: betimes.wire.more.BulkDone},
+    answers={200: betimes.wire.operations.Matched, 202: betimes.wire.operations.Operation},
+    keyed=True,
 )
 JOBS_APPLY = Operation(
     name="jobs.apply",
@@ -491,6 +498,18 @@ RUNS_ATTEMPTS = Operation(
     path="/v1/runs/{run}/attempts",
     answers={200: betimes.wire.base.Page[betimes.wire.runs.Attempt]},
 )
+RUNS_ATTEMPT = Operation(
+    name="runs.attempt",
+    method="GET",
+    path="/v1/runs/{run}/attempts/{number}",
+    answers={200: betimes.wire.runs.Attempt},
+)
+JOBS_RUNS = Operation(
+    name="jobs.runs",
+    method="GET",
+    path="/v1/jobs/{job}/runs",
+    answers={200: betimes.wire.base.Page[betimes.wire.runs.Run]},
+)
 RUNS_TIMELINE = Operation(
     name="runs.timeline",
     method="GET",
@@ -529,7 +548,7 @@ RUNS_RETRY = Operation(
     name="runs.retry",
     method="POST",
     path="/v1/runs/{run}/retry",
-    answers={200: betimes.wire.runs.Run, 202: betimes.wire.runs.Run},
+    answers={202: betimes.wire.runs.Run},
     keyed=True,
 )
 RUNS_REPLAY = Operation(
@@ -617,7 +636,7 @@ DEAD_LETTERS_BULK = Operation(
     name="dead_letters.bulk",
     method="POST",
     path="/v1/dead-letters/bulk",
-    answers={200: betimes.wire.more.BulkDone},
+    answers={200: betimes.wire.operations.Matched, 202: betimes.wire.operations.Operation},
     keyed=True,
 )
 DEAD_LETTERS_GET = Operation(
@@ -907,6 +926,12 @@ RUNS_EXPLAIN = Operation(
     path="/v1/runs/{run}/explain",
     answers={200: betimes.wire.explain.Explanation},
 )
+EXPLAIN_FIND = Operation(
+    name="explain.find",
+    method="GET",
+    path="/v1/explain",
+    answers={200: betimes.wire.explain.Explanation},
+)
 META_METRICS = Operation(
     name="meta.metrics",
     method="GET",
@@ -1191,6 +1216,7 @@ OPERATIONS = (
     JOBS_SKIP_NEXT,
     JOBS_CREATE_MANY,
     JOBS_REVISIONS,
+    JOBS_REVISION,
     JOBS_ROLLBACK,
     SEARCH_FIND,
     JOBS_BULK,
@@ -1220,6 +1246,8 @@ OPERATIONS = (
     RUNS_GET,
     RUNS_WAIT,
     RUNS_ATTEMPTS,
+    RUNS_ATTEMPT,
+    JOBS_RUNS,
     RUNS_TIMELINE,
     RUNS_PAYLOAD,
     RUNS_RESULT,
@@ -1285,6 +1313,7 @@ OPERATIONS = (
     RUNS_LOGS,
     JOBS_EXPLAIN,
     RUNS_EXPLAIN,
+    EXPLAIN_FIND,
     META_METRICS,
     FORECAST_READ,
     FORECAST_WHAT_IF,

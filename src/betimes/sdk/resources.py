@@ -701,6 +701,7 @@ class Jobs:
         group: str | Unset | None = UNSET,
         name_prefix: str | Unset | None = UNSET,
         schedule_type: builtins.list[str] | Unset = UNSET,
+        target_type: builtins.list[Literal["task", "http"]] | Unset = UNSET,
         tag: builtins.list[str] | Unset = UNSET,
         next_fire_after: str | Unset | None = UNSET,
         next_fire_before: str | Unset | None = UNSET,
@@ -722,6 +723,7 @@ class Jobs:
                 "group": group,
                 "name_prefix": name_prefix,
                 "schedule_type": schedule_type,
+                "target_type": target_type,
                 "tag": tag,
                 "next_fire_after": next_fire_after,
                 "next_fire_before": next_fire_before,
@@ -961,6 +963,7 @@ class Jobs:
         job: str,
         *,
         count: int | Unset = UNSET,
+        until: str | Unset | None = UNSET,
         if_match: str | None = None,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
@@ -969,7 +972,7 @@ class Jobs:
         answer: betimes.wire.jobs.Skipped = self._caller.call(
             table.JOBS_SKIP_NEXT,
             path={"job": job},
-            body={"count": count},
+            body={"count": count, "until": until},
             if_match=if_match,
             idempotency_key=idempotency_key,
             timeout=request_timeout,
@@ -1011,6 +1014,21 @@ class Jobs:
         )
         return answer
 
+    def revision(
+        self,
+        job: str,
+        revision: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.jobs.Revision:
+        """Read one definition of a job, as it was or is."""
+        answer: betimes.wire.jobs.Revision = self._caller.call(
+            table.JOBS_REVISION,
+            path={"job": job, "revision": revision},
+            timeout=request_timeout,
+        )
+        return answer
+
     def rollback(
         self,
         job: str,
@@ -1034,26 +1052,36 @@ class Jobs:
     def bulk(
         self,
         *,
-        action: Literal["pause", "resume", "cancel", "delete"],
+        action: Literal["pause", "resume", "cancel", "delete", "set"],
         filter: betimes.wire.jobs.JobChoice,
+        set_: betimes.wire.jobs.SetJob | Unset | None = UNSET,
         reason: str | Unset = UNSET,
+        rate_per_second: float | Unset | None = UNSET,
         dry_run: bool | Unset = UNSET,
         confirm_count: int | Unset | None = UNSET,
+        operation_id: str | Unset | None = UNSET,
         if_match: str | None = None,
+        idempotency_key: str | None = None,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.BulkDone:
-        """Pause, resume, cancel or delete what a filter means."""
-        answer: betimes.wire.more.BulkDone = self._caller.call(
-            table.JOBS_BULK,
-            body={
-                "action": action,
-                "filter": filter,
-                "reason": reason,
-                "dry_run": dry_run,
-                "confirm_count": confirm_count,
-            },
-            if_match=if_match,
-            timeout=request_timeout,
+    ) -> betimes.wire.operations.Matched | betimes.wire.operations.Operation:
+        """Pause, resume, cancel, delete or change what a filter means, as an operation."""
+        answer: betimes.wire.operations.Matched | betimes.wire.operations.Operation = (
+            self._caller.call(
+                table.JOBS_BULK,
+                body={
+                    "action": action,
+                    "filter": filter,
+                    "set": set_,
+                    "reason": reason,
+                    "rate_per_second": rate_per_second,
+                    "dry_run": dry_run,
+                    "confirm_count": confirm_count,
+                    "operation_id": operation_id,
+                },
+                if_match=if_match,
+                idempotency_key=idempotency_key,
+                timeout=request_timeout,
+            )
         )
         return answer
 
@@ -1135,6 +1163,78 @@ class Jobs:
             },
             if_match=if_match,
             idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def runs(
+        self,
+        job: str,
+        *,
+        limit: int | Unset = UNSET,
+        fields: builtins.list[str] | Unset = UNSET,
+        state: builtins.list[
+            Literal[
+                "scheduled",
+                "queued",
+                "running",
+                "retry_wait",
+                "succeeded",
+                "dead",
+                "cancelled",
+                "skipped",
+                "expired",
+                "missed",
+                "failed",
+            ]
+        ]
+        | Unset = UNSET,
+        queue: builtins.list[str] | Unset = UNSET,
+        handler: builtins.list[str] | Unset = UNSET,
+        trigger: builtins.list[
+            Literal[
+                "schedule", "manual", "api", "backfill", "retry", "redrive", "workflow", "compat"
+            ]
+        ]
+        | Unset = UNSET,
+        worker: str | Unset | None = UNSET,
+        tag: builtins.list[str] | Unset = UNSET,
+        due_after: str | Unset | None = UNSET,
+        due_before: str | Unset | None = UNSET,
+        scheduled_after: str | Unset | None = UNSET,
+        scheduled_before: str | Unset | None = UNSET,
+        finished_after: str | Unset | None = UNSET,
+        finished_before: str | Unset | None = UNSET,
+        min_lag: str | float | Unset | None = UNSET,
+        error_fingerprint: str | Unset | None = UNSET,
+        q: str | Unset | None = UNSET,
+        count: Literal["estimate"] | Unset | None = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.runs.Run]:
+        """List the runs of a job, latest due first."""
+        answer: Pages[betimes.wire.runs.Run] = self._caller.pages(
+            table.JOBS_RUNS,
+            path={"job": job},
+            query={
+                "limit": limit,
+                "fields": fields,
+                "state": state,
+                "queue": queue,
+                "handler": handler,
+                "trigger": trigger,
+                "worker": worker,
+                "tag": tag,
+                "due_after": due_after,
+                "due_before": due_before,
+                "scheduled_after": scheduled_after,
+                "scheduled_before": scheduled_before,
+                "finished_after": finished_after,
+                "finished_before": finished_before,
+                "min_lag": min_lag,
+                "error_fingerprint": error_fingerprint,
+                "q": q,
+                "count": count,
+            },
             timeout=request_timeout,
         )
         return answer
@@ -1311,13 +1411,20 @@ class Upcoming:
         within: str | float | Unset = UNSET,
         queue: str | Unset | None = UNSET,
         job: str | Unset | None = UNSET,
+        include: builtins.list[Literal["fires", "runs"]] | Unset = UNSET,
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> Pages[betimes.wire.more.Soon]:
         """What is due soon: runs that exist, and fires that will become some."""
         answer: Pages[betimes.wire.more.Soon] = self._caller.pages(
             table.UPCOMING_LIST,
-            query={"within": within, "queue": queue, "job": job, "limit": limit},
+            query={
+                "within": within,
+                "queue": queue,
+                "job": job,
+                "include": include,
+                "limit": limit,
+            },
             timeout=request_timeout,
         )
         return answer
@@ -1622,7 +1729,6 @@ class Runs:
         *,
         limit: int | Unset = UNSET,
         fields: builtins.list[str] | Unset = UNSET,
-        job: str | Unset | None = UNSET,
         state: builtins.list[
             Literal[
                 "scheduled",
@@ -1651,8 +1757,15 @@ class Runs:
         tag: builtins.list[str] | Unset = UNSET,
         due_after: str | Unset | None = UNSET,
         due_before: str | Unset | None = UNSET,
+        scheduled_after: str | Unset | None = UNSET,
+        scheduled_before: str | Unset | None = UNSET,
+        finished_after: str | Unset | None = UNSET,
+        finished_before: str | Unset | None = UNSET,
+        min_lag: str | float | Unset | None = UNSET,
+        error_fingerprint: str | Unset | None = UNSET,
         q: str | Unset | None = UNSET,
         count: Literal["estimate"] | Unset | None = UNSET,
+        job: str | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> Pages[betimes.wire.runs.Run]:
         """List runs, latest due first."""
@@ -1661,7 +1774,6 @@ class Runs:
             query={
                 "limit": limit,
                 "fields": fields,
-                "job": job,
                 "state": state,
                 "queue": queue,
                 "handler": handler,
@@ -1670,8 +1782,15 @@ class Runs:
                 "tag": tag,
                 "due_after": due_after,
                 "due_before": due_before,
+                "scheduled_after": scheduled_after,
+                "scheduled_before": scheduled_before,
+                "finished_after": finished_after,
+                "finished_before": finished_before,
+                "min_lag": min_lag,
+                "error_fingerprint": error_fingerprint,
                 "q": q,
                 "count": count,
+                "job": job,
             },
             timeout=request_timeout,
         )
@@ -1721,6 +1840,21 @@ class Runs:
         answer: Pages[betimes.wire.runs.Attempt] = self._caller.pages(
             table.RUNS_ATTEMPTS,
             path={"run": run},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def attempt(
+        self,
+        run: str,
+        number: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.runs.Attempt:
+        """Read one attempt of a run."""
+        answer: betimes.wire.runs.Attempt = self._caller.call(
+            table.RUNS_ATTEMPT,
+            path={"run": run, "number": number},
             timeout=request_timeout,
         )
         return answer
@@ -1920,6 +2054,8 @@ class Runs:
         *,
         after: int | Unset = UNSET,
         attempt: int | Unset | None = UNSET,
+        level: builtins.list[Literal["debug", "info", "warning", "error"]] | Unset = UNSET,
+        tail: int | Unset | None = UNSET,
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Log:
@@ -1927,7 +2063,13 @@ class Runs:
         answer: betimes.wire.workers.Log = self._caller.call(
             table.RUNS_LOGS,
             path={"run": run},
-            query={"after": after, "attempt": attempt, "limit": limit},
+            query={
+                "after": after,
+                "attempt": attempt,
+                "level": level,
+                "tail": tail,
+                "limit": limit,
+            },
             timeout=request_timeout,
         )
         return answer
@@ -2155,23 +2297,27 @@ class DeadLetters:
         reason: str | Unset | None = UNSET,
         dry_run: bool | Unset = UNSET,
         confirm_count: int | Unset | None = UNSET,
+        operation_id: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.BulkDone:
-        """Redrive or discard what a filter means."""
-        answer: betimes.wire.more.BulkDone = self._caller.call(
-            table.DEAD_LETTERS_BULK,
-            body={
-                "action": action,
-                "filter": filter,
-                "rate_per_second": rate_per_second,
-                "reset_attempts": reset_attempts,
-                "reason": reason,
-                "dry_run": dry_run,
-                "confirm_count": confirm_count,
-            },
-            idempotency_key=idempotency_key,
-            timeout=request_timeout,
+    ) -> betimes.wire.operations.Matched | betimes.wire.operations.Operation:
+        """Redrive or discard what a filter means, as an operation."""
+        answer: betimes.wire.operations.Matched | betimes.wire.operations.Operation = (
+            self._caller.call(
+                table.DEAD_LETTERS_BULK,
+                body={
+                    "action": action,
+                    "filter": filter,
+                    "rate_per_second": rate_per_second,
+                    "reset_attempts": reset_attempts,
+                    "reason": reason,
+                    "dry_run": dry_run,
+                    "confirm_count": confirm_count,
+                    "operation_id": operation_id,
+                },
+                idempotency_key=idempotency_key,
+                timeout=request_timeout,
+            )
         )
         return answer
 
@@ -2217,6 +2363,7 @@ class DeadLetters:
         payload_override: Any | Unset = UNSET,
         queue: str | Unset | None = UNSET,
         reset_attempts: bool | Unset = UNSET,
+        delay: str | float | Unset | None = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.runs.RunMade:
@@ -2228,6 +2375,7 @@ class DeadLetters:
                 "payload_override": payload_override,
                 "queue": queue,
                 "reset_attempts": reset_attempts,
+                "delay": delay,
             },
             idempotency_key=idempotency_key,
             timeout=request_timeout,
@@ -2706,7 +2854,7 @@ class Workers:
         if_match: str | None = None,
         request_timeout: float | None = None,
     ) -> None:
-        """Forget a worker; what it holds comes back when its leases run out."""
+        """Forget a worker; what it holds is given to others at once."""
         answer: None = self._caller.call(
             table.WORKERS_DELETE,
             path={"worker": worker},
@@ -2944,6 +3092,29 @@ class Leases:
         answer: betimes.wire.workers.ReportsDone = self._caller.call(
             table.LEASES_BATCH,
             body={"items": items},
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class Explain:
+    """Operations of explain."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def find(
+        self,
+        *,
+        job: str | Unset | None = UNSET,
+        run: str | Unset | None = UNSET,
+        at: str | Unset | None = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.explain.Explanation:
+        """Why a job fires or does not, or why a run waits."""
+        answer: betimes.wire.explain.Explanation = self._caller.call(
+            table.EXPLAIN_FIND,
+            query={"job": job, "run": run, "at": at},
             timeout=request_timeout,
         )
         return answer
@@ -3631,6 +3802,7 @@ class Resources(Meta):
         self.blobs = Blobs(caller)
         self.workers = Workers(caller)
         self.leases = Leases(caller)
+        self.explain = Explain(caller)
         self.forecast = Forecast(caller)
         self.events = Events(caller)
         self.endpoints = Endpoints(caller)
@@ -4310,6 +4482,7 @@ class AsyncJobs:
         group: str | Unset | None = UNSET,
         name_prefix: str | Unset | None = UNSET,
         schedule_type: builtins.list[str] | Unset = UNSET,
+        target_type: builtins.list[Literal["task", "http"]] | Unset = UNSET,
         tag: builtins.list[str] | Unset = UNSET,
         next_fire_after: str | Unset | None = UNSET,
         next_fire_before: str | Unset | None = UNSET,
@@ -4331,6 +4504,7 @@ class AsyncJobs:
                 "group": group,
                 "name_prefix": name_prefix,
                 "schedule_type": schedule_type,
+                "target_type": target_type,
                 "tag": tag,
                 "next_fire_after": next_fire_after,
                 "next_fire_before": next_fire_before,
@@ -4570,6 +4744,7 @@ class AsyncJobs:
         job: str,
         *,
         count: int | Unset = UNSET,
+        until: str | Unset | None = UNSET,
         if_match: str | None = None,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
@@ -4578,7 +4753,7 @@ class AsyncJobs:
         answer: betimes.wire.jobs.Skipped = await self._caller.call(
             table.JOBS_SKIP_NEXT,
             path={"job": job},
-            body={"count": count},
+            body={"count": count, "until": until},
             if_match=if_match,
             idempotency_key=idempotency_key,
             timeout=request_timeout,
@@ -4620,6 +4795,21 @@ class AsyncJobs:
         )
         return answer
 
+    async def revision(
+        self,
+        job: str,
+        revision: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.jobs.Revision:
+        """Read one definition of a job, as it was or is."""
+        answer: betimes.wire.jobs.Revision = await self._caller.call(
+            table.JOBS_REVISION,
+            path={"job": job, "revision": revision},
+            timeout=request_timeout,
+        )
+        return answer
+
     async def rollback(
         self,
         job: str,
@@ -4643,25 +4833,35 @@ class AsyncJobs:
     async def bulk(
         self,
         *,
-        action: Literal["pause", "resume", "cancel", "delete"],
+        action: Literal["pause", "resume", "cancel", "delete", "set"],
         filter: betimes.wire.jobs.JobChoice,
+        set_: betimes.wire.jobs.SetJob | Unset | None = UNSET,
         reason: str | Unset = UNSET,
+        rate_per_second: float | Unset | None = UNSET,
         dry_run: bool | Unset = UNSET,
         confirm_count: int | Unset | None = UNSET,
+        operation_id: str | Unset | None = UNSET,
         if_match: str | None = None,
+        idempotency_key: str | None = None,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.BulkDone:
-        """Pause, resume, cancel or delete what a filter means."""
-        answer: betimes.wire.more.BulkDone = await self._caller.call(
+    ) -> betimes.wire.operations.Matched | betimes.wire.operations.Operation:
+        """Pause, resume, cancel, delete or change what a filter means, as an operation."""
+        answer: (
+            betimes.wire.operations.Matched | betimes.wire.operations.Operation
+        ) = await self._caller.call(
             table.JOBS_BULK,
             body={
                 "action": action,
                 "filter": filter,
+                "set": set_,
                 "reason": reason,
+                "rate_per_second": rate_per_second,
                 "dry_run": dry_run,
                 "confirm_count": confirm_count,
+                "operation_id": operation_id,
             },
             if_match=if_match,
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer
@@ -4744,6 +4944,78 @@ class AsyncJobs:
             },
             if_match=if_match,
             idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def runs(
+        self,
+        job: str,
+        *,
+        limit: int | Unset = UNSET,
+        fields: builtins.list[str] | Unset = UNSET,
+        state: builtins.list[
+            Literal[
+                "scheduled",
+                "queued",
+                "running",
+                "retry_wait",
+                "succeeded",
+                "dead",
+                "cancelled",
+                "skipped",
+                "expired",
+                "missed",
+                "failed",
+            ]
+        ]
+        | Unset = UNSET,
+        queue: builtins.list[str] | Unset = UNSET,
+        handler: builtins.list[str] | Unset = UNSET,
+        trigger: builtins.list[
+            Literal[
+                "schedule", "manual", "api", "backfill", "retry", "redrive", "workflow", "compat"
+            ]
+        ]
+        | Unset = UNSET,
+        worker: str | Unset | None = UNSET,
+        tag: builtins.list[str] | Unset = UNSET,
+        due_after: str | Unset | None = UNSET,
+        due_before: str | Unset | None = UNSET,
+        scheduled_after: str | Unset | None = UNSET,
+        scheduled_before: str | Unset | None = UNSET,
+        finished_after: str | Unset | None = UNSET,
+        finished_before: str | Unset | None = UNSET,
+        min_lag: str | float | Unset | None = UNSET,
+        error_fingerprint: str | Unset | None = UNSET,
+        q: str | Unset | None = UNSET,
+        count: Literal["estimate"] | Unset | None = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.runs.Run]:
+        """List the runs of a job, latest due first."""
+        answer: AsyncPages[betimes.wire.runs.Run] = self._caller.pages(
+            table.JOBS_RUNS,
+            path={"job": job},
+            query={
+                "limit": limit,
+                "fields": fields,
+                "state": state,
+                "queue": queue,
+                "handler": handler,
+                "trigger": trigger,
+                "worker": worker,
+                "tag": tag,
+                "due_after": due_after,
+                "due_before": due_before,
+                "scheduled_after": scheduled_after,
+                "scheduled_before": scheduled_before,
+                "finished_after": finished_after,
+                "finished_before": finished_before,
+                "min_lag": min_lag,
+                "error_fingerprint": error_fingerprint,
+                "q": q,
+                "count": count,
+            },
             timeout=request_timeout,
         )
         return answer
@@ -4920,13 +5192,20 @@ class AsyncUpcoming:
         within: str | float | Unset = UNSET,
         queue: str | Unset | None = UNSET,
         job: str | Unset | None = UNSET,
+        include: builtins.list[Literal["fires", "runs"]] | Unset = UNSET,
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> AsyncPages[betimes.wire.more.Soon]:
         """What is due soon: runs that exist, and fires that will become some."""
         answer: AsyncPages[betimes.wire.more.Soon] = self._caller.pages(
             table.UPCOMING_LIST,
-            query={"within": within, "queue": queue, "job": job, "limit": limit},
+            query={
+                "within": within,
+                "queue": queue,
+                "job": job,
+                "include": include,
+                "limit": limit,
+            },
             timeout=request_timeout,
         )
         return answer
@@ -5231,7 +5510,6 @@ class AsyncRuns:
         *,
         limit: int | Unset = UNSET,
         fields: builtins.list[str] | Unset = UNSET,
-        job: str | Unset | None = UNSET,
         state: builtins.list[
             Literal[
                 "scheduled",
@@ -5260,8 +5538,15 @@ class AsyncRuns:
         tag: builtins.list[str] | Unset = UNSET,
         due_after: str | Unset | None = UNSET,
         due_before: str | Unset | None = UNSET,
+        scheduled_after: str | Unset | None = UNSET,
+        scheduled_before: str | Unset | None = UNSET,
+        finished_after: str | Unset | None = UNSET,
+        finished_before: str | Unset | None = UNSET,
+        min_lag: str | float | Unset | None = UNSET,
+        error_fingerprint: str | Unset | None = UNSET,
         q: str | Unset | None = UNSET,
         count: Literal["estimate"] | Unset | None = UNSET,
+        job: str | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> AsyncPages[betimes.wire.runs.Run]:
         """List runs, latest due first."""
@@ -5270,7 +5555,6 @@ class AsyncRuns:
             query={
                 "limit": limit,
                 "fields": fields,
-                "job": job,
                 "state": state,
                 "queue": queue,
                 "handler": handler,
@@ -5279,8 +5563,15 @@ class AsyncRuns:
                 "tag": tag,
                 "due_after": due_after,
                 "due_before": due_before,
+                "scheduled_after": scheduled_after,
+                "scheduled_before": scheduled_before,
+                "finished_after": finished_after,
+                "finished_before": finished_before,
+                "min_lag": min_lag,
+                "error_fingerprint": error_fingerprint,
                 "q": q,
                 "count": count,
+                "job": job,
             },
             timeout=request_timeout,
         )
@@ -5330,6 +5621,21 @@ class AsyncRuns:
         answer: AsyncPages[betimes.wire.runs.Attempt] = self._caller.pages(
             table.RUNS_ATTEMPTS,
             path={"run": run},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def attempt(
+        self,
+        run: str,
+        number: str,
+        *,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.runs.Attempt:
+        """Read one attempt of a run."""
+        answer: betimes.wire.runs.Attempt = await self._caller.call(
+            table.RUNS_ATTEMPT,
+            path={"run": run, "number": number},
             timeout=request_timeout,
         )
         return answer
@@ -5529,6 +5835,8 @@ class AsyncRuns:
         *,
         after: int | Unset = UNSET,
         attempt: int | Unset | None = UNSET,
+        level: builtins.list[Literal["debug", "info", "warning", "error"]] | Unset = UNSET,
+        tail: int | Unset | None = UNSET,
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Log:
@@ -5536,7 +5844,13 @@ class AsyncRuns:
         answer: betimes.wire.workers.Log = await self._caller.call(
             table.RUNS_LOGS,
             path={"run": run},
-            query={"after": after, "attempt": attempt, "limit": limit},
+            query={
+                "after": after,
+                "attempt": attempt,
+                "level": level,
+                "tail": tail,
+                "limit": limit,
+            },
             timeout=request_timeout,
         )
         return answer
@@ -5764,11 +6078,14 @@ class AsyncDeadLetters:
         reason: str | Unset | None = UNSET,
         dry_run: bool | Unset = UNSET,
         confirm_count: int | Unset | None = UNSET,
+        operation_id: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.BulkDone:
-        """Redrive or discard what a filter means."""
-        answer: betimes.wire.more.BulkDone = await self._caller.call(
+    ) -> betimes.wire.operations.Matched | betimes.wire.operations.Operation:
+        """Redrive or discard what a filter means, as an operation."""
+        answer: (
+            betimes.wire.operations.Matched | betimes.wire.operations.Operation
+        ) = await self._caller.call(
             table.DEAD_LETTERS_BULK,
             body={
                 "action": action,
@@ -5778,6 +6095,7 @@ class AsyncDeadLetters:
                 "reason": reason,
                 "dry_run": dry_run,
                 "confirm_count": confirm_count,
+                "operation_id": operation_id,
             },
             idempotency_key=idempotency_key,
             timeout=request_timeout,
@@ -5826,6 +6144,7 @@ class AsyncDeadLetters:
         payload_override: Any | Unset = UNSET,
         queue: str | Unset | None = UNSET,
         reset_attempts: bool | Unset = UNSET,
+        delay: str | float | Unset | None = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.runs.RunMade:
@@ -5837,6 +6156,7 @@ class AsyncDeadLetters:
                 "payload_override": payload_override,
                 "queue": queue,
                 "reset_attempts": reset_attempts,
+                "delay": delay,
             },
             idempotency_key=idempotency_key,
             timeout=request_timeout,
@@ -6315,7 +6635,7 @@ class AsyncWorkers:
         if_match: str | None = None,
         request_timeout: float | None = None,
     ) -> None:
-        """Forget a worker; what it holds comes back when its leases run out."""
+        """Forget a worker; what it holds is given to others at once."""
         answer: None = await self._caller.call(
             table.WORKERS_DELETE,
             path={"worker": worker},
@@ -6553,6 +6873,29 @@ class AsyncLeases:
         answer: betimes.wire.workers.ReportsDone = await self._caller.call(
             table.LEASES_BATCH,
             body={"items": items},
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class AsyncExplain:
+    """Operations of explain."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    async def find(
+        self,
+        *,
+        job: str | Unset | None = UNSET,
+        run: str | Unset | None = UNSET,
+        at: str | Unset | None = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.explain.Explanation:
+        """Why a job fires or does not, or why a run waits."""
+        answer: betimes.wire.explain.Explanation = await self._caller.call(
+            table.EXPLAIN_FIND,
+            query={"job": job, "run": run, "at": at},
             timeout=request_timeout,
         )
         return answer
@@ -7240,6 +7583,7 @@ class AsyncResources(AsyncMeta):
         self.blobs = AsyncBlobs(caller)
         self.workers = AsyncWorkers(caller)
         self.leases = AsyncLeases(caller)
+        self.explain = AsyncExplain(caller)
         self.forecast = AsyncForecast(caller)
         self.events = AsyncEvents(caller)
         self.endpoints = AsyncEndpoints(caller)

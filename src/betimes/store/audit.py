@@ -12,7 +12,7 @@ import msgspec
 
 from betimes.domain.ids import ShardId, TenantId, to_us
 from betimes.store.ask import execute, many, maybe, one
-from betimes.store.jobs import from_json, to_json, to_optional_json
+from betimes.store.jobs import from_json, to_json, to_optional_json, to_rows
 from betimes.store.pool import Connection
 from betimes.store.queries import load
 
@@ -20,8 +20,7 @@ SQL = load("audit")
 CHAIN_PAGE = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
+class Act(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody did."""
 
     tenant: TenantId
@@ -119,27 +118,40 @@ async def append_many(
     for telling in tellings:
         previous = digests[-1] if digests else head["digest"]
         digests.append(hashlib.sha256(previous + telling.act.content()).digest())
-    acts = [telling.act for telling in tellings]
+    numbers = range(head["number"] + 1, head["number"] + 1 + len(tellings))
     await execute(
         connection,
         SQL["append_many"],
         shard=shard,
         tenant=tenant,
-        now=acts[0].at,
-        numbers=[head["number"] + place for place in range(1, len(acts) + 1)],
-        actors=[to_json(act.actor) for act in acts],
-        actions=[act.action for act in acts],
-        resources=[act.resource for act in acts],
-        requests=[act.request_id for act in acts],
-        earlier=[to_optional_json(act.before or {}) for act in acts],
-        afters=[to_optional_json(act.after or {}) for act in acts],
-        digests=digests,
-        event_ids=[telling.event_id for telling in tellings],
-        events=[telling.event for telling in tellings],
-        event_bodies=[to_json(telling.event_body) for telling in tellings],
-        last=head["number"] + len(acts),
+        now=tellings[0].act.at,
+        fresh_acts=to_rows(
+            [
+                _row(number, telling, digest)
+                for number, telling, digest in zip(numbers, tellings, digests, strict=True)
+            ]
+        ),
+        last=numbers[-1],
         head=digests[-1],
     )
+
+
+def _row(number: int, telling: Telling, digest: bytes) -> dict[str, Any]:
+    """An act and its event by the names the statement gives them."""
+    act = telling.act
+    return {
+        "number": number,
+        "actor": act.actor,
+        "action": act.action,
+        "resource": act.resource,
+        "request": act.request_id,
+        "before": act.before or None,
+        "after": act.after or None,
+        "digest": digest.hex(),
+        "event_id": telling.event_id,
+        "event": telling.event,
+        "body": telling.event_body,
+    }
 
 
 async def is_noted(

@@ -11,6 +11,7 @@ from betimes.domain.states import RunState, Trigger
 from betimes.store.ask import execute, many, one
 from betimes.store.pool import Connection
 from betimes.store.queries import load
+from betimes.store.telling import tell_ended
 
 SQL = load("control")
 SHARDS = load("shards")
@@ -159,7 +160,7 @@ async def end_runs(
     reason: str,
     now: datetime,
 ) -> set[RunId]:
-    """Write an end into rows that have none yet."""
+    """Write an end into rows that have none yet, and tell it."""
     if not runs:
         return set()
     low, high = bounds(runs)
@@ -174,6 +175,7 @@ async def end_runs(
         reason=reason,
         now=now,
     )
+    await tell_ended(connection, shard, rows, state=state, reason=reason)
     return {row["id"] for row in rows}
 
 

@@ -10,10 +10,12 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from betimes.domain.ids import JobId, ShardId, TenantId, compose, floor_of, to_ms, to_text, to_us
+from betimes.domain.states import RunState
 from betimes.store.ask import execute, many, one
 from betimes.store.control import drop_unpublished, freeze
 from betimes.store.pool import Connection
 from betimes.store.queries import load
+from betimes.store.telling import tell_ended
 
 SQL = load("failures")
 JOB_AUTO_PAUSED = "JOB_AUTO_PAUSED"
@@ -75,7 +77,7 @@ async def _pause(
         forgotten=len(forgotten),
         reason=json.dumps(reason),
     )
-    await execute(
+    skipped = await many(
         connection,
         SQL["skip_planned_runs"],
         shard=shard,
@@ -84,6 +86,7 @@ async def _pause(
         now=now,
         reason=JOB_AUTO_PAUSED,
     )
+    await tell_ended(connection, shard, skipped, state=RunState.SKIPPED, reason=JOB_AUTO_PAUSED)
     job = to_text("job", row["id"])
     await execute(
         connection,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId
 from betimes.domain.parcel import Lane, rank_of
+from betimes.domain.states import RunState
 from betimes.domain.terms import Terms
 from betimes.store.database import Database
 from betimes.store.ending import EVENTS, Ending, Follow, Streak
@@ -87,8 +88,13 @@ class Finishing:
 
         return await self.database.transact(work, lane=Pool.COMPLETE, repeatable=True)
 
-    async def ours(self, shard: ShardId, claims: Sequence[tuple[RunId, Fence]]) -> set[RunId]:
-        """Those of the runs that carry our worker and fence: our own commit, its reply lost."""
+    async def ours(
+        self, shard: ShardId, claims: Sequence[tuple[RunId, Fence]]
+    ) -> dict[RunId, RunState]:
+        """Those of the runs that carry our worker and fence, and what they are.
+
+        Our own commit whose reply was lost; or a target has reported what we were waiting for.
+        """
         runs = [run for run, _ in claims]
         rows = await self.database.many(
             SQL["find_finished_by"],
@@ -99,8 +105,8 @@ class Finishing:
             low=min(runs),
             high=max(runs),
         )
-        found = {(row["run_id"], row["fence"]) for row in rows}
-        return {run for run, fence in claims if (run, fence) in found}
+        found = {(row["run_id"], row["fence"]): RunState(row["state"]) for row in rows}
+        return {run: found[run, fence] for run, fence in claims if (run, fence) in found}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,12 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import asyncpg
+import msgspec
 
 from betimes.domain.errors import Bug, Conflict
 from betimes.domain.ids import ShardId, TenantId
 from betimes.store.ask import execute, many
-from betimes.store.jobs import from_json, to_optional_json
+from betimes.store.jobs import from_json, to_optional_json, to_rows
 from betimes.store.pool import Connection
 from betimes.store.queries import load
 
@@ -24,8 +25,7 @@ SQL = load("idempotency")
 BOTH_DAYS_FOR = timedelta(seconds=10)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a request was answered, as it is kept."""
 
     status: int
@@ -41,8 +41,7 @@ class KeyRow:
     answer: Answer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """A key on its way into the store."""
 
     shard: ShardId
@@ -135,12 +134,19 @@ async def insert_answered(
         tenant=first.tenant,
         now=first.now,
         days=first.days,
-        shards=[claim.shard for claim in claims],
-        keys=[claim.key for claim in claims],
-        fingerprints=[claim.fingerprint for claim in claims],
-        expires=[claim.expires_at for claim in claims],
-        statuses=[answer.status for answer in answers],
-        headers=[to_optional_json(answer.headers or {}) for answer in answers],
+        fresh_claims=to_rows(
+            [
+                {
+                    "shard": claim.shard,
+                    "key": claim.key,
+                    "fingerprint": claim.fingerprint.hex(),
+                    "status": answer.status,
+                    "headers": answer.headers or None,
+                    "expires_at": claim.expires_at,
+                }
+                for claim, answer in zip(claims, answers, strict=True)
+            ]
+        ),
         bodies=[answer.body for answer in answers],
     )
     return len(rows) == len(claims) * len(first.days)

@@ -32,6 +32,11 @@ def to_optional_json(value: Mapping[str, Any]) -> str | None:
     return to_json(value) if value else None
 
 
+def to_rows(rows: Sequence[Mapping[str, Any]]) -> str:
+    """JSON text for a statement that takes many rows by the names of their columns."""
+    return msgspec.json.encode(rows).decode()
+
+
 def from_json(text: str | None) -> Mapping[str, Any]:
     """What `to_json` or `to_optional_json` wrote."""
     return _object(text) if text else {}
@@ -39,7 +44,6 @@ def from_json(text: str | None) -> Mapping[str, Any]:
 
 async def insert_jobs(connection: Connection, jobs: Sequence[Job]) -> set[JobId]:
     """Insert jobs of one shard; returns those whose id and name were free."""
-    definitions = [job.definition for job in jobs]
     for tenant in {job.tenant for job in jobs if NOTIFY in job.definition.options}:
         await follow_events(connection, tenant)
     rows = await many(
@@ -47,25 +51,33 @@ async def insert_jobs(connection: Connection, jobs: Sequence[Job]) -> set[JobId]
         SQL["insert_jobs"],
         shard=jobs[0].shard,
         tzdata=jobs[0].tzdata,
-        ids=[job.id for job in jobs],
-        tenants=[job.tenant for job in jobs],
-        groups=[job.group for job in jobs],
-        names=[job.name for job in jobs],
-        next_fires=[job.next_fire_at for job in jobs],
-        created=[job.created_at for job in jobs],
-        fires=[job.fires for job in jobs],
-        states=[int(job.state) for job in jobs],
-        creators=[job.created_by for job in jobs],
-        priorities=[one.priority for one in definitions],
-        after_completions=[int(one.after_completion) for one in definitions],
-        queues=[one.queue for one in definitions],
-        handlers=[one.handler for one in definitions],
-        schedules=[to_json(one.schedule) for one in definitions],
-        targets=[to_json(one.target) for one in definitions],
-        payloads=[one.payload for one in definitions],
-        options=[to_optional_json(one.options) for one in definitions],
+        fresh_jobs=to_rows([_fresh(job) for job in jobs]),
+        payloads=[job.definition.payload for job in jobs],
     )
     return {row["id"] for row in rows}
+
+
+def _fresh(job: Job) -> dict[str, Any]:
+    """A job by the names of its columns, without what is not JSON."""
+    definition = job.definition
+    return {
+        "id": job.id,
+        "tenant_id": job.tenant,
+        "job_group": job.group,
+        "name": job.name,
+        "next_fire_at": job.next_fire_at,
+        "created_at": job.created_at,
+        "fires": job.fires,
+        "state": int(job.state),
+        "priority": definition.priority,
+        "after_completion": int(definition.after_completion),
+        "queue": definition.queue,
+        "handler": definition.handler,
+        "schedule": definition.schedule,
+        "target": definition.target,
+        "options": definition.options or None,
+        "created_by": job.created_by,
+    }
 
 
 async def follow_events(connection: Connection, tenant: TenantId) -> None:

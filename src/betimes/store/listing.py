@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -33,6 +33,7 @@ class JobFilter:
     tags: "dict[str, str] | None" = None
     fire_after: datetime | None = None
     fire_before: datetime | None = None
+    targets: Sequence[str] = ()
     text: str | None = None
     """Part of the name, whatever its case."""
 
@@ -50,6 +51,14 @@ class RunFilter:
     tags: "dict[str, str] | None" = None
     text: str | None = None
     """Part of the error, whatever its case."""
+    fire_after: datetime | None = None
+    fire_before: datetime | None = None
+    finished_after: datetime | None = None
+    finished_before: datetime | None = None
+    lag: timedelta | None = None
+    """Those that started at least so late."""
+    fingerprint: str | None = None
+    """Those that died of this."""
 
 
 async def list_jobs(
@@ -83,6 +92,7 @@ def _about_jobs(tenant: TenantId, chosen: JobFilter) -> dict[str, Any]:
         "group": chosen.group,
         "prefix": chosen.prefix,
         "kinds": list(chosen.kinds) or None,
+        "targets": list(chosen.targets) or None,
         "tags": to_optional_json(chosen.tags or {}),
         "fire_after": chosen.fire_after,
         "fire_before": chosen.fire_before,
@@ -126,6 +136,12 @@ def _about_runs(tenant: TenantId, chosen: RunFilter) -> dict[str, Any]:
         "worker": chosen.worker,
         "tags": to_optional_json(chosen.tags or {}),
         "text": chosen.text,
+        "fire_after": chosen.fire_after,
+        "fire_before": chosen.fire_before,
+        "finished_after": chosen.finished_after,
+        "finished_before": chosen.finished_before,
+        "lag": chosen.lag,
+        "fingerprint": chosen.fingerprint,
     }
 
 

@@ -46,6 +46,7 @@ from betimes.store.control import ask_to_end, end_runs, hold
 from betimes.store.occurrences import Dropped, insert_decisions
 from betimes.store.pool import Connection
 from betimes.store.queries import load
+from betimes.store.telling import tell_ended
 
 SQL = load("overlap")
 PARCELS = load("parcels")
@@ -299,6 +300,7 @@ async def skip(
         low=low,
         high=high,
     )
+    await tell_ended(connection, shard, rows, state=RunState.SKIPPED, reason=OVERLAP_SKIPPED)
     dropped = [
         _dropped(row, skipped[row["id"]]) for row in rows if row["trigger"] == Trigger.SCHEDULE
     ]

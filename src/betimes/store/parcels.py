@@ -25,6 +25,7 @@ from betimes.store.pool import Connection
 from betimes.store.pool import Lane as Pool
 from betimes.store.queries import load
 from betimes.store.release import Freed, release
+from betimes.store.telling import News, tell
 
 __all__ = ["BEFORE_ALL", "LeasedParcel", "Lot", "Parcels", "Renewed", "Source", "WantedRun"]
 
@@ -177,6 +178,14 @@ class Parcels:
                 low=low,
             )
         return list(map(WantedRun._make, rows))
+
+    async def tell(self, news: Sequence[News]) -> None:
+        """Tell what happens to runs that were leased."""
+
+        async def work(connection: Connection) -> None:
+            await tell(connection, news)
+
+        await self.database.transact(work, lane=Pool.COMPLETE, repeatable=False)
 
     async def admit(self, applicants: Sequence[Applicant], *, now: datetime | None) -> Admission:
         """Let leased parcels with gates or lines in, or put them back; before they are executed."""

@@ -1,12 +1,12 @@
 """Leases that ran out: their parcels go back into the queue, in pieces."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId
+from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, to_text
 from betimes.domain.outcome import OutcomeKind
 from betimes.domain.parcel import SPLIT_INTO, Lane, Parcel, split
 from betimes.domain.terms import Terms
@@ -15,10 +15,12 @@ from betimes.store.pool import Connection
 from betimes.store.pool import Lane as PoolLane
 from betimes.store.publish import insert_parcels
 from betimes.store.queries import load
+from betimes.store.telling import News, about, tell
 
 SQL = load("parcels")
 FINISH = load("finish")
 RUNS = load("runs")
+LEASE_EXPIRED = "LEASE_EXPIRED"
 
 NewId = Callable[[], UUID]
 """Random ids, from the dice of app/."""
@@ -73,6 +75,7 @@ class Reaping:
             return
         left = tuple(run for run in parcel.runs if run in counted)
         await self._record(connection, one, counted)
+        await tell(connection, _news(one, rows, counted))
         names = [ParcelId(self.new_id()) for _ in range(SPLIT_INTO - 1)]
         await insert_parcels(connection, parcel.shard, split(replace(parcel, runs=left), names))
 
@@ -95,6 +98,18 @@ class Reaping:
             errors=[None] * count,
             https=[None] * count,
         )
+
+
+def _news(one: Abandoned, rows: Sequence[Any], counted: dict[RunId, int]) -> list[News]:
+    """Who lost what, and that each of it is tried again."""
+    worker, shard = to_text("wrk", one.worker), one.parcel.shard
+    lost = {"worker_id": worker, "runs": len(rows), "queue": one.parcel.queue}
+    again = [
+        about(shard, row, "run.retrying", state="queued", reason=LEASE_EXPIRED) for row in rows
+    ]
+    for news, row in zip(again, rows, strict=True):
+        news.body["attempt"] = counted[RunId(row["id"])]
+    return [News(shard, one.parcel.tenant, "worker.lease_lost", worker, lost), *again]
 
 
 def _abandoned(shard: ShardId, row: Any) -> Abandoned:

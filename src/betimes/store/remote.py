@@ -12,6 +12,7 @@ import asyncpg
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId, shard_of
 from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.spec import RunSpec, spec_from_json
+from betimes.store.admit import Offered
 from betimes.store.ask import execute, many, maybe
 from betimes.store.jobs import from_json, to_json
 from betimes.store.parcels import Source, WantedRun
@@ -117,6 +118,15 @@ async def beat_worker(
 async def delete_worker(connection: Connection, tenant: TenantId, worker: WorkerId) -> bool:
     """Forget a worker."""
     return await maybe(connection, SQL["delete_worker"], id=worker, tenant=tenant) is not None
+
+
+async def free_worker(connection: Connection, tenant: TenantId, worker: WorkerId) -> list[Offered]:
+    """Give back what a worker holds; where it waits now."""
+    rows = await many(connection, SQL["free_worker"], worker=worker, tenant=tenant)
+    return [
+        Offered(row["shard"], row["queue"], row["tenant_id"], row["fair"], row["visible_at"])
+        for row in rows
+    ]
 
 
 async def find_ready(

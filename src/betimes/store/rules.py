@@ -26,6 +26,8 @@ class TenantRule(NamedTuple):
     weight: float = 1.0
     most: int | None = None
     rate: Rate | None = None
+    told_all: bool = False
+    """Whether it wants to be told of every start and success."""
 
 
 class QueueRule(NamedTuple):
@@ -93,7 +95,7 @@ def rules_of(tenants: Sequence[asyncpg.Record], queues: Sequence[asyncpg.Record]
     return Rules(
         {
             row["tenant_id"]: TenantRule(
-                row["weight"], row["most"], rate_of(row["per_minute"], MINUTE)
+                row["weight"], row["most"], rate_of(row["per_minute"], MINUTE), row["told_all"]
             )
             for row in tenants
         },

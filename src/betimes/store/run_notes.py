@@ -81,18 +81,28 @@ async def append_logs(
 
 
 async def read_logs(
-    connection: Connection, run: RunId, *, after: int, attempt: int | None, most: int
+    connection: Connection,
+    run: RunId,
+    *,
+    after: int,
+    attempt: int | None,
+    most: int,
+    levels: Sequence[str] = (),
+    last: bool = False,
 ) -> list[LogLine]:
-    """A page of lines."""
+    """A page of lines in order, the first ones or the last."""
     rows = await many(
         connection,
-        SQL["read_logs"],
+        SQL["read_last_logs" if last else "read_logs"],
         shard=shard_of(run),
         run=run,
         after=after,
         attempt=attempt,
+        levels=list(levels) or None,
         most=most,
     )
+    if last:
+        rows.reverse()
     return [
         LogLine(
             seq=row["seq"],

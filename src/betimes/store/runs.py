@@ -15,6 +15,7 @@ from betimes.store.ask import many, maybe
 from betimes.store.jobs import from_json
 from betimes.store.pool import Connection
 from betimes.store.queries import load
+from betimes.store.telling import tell_ended
 
 RUNS = load("runs")
 CONTROL = load("control")
@@ -100,7 +101,7 @@ async def insert_skipped(
     """Write fires, each with its id, due and fire time, as runs of a job that are over."""
     if not fires:
         return
-    await many(
+    rows = await many(
         connection,
         CONTROL["insert_skipped_runs"],
         shard=template.shard,
@@ -116,6 +117,7 @@ async def insert_skipped(
         now=now,
         reason=reason,
     )
+    await tell_ended(connection, template.shard, rows, state=RunState.SKIPPED, reason=reason)
 
 
 async def change_run(

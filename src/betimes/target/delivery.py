@@ -69,6 +69,8 @@ class Errand(Protocol):
     @property
     def traceparent(self) -> str: ...  # noqa: D102
     @property
+    def tracestate(self) -> str | None: ...  # noqa: D102
+    @property
     def fence(self) -> int: ...  # noqa: D102
     @property
     def fire_at(self) -> datetime | None: ...  # noqa: D102
@@ -240,6 +242,7 @@ class Delivery:
             fence=errand.fence,
             scheduled_for=errand.fire_at or errand.due_at,
             traceparent=errand.traceparent,
+            tracestate=errand.tracestate,
         )
         headers = [
             *target.headers,

@@ -23,6 +23,7 @@ OURS = frozenset(
         "keep-alive",
         "te",
         "traceparent",
+        "tracestate",
         "trailer",
         "transfer-encoding",
         "upgrade",
@@ -41,6 +42,7 @@ class Facts:
     fence: int
     scheduled_for: datetime
     traceparent: str
+    tracestate: str | None = None
 
 
 def check_headers(headers: Mapping[str, str], *, pointer: str = "/target/headers") -> None:
@@ -84,6 +86,8 @@ def our_headers(facts: Facts, signature: tuple[int, str] | None) -> list[str]:
         f"betimes-scheduled-for: {at.isoformat(timespec='microseconds')}Z",
         f"traceparent: {facts.traceparent}",
     ]
+    if facts.tracestate:
+        lines.append(f"tracestate: {facts.tracestate}")
     if signature is not None:
         timestamp, text = signature
         lines += [

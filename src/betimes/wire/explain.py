@@ -9,6 +9,14 @@ class ExplainJob(Asked):
     at: Instant | None = None
 
 
+class ExplainEither(Asked):
+    """About a job and a fire time, or about a run."""
+
+    job: str | None = None
+    run: str | None = None
+    at: Instant | None = None
+
+
 class Fix(Shown):
     """What would help, and the call that does it."""
 

@@ -36,6 +36,7 @@ FairnessKey = Annotated[
         description="Runs with different keys take turns inside a queue with fairness `key`.",
     ),
 ]
+OperationId = Annotated[str, msgspec.Meta(pattern="^op_[0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{26}$")]
 RateLimitKey = Annotated[
     str,
     msgspec.Meta(
@@ -265,6 +266,7 @@ class ListJobs(Asked):
     group: str | None = None
     name_prefix: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | None = None
     schedule_type: list[str] = []
+    target_type: list[Literal["task", "http"]] = []
     tag: list[str] = []
     next_fire_after: Instant | None = None
     next_fire_before: Instant | None = None
@@ -305,9 +307,10 @@ class RunJob(Asked):
 
 
 class SkipNext(Asked):
-    """How many fires."""
+    """How many fires; with `until` all up to then, at most a hundred."""
 
     count: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
+    until: Instant | None = None
 
 
 class Skipped(Shown):
@@ -366,11 +369,30 @@ class JobChoice(Asked):
     tags: Tags = {}
 
 
+class SetJob(Asked, omit_defaults=True):
+    """Members that every job gets; what is left out stays, null takes away."""
+
+    handler: Handler | msgspec.UnsetType = msgspec.UNSET
+    payload: Json = msgspec.UNSET
+    queue: Queue | msgspec.UnsetType = msgspec.UNSET
+    priority: Priority | msgspec.UnsetType = msgspec.UNSET
+    description: Annotated[str, msgspec.Meta(max_length=2000)] | msgspec.UnsetType = msgspec.UNSET
+    retry: Retry | msgspec.UnsetType | None = msgspec.UNSET
+    timeout: Duration | msgspec.UnsetType | None = msgspec.UNSET
+    start_deadline: Duration | msgspec.UnsetType | None = msgspec.UNSET
+    tags: Tags | msgspec.UnsetType = msgspec.UNSET
+    metadata: Members | msgspec.UnsetType = msgspec.UNSET
+    fairness_key: FairnessKey | msgspec.UnsetType | None = msgspec.UNSET
+
+
 class BulkJobs(Asked):
     """An action over a filter; `confirm_count` must be what it would touch."""
 
-    action: Literal["pause", "resume", "cancel", "delete"]
+    action: Literal["pause", "resume", "cancel", "delete", "set"]
     filter: JobChoice
+    set_: SetJob | None = msgspec.field(default=None, name="set")
     reason: Reason = ""
+    rate_per_second: Annotated[float, msgspec.Meta(gt=0, le=1000)] | None = None
     dry_run: bool = False
     confirm_count: Annotated[int, msgspec.Meta(ge=0, le=1000000)] | None = None
+    operation_id: OperationId | None = None

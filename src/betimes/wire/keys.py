@@ -138,6 +138,8 @@ class QuotaShown(Shown):
     name: str
     limit: int | None
     used: int | None
+    soft_limit: int | None = None
+    resets_at: Instant | None = None
 
 
 class QuotaList(Shown):

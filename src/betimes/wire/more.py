@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from betimes.wire.base import Asked, Duration, Instant, Json, Members, Shown
-from betimes.wire.jobs import Handler, Queue, Reason, Schedule
+from betimes.wire.jobs import Handler, OperationId, Queue, Reason, Schedule
 from betimes.wire.runs import Attempt, Failure
 
 Limit = Annotated[int, msgspec.Meta(ge=1)]
@@ -52,6 +52,7 @@ class Upcoming(Asked):
     within: Duration = "PT5M"
     queue: str | None = None
     job: str | None = None
+    include: list[Literal["fires", "runs"]] = []
     limit: Limit = 50
     cursor: str | None = None
 
@@ -154,6 +155,7 @@ class Redrive(Asked):
     payload_override: Json = msgspec.UNSET
     queue: Queue | None = None
     reset_attempts: bool = True
+    delay: Duration | None = None
 
 
 class Discard(Asked):
@@ -181,14 +183,7 @@ class BulkLetters(Asked):
     reason: Reason | None = None
     dry_run: bool = False
     confirm_count: Annotated[int, msgspec.Meta(ge=0, le=1000000)] | None = None
-
-
-class BulkDone(Shown):
-    """How many were, or would be, touched."""
-
-    matched: int
-    done: int
-    dry_run: bool
+    operation_id: OperationId | None = None
 
 
 class ExportAudit(Asked):

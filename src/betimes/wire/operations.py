@@ -5,11 +5,10 @@ from typing import Annotated, Literal
 import msgspec
 
 from betimes.wire.base import Asked, Instant, Members, Shown
-from betimes.wire.jobs import Priority, Queue, Reason
+from betimes.wire.jobs import OperationId, Priority, Queue, Reason
 from betimes.wire.runs import State, TriggerName
 
 OperationName = Literal["pending", "running", "succeeded", "failed", "cancelled"]
-OperationId = Annotated[str, msgspec.Meta(pattern="^op_[0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{26}$")]
 Rate = Annotated[float, msgspec.Meta(gt=0, le=1000)]
 RunText = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 

@@ -119,6 +119,7 @@ class Trace(Shown):
 
     trace_id: str
     link: str | None = None
+    state: str | None = None
 
 
 class Run(Shown, omit_defaults=True):
@@ -189,13 +190,12 @@ Wanted = Literal[State, "failed"]
 """`failed` means both `retry_wait` and `dead`."""
 
 
-class ListRuns(Asked):
+class ListRunsOfJob(Asked):
     """Which runs; the last seven days unless times are given."""
 
     limit: Annotated[int, msgspec.Meta(ge=1)] = 50
     cursor: str | None = None
     fields: list[str] = []
-    job: str | None = None
     state: list[Wanted] = []
     queue: list[str] = []
     handler: list[str] = []
@@ -204,8 +204,20 @@ class ListRuns(Asked):
     tag: list[str] = []
     due_after: Instant | None = None
     due_before: Instant | None = None
+    scheduled_after: Instant | None = None
+    scheduled_before: Instant | None = None
+    finished_after: Instant | None = None
+    finished_before: Instant | None = None
+    min_lag: Duration | None = None
+    error_fingerprint: Annotated[str, msgspec.Meta(max_length=200)] | None = None
     q: Search | None = None
     count: Literal["estimate"] | None = None
+
+
+class ListRuns(ListRunsOfJob):
+    """Which runs of which job; the last seven days unless times are given."""
+
+    job: str | None = None
 
 
 class CancelRun(Asked):

@@ -137,6 +137,7 @@ class LeasedRun(Shown, omit_defaults=True):
     priority: int
     idempotency_key: str
     traceparent: str
+    tracestate: str | None = None
     handler: str | None = None
     job_id: str | None = None
     scheduled_for: Instant | None = None
@@ -287,6 +288,8 @@ class ReadLog(Asked):
 
     after: Annotated[int, msgspec.Meta(ge=0, le=2_147_483_647)] = 0
     attempt: Annotated[int, msgspec.Meta(ge=1, le=32_767)] | None = None
+    level: list[Literal["debug", "info", "warning", "error"]] = []
+    tail: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None
     limit: Annotated[int, msgspec.Meta(ge=1)] = 200
 
 

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
+from betimes.domain.errors import Unavailable
 from betimes.domain.ids import ParcelId, RunId
 from betimes.domain.spec import with_retry
 from betimes.domain.states import RunState
@@ -15,8 +17,10 @@ from betimes.domain.terms import most_of
 from betimes.ops.turns import Turns
 from betimes.rhythm import DatabaseTime
 from betimes.store.admit import CONCURRENCY_KEY_FULL, Offered
+from betimes.store.handing import Handed, is_news, news_of
 from betimes.store.parcels import LeasedParcel, Lot, Parcels, Source, WantedRun
 from betimes.store.release import Freed
+from betimes.store.telling import News
 from betimes.telemetry import Telemetry
 from betimes.worker.execute import Executor, Work
 from betimes.worker.finish import Reporter
@@ -101,12 +105,15 @@ class Claims:
                     drained = [source for source in sources if source not in later]
                     return Taken(Counter(), drained, later)
                 self._time.observe(leased[0].lease_until - self._ttl)
-                used, work = await self._prepare(leased, asked_at, foreign)
+                used, work, news = await self._prepare(leased, asked_at, foreign)
                 span.add(parcels=len(leased), runs=used)
         finally:
             self._slots.release(places - used)
         if used:
             self._executor.start(work)
+        if news:
+            with suppress(Unavailable):  # what runs already is not held up by the news of it
+                await self._parcels.tell(news)
         self._signals.claimed(used)
         return _taken(sources, leased, places, later)._replace(foreign=foreign)
 
@@ -124,7 +131,7 @@ class Claims:
 
     async def _prepare(
         self, leased: list[LeasedParcel], asked_at: float, foreign: list[Source]
-    ) -> tuple[int, Work]:
+    ) -> tuple[int, Work, list[News]]:
         """Read what there is to do; the parcels are held from here on.
 
         `foreign` takes the sources of which nothing is for this worker.
@@ -147,7 +154,7 @@ class Claims:
             # We were frozen, or the database was: somebody else may have them by now. What is
             # still ours is found by the heartbeat and given back.
             self._telemetry.event("worker.lease_lost", level="warning", found="claim")
-            return 0, iter(())
+            return 0, iter(()), []
         held = [
             HeldParcel(parcel, left=0, since=since, trusted_until=trusted_until)
             for parcel in leased
@@ -160,10 +167,16 @@ class Claims:
             if not parcel.left:
                 self._reporter.unwanted(parcel)
         work = zip(wanted, homes, plans, strict=True)
-        if not refused and all(parcel.deliveries == 1 for parcel in leased):
-            return len(wanted), work
-        left = self._charged(self._unrefused(work, refused))
-        return len(left), iter(left)
+        rules = self._turns.rules
+        telling = any(is_news(parcel, rules) for parcel in leased)
+        plain = not refused and all(parcel.deliveries == 1 for parcel in leased)
+        if plain and not telling:
+            return len(wanted), work, []
+        left = list(work) if plain else self._charged(self._unrefused(work, refused))
+        handed = (
+            Handed(run, parcel.leased, plan.handler, run.attempt + 1) for run, parcel, plan in left
+        )
+        return len(left), iter(left), news_of(handed, rules) if telling else []
 
     async def _let_in(
         self, leased: list[LeasedParcel], wanted: list[WantedRun], plans: list[Plan]

@@ -67,6 +67,11 @@ class Context:
         return traceparent_of(self._run.id, self.attempt)
 
     @property
+    def tracestate(self) -> str | None:
+        """What belongs to the trace of whoever asked for the run, passed on as it came."""
+        return self._spec.options.get("tracestate")
+
+    @property
     def job_id(self) -> str | None:
         """The job that this is an occurrence of, or None for an ad-hoc run."""
         return None if self._run.job is None else to_text("job", self._run.job)

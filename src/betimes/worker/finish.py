@@ -15,7 +15,7 @@ from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId
-from betimes.domain.states import FINAL
+from betimes.domain.states import FINAL, RunState
 from betimes.rhythm import full_jitter
 from betimes.store.admit import Offered
 from betimes.store.ending import Ending, Streak
@@ -36,13 +36,14 @@ PAUSE, PAUSE_MAX = timedelta(milliseconds=50), timedelta(seconds=2)
 class Box:
     """Outcomes of one shard that are written together."""
 
-    __slots__ = ("bytes", "count", "emptied", "endings", "parcels", "ripe", "streaks")
+    __slots__ = ("bytes", "count", "emptied", "endings", "found", "parcels", "ripe", "streaks")
 
     def __init__(self) -> None:
         self.streaks: list[Streak] = []
         self.endings: list[Ending] = []
         self.parcels: dict[ParcelId, HeldParcel] = {}
         self.emptied: list[ParcelId] = []
+        self.found: dict[RunId, RunState] = {}
         self.count = 0
         self.bytes = 0
         self.ripe = False
@@ -316,7 +317,9 @@ class Reporter:
         # Either somebody else has them, or an earlier try of ours was committed unheard.
         outcomes = box.outcomes()
         claims = [(run, box.fence(parcel)) for run, parcel in outcomes.items()]
-        return outcomes.keys() - await self._finishing.ours(shard, claims)
+        ours = await self._finishing.ours(shard, claims)
+        box.found = ours
+        return outcomes.keys() - ours.keys()
 
     def _tell_offered(self, offered: list[Offered]) -> None:
         """Whom our ends have made room for, we look for ourselves; others find it by polls."""
@@ -337,8 +340,10 @@ class Reporter:
         for one in box.endings:
             if one.run in refused:
                 continue
-            if one.state in FINAL:
-                self._runs.add(1, outcome=one.state.name.lower())
+            # A target may have reported what we waited for: its word counts, not our ending.
+            state = box.found.get(one.run, one.state)
+            if state in FINAL:
+                self._runs.add(1, outcome=state.name.lower())
             if one.again is not None:
                 source = box.parcels[one.parcel].leased.source
                 foreign = one.reason == NO_WORKER_FOR_HANDLER

@@ -41,13 +41,15 @@ async def test_the_version_is_named_and_another_one_refused(admin: Client) -> No
 
 
 async def test_a_run_has_a_trace_of_its_own_with_a_link_to_its_creator(admin: Client) -> None:
-    sent = {"traceparent": PARENT}
+    sent = {"traceparent": PARENT, "tracestate": "vendor=a, other=b"}
     run = (await admin("POST", "/v1/runs", {"handler": "h"}, headers=sent)).json["id"]
     trace = (await admin("GET", f"/v1/runs/{run}")).json["trace"]
     identity = from_text("run", run)
-    assert trace == {"trace_id": identity.hex, "link": PARENT}
+    state = "vendor=a,other=b"
+    assert trace == {"trace_id": identity.hex, "link": PARENT, "state": state}
     leased = await a_lease(admin)
     assert leased["traceparent"] == traceparent_of(identity, 1)
+    assert leased["tracestate"] == state
     for broken in (
         "x",
         PARENT[:-1],
@@ -61,6 +63,9 @@ async def test_a_run_has_a_trace_of_its_own_with_a_link_to_its_creator(admin: Cl
 
 async def test_fields_are_selected_on_every_reading(admin: Client) -> None:
     (job,) = await made(admin, 1)
+    for path in ("/v1/calendars", "/v1/runs", "/v1/jobs", "/v1/whoami", f"/v1/jobs/{job}"):
+        unknown = await admin("GET", f"{path}?fields=nonsense")
+        assert (unknown.status, unknown.code) == (400, "invalid_parameter"), path
     one = await admin("GET", f"/v1/jobs/{job}?fields=id,name")
     assert one.json == {"id": job, "name": "n000"}
     page = await admin("GET", "/v1/jobs?fields=name")

@@ -36,20 +36,79 @@ async def test_a_quota_is_checked_before_anything_is_written(served: Served) -> 
     assert (refused.status, refused.code) == (429, "quota_exceeded")
     assert (refused.json["quota"], refused.json["limit"], refused.json["used"]) == ("jobs", 2, 2)
     quotas = (await admin("GET", "/v1/quotas", headers=there)).json["items"]
-    assert {"name": "jobs", "limit": 2, "used": 2} in quotas
+    jobs = {"name": "jobs", "limit": 2, "used": 2, "soft_limit": 1, "resets_at": None}
+    assert jobs in quotas
+    (creates,) = [one for one in quotas if one["name"] == "create_per_minute"]
+    assert (creates["limit"], creates["soft_limit"]) == (600_000, 480_000)
+    assert creates["resets_at"].endswith("Z")
 
 
-async def test_without_room_creating_goes_first_and_cancelling_never(served: Served) -> None:
+async def test_without_room_what_matters_least_goes_first_and_cancelling_never(
+    served: Served,
+) -> None:
     admin = await served.admin()
     job = (await admin("POST", "/v1/jobs", JOB)).json["id"]
     admission = served.service.admission
-    for share, creating, reading in ((0.7, 201, 200), (0.85, 503, 200), (1.0, 503, 503)):
+    rows = (
+        (0.6, 200, 200, 201, 200),
+        (0.75, 503, 200, 201, 200),
+        (0.85, 503, 503, 201, 200),
+        (0.95, 503, 503, 503, 200),
+        (1.0, 503, 503, 503, 503),
+    )
+    for share, counting, reading, creating, changing in rows:
         admission.busy = int(served.service.settings.busy_max * share)
-        assert (await admin("POST", "/v1/jobs", JOB)).status == creating
-        assert (await admin("GET", "/v1/jobs")).status == reading
+        assert (await admin("GET", "/v1/usage")).status == counting, share
+        assert (await admin("GET", "/v1/jobs")).status == reading, share
+        assert (await admin("POST", "/v1/jobs", JOB)).status == creating, share
+        assert (await admin("PATCH", f"/v1/jobs/{job}", {"priority": 1})).status == changing, share
         assert (await admin("POST", f"/v1/jobs/{job}/pause")).status == 200
         assert (await admin("GET", "/healthz")).status == 200
     assert (await admin("POST", f"/v1/jobs/{job}/cancel")).status == 200
+
+
+async def test_ten_times_too_much_is_borne(dsn: str) -> None:
+    """What is accepted is done, what is refused is told, and what is vital always gets through."""
+    async with served(dsn, busy_max=10, store=DatabaseSettings(api_connections=2)) as api:
+        admin = await api.admin()
+        job = (await admin("POST", "/v1/jobs", JOB)).json["id"]
+        worker = (await admin("POST", "/v1/workers", {"name": "w", "slots": 9})).json["worker_id"]
+        for _ in range(5):
+            await admin("POST", "/v1/runs", {"handler": "h"})
+        leased = await admin("POST", f"/v1/workers/{worker}/lease", {"max": 5, "wait": 0})
+        leases = [run["lease_id"] for run in leased.json["runs"]]
+        running = [{"lease_id": lease} for lease in leases]
+        vital = [
+            *(("POST", f"/v1/jobs/{job}/{verb}", {}) for verb in ("pause", "resume")),
+            ("POST", f"/v1/workers/{worker}/heartbeat", {"running": running}),
+        ]
+        creating = [admin("POST", "/v1/jobs", JOB) for _ in range(60)]
+        reading = [admin("GET", "/v1/jobs") for _ in range(40)]
+        saving = [admin(*one) for one in vital * 5]
+        created, read, saved = await asyncio.gather(
+            asyncio.gather(*creating), asyncio.gather(*reading), asyncio.gather(*saving)
+        )
+        assert {one.status for one in saved} == {200}
+        assert {one.status for one in created} == {201, 503}
+        refused = [one for one in (*created, *read) if one.status == 503]
+        assert {(one.code, one.headers["retry-after"]) for one in refused} == {("overloaded", "1")}
+        for lease in leases:
+            assert (await admin("POST", f"/v1/leases/{lease}/complete")).status == 200
+        assert api.service.admission.busy == 0, "nothing is left behind"
+        made = {one.json["id"] for one in created if one.status == 201}
+        listed = (await admin("GET", "/v1/jobs?limit=1000")).json["items"]
+        assert made | {job} == {one["id"] for one in listed}
+
+
+async def test_a_refusal_for_want_of_room_takes_its_time(dsn: str) -> None:
+    """Who asks again at once would otherwise take the time of those that are served."""
+    async with served(dsn, shed_pause=timedelta(seconds=1)) as api:
+        admin = await api.admin()
+        api.service.admission.busy = api.service.settings.busy_max
+        asked_at = api.service.clock.monotonic()
+        assert (await admin("GET", "/v1/jobs")).status == 503
+        assert api.service.clock.monotonic() - asked_at >= 1.0
+        assert api.service.admission.busy == api.service.settings.busy_max
 
 
 async def test_guessing_keys_ends_and_right_keys_still_open(dsn: str) -> None:
@@ -118,6 +177,8 @@ async def test_waiting_for_a_connection_is_a_signal_that_fades(dsn: str) -> None
         refused = await admin("POST", "/v1/runs", {"handler": "h", "priority": 0})
         assert (refused.status, refused.code) == (503, "overloaded")
         assert "wait for the database" in refused.json["detail"]
+        statistics = await admin("GET", "/v1/usage")
+        assert (statistics.status, statistics.code) == (503, "overloaded")
         while database.waited(Lane.API) > 0.4:
             await api.service.clock.sleep(0.1)
         assert (await admin("POST", "/v1/runs", {"handler": "h", "priority": 0})).status == 202
@@ -160,6 +221,9 @@ async def test_a_rate_of_creations_says_when_there_is_room_again(served: Served)
     refused = await admin("POST", "/v1/runs", {"handler": "h"}, headers=there)
     assert (refused.status, refused.json["quota"]) == (429, "runs_per_minute")
     assert refused.json["resets_at"].endswith("Z")
+    quotas = (await admin("GET", "/v1/quotas", headers=there)).json["items"]
+    (runs,) = [one for one in quotas if one["name"] == "runs_per_minute"]
+    assert (runs["limit"], runs["used"], runs["resets_at"][-1]) == (2, 2, "Z")
     assert 1 <= int(refused.headers["retry-after"]) <= 30
 
 

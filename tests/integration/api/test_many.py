@@ -49,20 +49,56 @@ async def test_a_paused_queue_gives_nothing(served: Served, admin: Client) -> No
     assert names == ["mail"]
 
 
-async def test_an_action_over_a_filter_is_confirmed_by_its_number(admin: Client) -> None:
+async def test_an_action_over_a_filter_is_confirmed_by_its_number(
+    served: Served, admin: Client
+) -> None:
     for number in range(4):
         await admin(
             "POST", "/v1/jobs", {**JOB, "name": f"n{number}", "tags": {"t": str(number % 2)}}
         )
     chosen = {"action": "pause", "filter": {"tags": {"t": "1"}}}
     dry = await admin("POST", "/v1/jobs/bulk", {**chosen, "dry_run": True})
-    assert dry.json == {"matched": 2, "done": 0, "dry_run": True}
+    assert dry.json == {"matched": 2, "dry_run": True}
     wrong = await admin("POST", "/v1/jobs/bulk", {**chosen, "confirm_count": 3})
     assert (wrong.status, wrong.code) == (422, "confirm_count_mismatch")
     done = await admin("POST", "/v1/jobs/bulk", {**chosen, "confirm_count": 2})
-    assert done.json["done"] == 2
+    assert (done.status, done.json["progress"]) == (202, {"done": 0, "total": 2})
+    await served.operate()
+    told = (await admin("GET", done.headers["location"])).json
+    assert (told["state"], told["result"]) == ("succeeded", {"changed": 2, "refused": 0})
     states = [job["status"]["state"] for job in (await admin("GET", "/v1/jobs")).json["items"]]
     assert states == ["active", "paused", "active", "paused"]
+
+
+async def test_members_of_many_jobs_are_set_and_what_refuses_is_told(
+    served: Served, admin: Client
+) -> None:
+    """Every job is an edit of its own: its revision rises, and what was not named stays."""
+    body = {**JOB, "payload": [1], "tags": {"a": "b"}, "timeout": "PT5M"}
+    jobs = [(await admin("POST", "/v1/jobs", body)).json["id"] for _ in range(3)]
+    await admin("POST", f"/v1/jobs/{jobs[1]}/cancel")
+    change = {"priority": 2, "queue": "slow", "timeout": None, "description": "later"}
+    asked = {"action": "set", "filter": {}, "set": change, "confirm_count": 3}
+    begun = await admin("POST", "/v1/jobs/bulk", asked)
+    assert begun.status == 202, begun.body
+    await served.operate()
+    told = (await admin("GET", begun.headers["location"])).json["result"]
+    assert (told["changed"], told["refused"]) == (2, 1)
+    assert [(one["id"], one["code"]) for one in told["errors"]] == [(jobs[1], "invalid_state")]
+    for job in (jobs[0], jobs[2]):
+        shown = (await admin("GET", f"/v1/jobs/{job}?view=full")).json
+        assert (shown["priority"], shown["queue"], shown["revision"]) == (2, "slow", 2)
+        assert (shown["description"], shown["tags"], shown["payload"]) == ("later", {"a": "b"}, [1])
+        assert "timeout" not in shown
+    for wrong in (
+        {**asked, "set": {"schedule": "every 1h"}},
+        {**asked, "set": {}},
+        {**asked, "set": {"priority": 10}},
+        {"action": "set", "filter": {}},
+        {**asked, "action": "pause"},
+    ):
+        refused = await admin("POST", "/v1/jobs/bulk", wrong)
+        assert refused.status == 400, refused.body
 
 
 async def test_a_blob_is_kept_for_its_tenant(served: Served, admin: Client) -> None:

@@ -59,7 +59,8 @@ async def test_runs_by_name_are_retried_and_what_refuses_is_counted(
     begun = await admin("POST", "/v1/runs/bulk", {"action": "retry", "ids": runs})
     await served.operate()
     done = (await admin("GET", begun.headers["location"])).json
-    assert done["result"] == {"changed": 1, "refused": 1}
+    assert (done["result"]["changed"], done["result"]["refused"]) == (1, 1)
+    assert [one["code"] for one in done["result"]["errors"]] == ["invalid_state"]
     assert await states(admin, runs) == ["queued", "scheduled"]
 
 

@@ -1,5 +1,6 @@
 """HTTP targets over the API."""
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -171,3 +172,18 @@ async def test_a_breaker_is_closed_by_hand(served: Served, admin: Client) -> Non
     assert len((await store.broken())[1]) == 1
     reader = served.client(await served.key(kind="rk"))
     assert (await reader("POST", "/v1/targets/reset", body)).code == "scope_missing"
+
+
+async def test_a_request_is_not_handed_to_a_remote_worker(served: Served, admin: Client) -> None:
+    """It waits for a worker of ours, at once; what else is in the queue is handed out."""
+    http = (await admin("POST", "/v1/runs", {"target": job()["target"]})).json["id"]
+    task = (await admin("POST", "/v1/runs", {"handler": "noop"})).json["id"]
+    worker = (await admin("POST", "/v1/workers", {"name": "w", "slots": 10})).json["worker_id"]
+    got = await admin("POST", f"/v1/workers/{worker}/lease", {"max": 10, "wait": 0})
+    assert [run["run_id"] for run in got.json["runs"]] == [task]
+    shown = (await admin("GET", f"/v1/runs/{http}")).json
+    assert (shown["attempt"], "lease" in shown) == (0, False)
+    (parcel,) = await rows_of(
+        served.desk.database, "SELECT visible_at FROM betimes.parcels WHERE worker_id IS NULL"
+    )
+    assert parcel["visible_at"] <= served.service.now() + timedelta(seconds=1)

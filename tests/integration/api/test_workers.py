@@ -69,6 +69,27 @@ async def test_a_failure_is_retried_then_dead_then_redriven(served: Served, admi
     assert three["run_id"] == run
 
 
+async def test_many_letters_are_redriven_one_by_one(served: Served, admin: Client) -> None:
+    """What was closed meanwhile is told, the rest lives again."""
+    client, worker = await worker_of(served)
+    runs = [(await admin("POST", "/v1/runs", {"handler": "noop"})).json["id"] for _ in range(3)]
+    for one in await leased(client, worker, 3):
+        await client("POST", f"/v1/leases/{one['lease_id']}/fail", {"retry": "never"})
+    every = {"action": "redrive", "filter": {}}
+    dry = await admin("POST", "/v1/dead-letters/bulk", {**every, "dry_run": True})
+    assert dry.json == {"matched": 3, "dry_run": True}
+    begun = await admin("POST", "/v1/dead-letters/bulk", {**every, "confirm_count": 3})
+    assert (begun.status, begun.json["progress"]) == (202, {"done": 0, "total": 3}), begun.body
+    await admin("POST", f"/v1/dead-letters/{runs[1]}/discard")
+    await served.operate()
+    told = (await admin("GET", begun.headers["location"])).json
+    assert (told["state"], told["result"]["changed"]) == ("succeeded", 2)
+    assert [(one["id"], one["code"]) for one in told["result"]["errors"]] == [
+        (runs[1], "invalid_state")
+    ]
+    assert {one["run_id"] for one in await leased(client, worker, 3)} == {runs[0], runs[2]}
+
+
 async def test_heartbeats_renew_tell_of_cancels_and_losses(served: Served, admin: Client) -> None:
     client, worker = await worker_of(served)
     for _ in range(3):

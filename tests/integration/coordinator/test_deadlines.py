@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from betimes.config.settings import CoordinatorSettings
-from betimes.domain.ids import RunId
+from betimes.domain.ids import RunId, to_text
 from betimes.domain.run import NewRun
 from betimes.domain.states import RunState
 from betimes.ops import NewJob, create_job
@@ -46,6 +46,13 @@ async def test_a_run_that_nobody_starts_expires(database: Database, clock: Manua
     await line.coordinate(30)
     assert await line.coordinator.deadlines.tick() == 1
     assert await parcelled(database) == [made[1]]
+    told = await fetch(
+        database,
+        "SELECT type, subject, body ->> 'reason' AS reason FROM betimes.outbox ORDER BY id",
+    )
+    assert [tuple(row) for row in told] == [
+        ("run.expired", to_text("run", run), START_DEADLINE_PASSED) for run in (made[0], made[2])
+    ]
 
 
 @pytest.mark.parametrize("handed", ["held", "given up"])

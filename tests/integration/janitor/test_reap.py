@@ -97,6 +97,15 @@ async def test_an_abandoned_parcel_comes_back_in_pieces_with_its_cost(
         (1, OutcomeKind.ABANDONED, WORKER)
     }
     assert len(lost) == 64
+    async with database.connection(Lane.ENGINE) as connection:
+        told = await connection.fetch(
+            "SELECT type, subject, body ->> 'attempt' AS attempt, body ->> 'runs' AS runs"
+            " FROM betimes.outbox"
+        )
+    again = {(row["subject"], row["attempt"]) for row in told if row["type"] == "run.retrying"}
+    assert again == {(ids.to_text("run", run), "1") for run in runs}
+    losses = [(row["subject"], row["runs"]) for row in told if row["type"] == "worker.lease_lost"]
+    assert losses == [(ids.to_text("wrk", WORKER), "64")]
 
 
 async def test_after_two_vain_deliveries_a_run_is_a_suspect_and_alone(

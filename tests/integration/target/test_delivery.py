@@ -69,6 +69,7 @@ async def test_every_request_is_identified_and_signed() -> None:
     assert seen.headers["betimes-fence"] == "4"
     assert seen.headers["betimes-scheduled-for"] == "2026-03-01T12:00:00.000000Z"
     assert seen.headers["traceparent"] == "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
+    assert seen.headers["tracestate"] == "vendor=1"
     for secret in SECRETS:
         assert Webhook(shown_secret(secret)).verify(seen.body, seen.headers) == {"n": 1}
         assert verify(seen.body, seen.headers, shown_secret(secret)).fence == 4

@@ -1,10 +1,13 @@
 """The ends of runs are told as events, in the transaction that writes them."""
 
 from betimes.domain.ids import shard_of, to_text
+from betimes.domain.outcome import Cancelled, Outcome
 from betimes.store.database import Database
 from betimes.store.pool import Lane
 from betimes.testing import ManualClock
-from worker_kit import SHARD, TENANT, a_worker, enqueue, rows
+from betimes.worker.builtin import builtin_handlers
+from betimes.worker.context import Context
+from worker_kit import SHARD, TENANT, a_worker, enqueue, rows, settle_down
 
 
 async def events(database: Database) -> list[tuple[str, str, str]]:
@@ -31,7 +34,7 @@ async def test_failures_are_told_and_successes_only_on_request(
     ]
 
 
-async def test_whoever_asks_for_it_is_told_of_successes(
+async def test_whoever_asks_for_it_is_told_of_starts_and_successes(
     database: Database, clock: ManualClock
 ) -> None:
     async with database.connection(Lane.ENGINE) as connection:
@@ -43,5 +46,34 @@ async def test_whoever_asks_for_it_is_told_of_successes(
     runs = await enqueue(database, clock.now(), ["noop", "noop"])
     async with a_worker(database, clock) as bench:
         await bench.poll_once()
-    told = sorted(("run.succeeded", to_text("run", run), "succeeded") for run in runs)
+    told = [
+        (kind, to_text("run", run), state)
+        for kind, state in (("run.started", "running"), ("run.succeeded", "succeeded"))
+        for run in sorted(runs)
+    ]
     assert await events(database) == told
+
+
+async def test_what_the_target_has_reported_is_counted_as_it_said(
+    database: Database, clock: ManualClock
+) -> None:
+    """The worker only stopped waiting: the run is not cancelled because of that."""
+
+    async def stopped(_: Context) -> Outcome:
+        return Cancelled()
+
+    await enqueue(database, clock.now(), ["stopped"])
+    handlers = builtin_handlers(clock).also("stopped", stopped)
+    async with a_worker(database, clock, handlers=handlers) as bench:
+        assert await bench.parts.lookout.tick() == 1
+        await settle_down()
+        # What a report to the API does, under the fence the worker holds.
+        (parcel,) = await rows(database, "DELETE FROM betimes.parcels RETURNING fence, worker_id")
+        finish = (
+            "UPDATE betimes.runs SET state = 4, fence = $1, worker_id = $2, finished_at = now()"
+            " RETURNING id"
+        )
+        await rows(database, finish, parcel["fence"], parcel["worker_id"])
+        await bench.parts.reporter.flush()
+        assert bench.counted("betimes_runs_total", outcome="succeeded") == 1
+        assert bench.counted("betimes_runs_total", outcome="cancelled") == 0

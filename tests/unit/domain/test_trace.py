@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from betimes.domain.trace import read_traceparent, trace_of, traceparent_of
+from betimes.domain.trace import read_traceparent, read_tracestate, trace_of, traceparent_of
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 RUN = UUID("019b76da-a800-8000-8000-000000000001")
@@ -41,3 +41,17 @@ def test_attempts_are_spans_of_one_trace() -> None:
     assert first == traceparent_of(RUN, 1)
     assert {read_traceparent(one) for one in (first, second)} == {first, second}
     assert first.split("-")[1] == second.split("-")[1] == trace_of(RUN)
+
+
+def test_a_state_is_kept_whole_or_not_at_all() -> None:
+    assert read_tracestate(" a=1 ,, b@c=2 ") == "a=1,b@c=2"
+    wrong = (
+        None,
+        "",
+        "a",
+        "A=1",
+        "a=1,b",
+        "a=" + "x" * 512,
+        ",".join(f"k{n}=1" for n in range(33)),
+    )
+    assert [read_tracestate(text) for text in wrong] == [None] * len(wrong)

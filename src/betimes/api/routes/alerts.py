@@ -45,7 +45,7 @@ async def list_alerts(call: Call[wire.ListAlerts, None]) -> Reply:
     scope = ("alerts", call.tenant, query.state, query.rule)
     before = LAST
     if query.cursor is not None:
-        before = msgspec.convert(call.service.cursors.read(scope, query.cursor)[0], type=UUID)
+        before = msgspec.convert(call.leaves.read(scope, query.cursor)[0], type=UUID)
     limit = coerced(query.limit)
     found = await ops.list_alerts(
         call.service.desk,
@@ -57,7 +57,7 @@ async def list_alerts(call: Call[wire.ListAlerts, None]) -> Reply:
     )
     cursor = None
     if len(found) == limit:
-        cursor = call.service.cursors.write(scope, [str(found[-1].id)])
+        cursor = call.leaves.write(scope, [str(found[-1].id)])
     return paged(call, page([shown_alert(one) for one in found], cursor=cursor))
 
 
@@ -79,12 +79,12 @@ async def list_silences(call: Call[PageOnly, None]) -> Reply:
     scope = ("silences", call.tenant)
     after = FIRST
     if call.query.cursor is not None:
-        after = msgspec.convert(call.service.cursors.read(scope, call.query.cursor)[0], type=UUID)
+        after = msgspec.convert(call.leaves.read(scope, call.query.cursor)[0], type=UUID)
     limit = coerced(call.query.limit)
     found = await ops.list_silences(call.service.desk, call.tenant, after=after, most=limit)
     cursor = None
     if len(found) == limit:
-        cursor = call.service.cursors.write(scope, [str(found[-1].id)])
+        cursor = call.leaves.write(scope, [str(found[-1].id)])
     return paged(call, page([shown_silence(one) for one in found], cursor=cursor))
 
 

@@ -130,7 +130,7 @@ ROUTES = (
         keyed=Keyed.OPTIONAL,
         load=Load.WRITE,
         policy=Policy.BULK,
-        problems=(*WRITE_PROBLEMS, "already_exists", "batch_too_large", "precondition_failed"),
+        problems=(*WRITE_PROBLEMS, "already_exists", "batch_too_large"),
         seconds=60.0,
         example={
             "jobs": [

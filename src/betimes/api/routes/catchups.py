@@ -67,12 +67,12 @@ async def list_all(call: Call[PageOnly, None]) -> Reply:
     scope = ("catchups", call.tenant)
     before = None
     if call.query.cursor is not None:
-        before = msgspec.convert(call.service.cursors.read(scope, call.query.cursor)[0], type=UUID)
+        before = msgspec.convert(call.leaves.read(scope, call.query.cursor)[0], type=UUID)
     limit = coerced(call.query.limit)
     found = await ops.list_catchups(call.service.desk, call.tenant, before=before, most=limit)
     cursor = None
     if len(found) == limit:
-        cursor = call.service.cursors.write(scope, [str(found[-1].catchup.id)])
+        cursor = call.leaves.write(scope, [str(found[-1].catchup.id)])
     return paged(call, page([shown_catchup(one) for one in found], cursor=cursor))
 
 

@@ -1,28 +1,40 @@
 """Dead letters: looking at them, giving them another life, closing them."""
 
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
+from betimes.api.operating import begin, check_count, chosen_id
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs_control import told_run
 from betimes.api.run_shapes import shown_attempt, shown_failure
-from betimes.api.shaping import coerced, missing, page, paged, read_id, read_instant
+from betimes.api.shaping import (
+    coerced,
+    maybe_span,
+    missing,
+    page,
+    paged,
+    read_id,
+    read_instant,
+)
 from betimes.api.targets import redaction_of
 from betimes.domain.errors import NotFound
 from betimes.domain.ids import JobId, RunId, from_text, shard_of, to_text
 from betimes.domain.scopes import Scope
 from betimes.ops import letters as ops
 from betimes.ops.acting import Told
+from betimes.ops.bulk import ITEMS_MAX
+from betimes.ops.bulk_runs import BULK_LETTERS, LETTERS
 from betimes.ops.desk import Desk
+from betimes.ops.operations import new_operation
 from betimes.wire import more as wire
+from betimes.wire import operations
 from betimes.wire.base import Page, shown_instant, shown_maybe
 from betimes.wire.runs import RunMade
-
-BULK_MAX = 10_000
 
 
 def shown_letter(letter: ops.DeadLetter) -> wire.DeadLetter:
@@ -53,7 +65,7 @@ async def list_all(call: Call[wire.ListLetters, None]) -> Reply:
     scope = ("letters", call.tenant, chosen)
     after = ops.BEGINNING
     if query.cursor is not None:
-        at, run = call.service.cursors.read(scope, query.cursor)
+        at, run = call.leaves.read(scope, query.cursor)
         after = (read_instant(at, pointer="/cursor"), from_text("run", run))
     found = await ops.list_dead_letters(
         call.service.desk, call.tenant, chosen, after=after, limit=coerced(query.limit)
@@ -61,7 +73,7 @@ async def list_all(call: Call[wire.ListLetters, None]) -> Reply:
     cursor = None
     if found.next is not None:
         place = [shown_instant(found.next[0]), to_text("run", found.next[1])]
-        cursor = call.service.cursors.write(scope, place)
+        cursor = call.leaves.write(scope, place)
     return paged(call, page([shown_letter(one) for one in found.letters], cursor=cursor))
 
 
@@ -133,6 +145,7 @@ def _told(run: RunId, shown: Any) -> Told:
 async def redrive(call: Call[NoQuery, wire.Redrive]) -> Reply:
     """Give a dead run another life."""
     run, body = _run(call), call.body
+    delay = maybe_span(body.delay, pointer="/delay")
     payload = None
     if body.payload_override is not msgspec.UNSET:
         payload = msgspec.json.encode(body.payload_override)
@@ -146,6 +159,7 @@ async def redrive(call: Call[NoQuery, wire.Redrive]) -> Reply:
                 reset_attempts=body.reset_attempts,
                 queue=body.queue,
                 payload=payload,
+                delay=delay or timedelta(0),
             )
         except NotFound:
             raise missing("dead letter", call.path["letter"]) from None
@@ -171,39 +185,31 @@ async def discard(call: Call[NoQuery, wire.Discard]) -> Reply:
 async def bulk(call: Call[NoQuery, wire.BulkLetters]) -> Reply:
     """Redrive or discard what a filter means, when its number is confirmed."""
     body = call.body
-    chosen = _filter(call, body.filter)
-
-    async def verb(desk: Desk) -> wire.BulkDone:
-        runs = await ops.find_letters(desk, call.tenant, chosen, most=BULK_MAX)
-        if body.dry_run:
-            return wire.BulkDone(matched=len(runs), done=0, dry_run=True)
-        if body.confirm_count != len(runs):
-            raise Trouble(
-                "confirm_count_mismatch",
-                f"this would touch {len(runs)} dead letters, {body.confirm_count} are confirmed",
-            )
-        if body.action == "discard":
-            done = await ops.discard(desk, call.tenant, runs, reason=body.reason)
-        else:
-            done = await ops.redrive(
-                desk,
-                call.tenant,
-                runs,
-                rate_per_second=body.rate_per_second,
-                reset_attempts=body.reset_attempts,
-            )
-        return wire.BulkDone(matched=len(runs), done=len(done), dry_run=False)
-
-    return await perform(call, verb, _bulk_told)
-
-
-def _bulk_told(done: wire.BulkDone) -> Told:
-    return Told(
-        answer=answer(200, done),
-        resource="dead-letters",
-        after={"done": done.done},
-        changed=not done.dry_run,
+    letters = await ops.find_letters(
+        call.service.desk, call.tenant, _filter(call, body.filter), most=ITEMS_MAX + 1
     )
+    if len(letters) > ITEMS_MAX:
+        raise Trouble("batch_too_large", f"this means more than {ITEMS_MAX} letters")
+    if body.dry_run:
+        return Reply(value=operations.Matched(matched=len(letters), dry_run=True))
+    check_count(len(letters), body.confirm_count, noun="dead letters")
+    request = BULK_LETTERS.request(
+        body.action,
+        letters,
+        reason=body.reason,
+        rate_per_second=body.rate_per_second,
+        reset_attempts=body.reset_attempts,
+    )
+    operation = new_operation(
+        call.service.desk,
+        call.tenant,
+        LETTERS,
+        request,
+        total=len(letters),
+        by=call.caller.key,
+        identity=chosen_id(call, body.operation_id),
+    )
+    return await begin(call, operation)
 
 
 def _route(method: str, path: str, name: str, says: str, handler: Any, **more: Any) -> Route:
@@ -240,18 +246,20 @@ ROUTES = (
         "Open dead letters by what they died of.",
         groups,
         answers={200: wire.LetterGroups},
+        load=Load.AGGREGATE,
     ),
     _route(
         "POST",
         "/bulk",
         "bulk",
-        "Redrive or discard what a filter means.",
+        "Redrive or discard what a filter means, as an operation.",
         bulk,
         body=wire.BulkLetters,
-        answers={200: wire.BulkDone},
+        answers={200: operations.Matched, 202: operations.Operation},
         keyed=Keyed.OPTIONAL,
         policy=Policy.BULK,
-        problems=("confirm_count_mismatch",),
+        headers=("Location",),
+        problems=("confirm_count_mismatch", "batch_too_large", "already_exists"),
     ),
     _route(
         "GET",

@@ -56,7 +56,7 @@ async def list_all(call: Call[wire.ListDeliveries, None]) -> Reply:
     scope = ("deliveries", call.tenant, text, query.state, query.types)
     before = LAST
     if query.cursor is not None:
-        before = msgspec.convert(call.service.cursors.read(scope, query.cursor)[0], type=UUID)
+        before = msgspec.convert(call.leaves.read(scope, query.cursor)[0], type=UUID)
     limit = coerced(query.limit)
     try:
         found = await ops.list_deliveries(
@@ -72,7 +72,7 @@ async def list_all(call: Call[wire.ListDeliveries, None]) -> Reply:
         raise missing("endpoint", text) from None
     cursor = None
     if len(found) == limit:
-        cursor = call.service.cursors.write(scope, [str(found[-1].id)])
+        cursor = call.leaves.write(scope, [str(found[-1].id)])
     return paged(call, page([shown_delivery(one) for one in found], cursor=cursor))
 
 

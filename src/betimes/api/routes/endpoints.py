@@ -80,14 +80,14 @@ async def list_all(call: Call[wire.ListEndpoints, None]) -> Reply:
     scope = ("endpoints", call.tenant, query.callbacks)
     after = FIRST
     if query.cursor is not None:
-        after = msgspec.convert(call.service.cursors.read(scope, query.cursor)[0], type=UUID)
+        after = msgspec.convert(call.leaves.read(scope, query.cursor)[0], type=UUID)
     limit = coerced(query.limit)
     found = await ops.list_endpoints(
         call.service.desk, call.tenant, after=after, callbacks=query.callbacks, most=limit
     )
     cursor = None
     if len(found) == limit:
-        cursor = call.service.cursors.write(scope, [str(found[-1][0].id)])
+        cursor = call.leaves.write(scope, [str(found[-1][0].id)])
     return paged(call, page([shown_endpoint(*one) for one in found], cursor=cursor))
 
 
@@ -254,6 +254,7 @@ async def remove(call: Call[NoQuery, None]) -> Reply:
 async def rotate(call: Call[NoQuery, wire.RotateSecret | None]) -> Reply:
     """Sign with a new secret; the present one signs beside it for a while."""
     endpoint, _ = await found_endpoint(call)
+    expected_revision(call.request, endpoint.revision)
     asked = call.body or wire.RotateSecret()
     overlap = read_span(asked.overlap, pointer="/overlap")
     key = call.service.notifying.secret_key
@@ -271,6 +272,7 @@ async def rotate(call: Call[NoQuery, wire.RotateSecret | None]) -> Reply:
 async def enable(call: Call[NoQuery, None]) -> Reply:
     """Send again."""
     endpoint, _ = await found_endpoint(call)
+    expected_revision(call.request, endpoint.revision)
 
     async def verb(desk: Desk) -> ops.Endpoint:
         return await ops.enable_endpoint(desk, endpoint)

@@ -164,6 +164,7 @@ ROUTES = (
         handler=export,
         scope=Scope.PAYLOADS_READ,
         query=more.Export,
+        load=Load.AGGREGATE,
         answers={200: more.Exported},
         policy=Policy.BULK,
         problems=("cursor_invalid",),
@@ -182,7 +183,6 @@ ROUTES = (
         keyed=Keyed.OPTIONAL,
         load=Load.CREATE,
         policy=Policy.BULK,
-        problems=("invalid_schedule", "already_exists"),
         example={
             "format": "betimes/1",
             "jobs": [{"name": "report", "schedule": "0 9 * * *", "handler": "report"}],

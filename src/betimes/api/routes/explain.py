@@ -1,13 +1,15 @@
 """Why did this not run? And the metrics of this node."""
 
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
 from betimes.api.call import Call, Reply
 from betimes.api.finding import find_job, run_in_path
+from betimes.api.problem import Trouble
 from betimes.api.route import Load, NoQuery, Route
 from betimes.api.shaping import maybe_instant, missing
-from betimes.domain.errors import NotFound
+from betimes.domain.errors import Forbidden, NotFound
 from betimes.domain.ids import to_text
 from betimes.domain.scopes import Scope
 from betimes.ops import explain as ops
@@ -87,6 +89,19 @@ async def explain_run(call: Call[NoQuery, None]) -> Reply:
     return _shown({"run": call.path["run"]}, told)
 
 
+async def explain_either(call: Call[wire.ExplainEither, None]) -> Reply:
+    """The same, for a job or a run that a parameter names."""
+    query = call.query
+    if (query.job is None) == (query.run is None) or (query.run and query.at):
+        raise Trouble("invalid_parameter", "expected job, with or without at, or run")
+    moved: Call[Any, Any] = replace(call, path={"job": query.job or "", "run": query.run or ""})
+    if query.run is not None:
+        return await explain_run(moved)
+    if Scope.JOBS_READ not in call.caller.scopes:
+        raise Forbidden(f"the key lacks the scope {Scope.JOBS_READ}")
+    return await explain_job(moved)
+
+
 async def metrics(call: Call[NoQuery, None]) -> Reply:
     """The metrics of this node as Prometheus reads them."""
     lines: list[str] = []
@@ -141,6 +156,17 @@ ROUTES = (
         handler=explain_run,
         scope=Scope.RUNS_READ,
         answers={200: wire.Explanation},
+    ),
+    Route(
+        method="GET",
+        path="/v1/explain",
+        name="explain.find",
+        says="Why a job fires or does not, or why a run waits.",
+        handler=explain_either,
+        scope=Scope.RUNS_READ,
+        query=wire.ExplainEither,
+        answers={200: wire.Explanation},
+        problems=("not_found",),
     ),
     Route(
         method="GET",

@@ -12,7 +12,7 @@ from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply, encode
 from betimes.api.finding import find_run
 from betimes.api.problem import Trouble
-from betimes.api.route import NoQuery, Policy, Route
+from betimes.api.route import Load, NoQuery, Policy, Route
 from betimes.api.routes.leases import shown_line
 from betimes.api.routes.trail import shown_act
 from betimes.api.shaping import maybe_instant
@@ -213,6 +213,7 @@ ROUTES = (
         scope=Scope.AUDIT_READ,
         body=wire.ExportAudit,
         body_optional=True,
+        load=Load.AGGREGATE,
         answers={200: bytes},
         answer_media="*/*",
         policy=Policy.BULK,

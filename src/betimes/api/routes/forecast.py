@@ -6,7 +6,7 @@ from typing import Any
 from betimes.api.call import Call, Reply
 from betimes.api.definitions import Context, read_schedule
 from betimes.api.problem import Trouble
-from betimes.api.route import NoQuery, Policy, Route
+from betimes.api.route import Load, NoQuery, Policy, Route
 from betimes.api.shaping import maybe_instant, read_id, read_span
 from betimes.domain.ids import JobId, to_text
 from betimes.domain.scopes import Scope
@@ -165,6 +165,7 @@ ROUTES = (
         handler=ahead,
         scope=Scope.JOBS_READ,
         query=wire.ForecastQuery,
+        load=Load.AGGREGATE,
         answers={200: wire.Forecast},
         policy=Policy.BULK,
     ),
@@ -176,6 +177,7 @@ ROUTES = (
         handler=what_if,
         scope=Scope.JOBS_READ,
         body=wire.WhatIf,
+        load=Load.AGGREGATE,
         answers={200: wire.Compared},
         policy=Policy.BULK,
         problems=("invalid_schedule",),

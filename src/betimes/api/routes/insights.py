@@ -6,7 +6,7 @@ from uuid import UUID
 
 from betimes.api.call import Call, Reply
 from betimes.api.finding import find_job
-from betimes.api.route import Route
+from betimes.api.route import Load, Route
 from betimes.api.shaping import maybe_instant, read_span
 from betimes.domain.ids import to_text
 from betimes.domain.scopes import Scope
@@ -116,6 +116,7 @@ ROUTES = (
         handler=stats,
         scope=Scope.JOBS_READ,
         query=wire.Window,
+        load=Load.AGGREGATE,
         answers={200: wire.JobStats},
     ),
     Route(
@@ -126,6 +127,7 @@ ROUTES = (
         handler=usage,
         scope=Scope.USAGE_READ,
         query=wire.AskUsage,
+        load=Load.AGGREGATE,
         answers={200: wire.Usage},
     ),
     Route(
@@ -136,6 +138,7 @@ ROUTES = (
         handler=series,
         scope=Scope.QUEUES_READ,
         query=wire.AskSeries,
+        load=Load.AGGREGATE,
         answers={200: wire.Series},
     ),
     Route(
@@ -146,6 +149,7 @@ ROUTES = (
         handler=keys,
         scope=Scope.QUEUES_READ,
         query=wire.AskKeys,
+        load=Load.AGGREGATE,
         answers={200: wire.QueueKeys},
     ),
 )

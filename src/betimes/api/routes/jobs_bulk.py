@@ -1,113 +1,91 @@
-"""Actions over a filter of jobs; every job is an act of its own."""
+"""Actions over a filter of jobs, as an operation: every job is an act of its own."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
-from betimes.api.acting import answer, intent_of
+import msgspec
+
 from betimes.api.call import Call, Reply
+from betimes.api.context import context_of
+from betimes.api.definitions import definition_of
+from betimes.api.operating import begin, check_count, chosen_id
 from betimes.api.problem import Trouble
-from betimes.api.route import Load, NoQuery, Policy, Route
+from betimes.api.reading import convert
+from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs_list import read_tags
-from betimes.domain.errors import Refused
-from betimes.domain.ids import to_text
-from betimes.domain.job import Job
+from betimes.domain.ids import JobId
 from betimes.domain.scopes import Scope
 from betimes.domain.states import JobState
-from betimes.ops.acting import Told, act
-from betimes.ops.desk import Desk
-from betimes.ops.end import cancel_job, delete_job
-from betimes.ops.listing import JobFilter, find_jobs
-from betimes.ops.pause import pause_job, resume_job
+from betimes.ops.bulk import ITEMS_MAX
+from betimes.ops.bulk_jobs import BULK_JOBS, JOBS, change_of
+from betimes.ops.listing import JobFilter, find_all_jobs
+from betimes.ops.operations import new_operation
 from betimes.wire import jobs as wire
-from betimes.wire.more import BulkDone
+from betimes.wire import operations
+from betimes.wire.problem import FieldError
 
-BULK_MAX = 500
-
-Verb = Callable[[Desk, Job, str, str], Awaitable[object]]
-
-
-async def _pause(desk: Desk, job: Job, reason: str, actor: str) -> object:
-    return await pause_job(desk, job.tenant, job.id, reason=reason, actor=actor)
-
-
-async def _resume(desk: Desk, job: Job, _reason: str, _actor: str) -> object:
-    return await resume_job(desk, job.tenant, job.id)
-
-
-async def _cancel(desk: Desk, job: Job, reason: str, actor: str) -> object:
-    return await cancel_job(desk, job.tenant, job.id, reason=reason, actor=actor)
-
-
-async def _delete(desk: Desk, job: Job, _reason: str, actor: str) -> object:
-    await delete_job(desk, job.tenant, job.id, actor=actor)
-    return job
-
-
-VERBS: Mapping[str, Verb] = MappingProxyType(
-    {"pause": _pause, "resume": _resume, "cancel": _cancel, "delete": _delete}
-)
-EVENTS = MappingProxyType(
-    {
-        "pause": "job.paused",
-        "resume": "job.resumed",
-        "cancel": "job.cancelled",
-        "delete": "job.deleted",
-    }
-)
+STORED = {
+    "handler": None,
+    "payload": None,
+    "queue": None,
+    "priority": None,
+    "description": "description",
+    "retry": "retry",
+    "timeout": "timeout_ms",
+    "start_deadline": "start_deadline_ms",
+    "tags": "tags",
+    "metadata": "metadata",
+    "fairness_key": "fairness_key",
+}
+"""Where a member that can be set is kept: in an option, or beside them."""
 
 
 async def bulk(call: Call[NoQuery, wire.BulkJobs]) -> Reply:
-    """Pause, resume, cancel or delete what a filter means, when its number is confirmed."""
+    """Do something to what a filter means, when its number is confirmed."""
     body = call.body
-    jobs = await find_jobs(
+    if (body.action == "set") != (body.set_ is not None):
+        raise _wrong("expected `set` with the action set and only there", "/set")
+    change = None if body.set_ is None else await _change(call, body.set_)
+    jobs = await _chosen(call)
+    if body.dry_run:
+        return Reply(value=operations.Matched(matched=len(jobs), dry_run=True))
+    check_count(len(jobs), body.confirm_count, noun="jobs")
+    request = BULK_JOBS.request(
+        body.action,
+        jobs,
+        reason=body.reason,
+        rate_per_second=body.rate_per_second,
+        set=change,
+    )
+    operation = new_operation(
         call.service.desk,
         call.tenant,
-        _filter(body.filter),
-        after=None,
-        newest_first=False,
-        limit=BULK_MAX + 1,
+        JOBS,
+        request,
+        total=len(jobs),
+        by=call.caller.key,
+        identity=chosen_id(call, body.operation_id),
     )
-    if len(jobs) > BULK_MAX:
-        raise Trouble(
-            "batch_too_large", f"the filter means more than {BULK_MAX} jobs; narrow it down"
-        )
-    if body.dry_run:
-        return Reply(value=BulkDone(matched=len(jobs), done=0, dry_run=True))
-    if body.confirm_count != len(jobs):
-        raise Trouble(
-            "confirm_count_mismatch",
-            f"this would touch {len(jobs)} jobs, {body.confirm_count} are confirmed",
-        )
-    done = 0
-    for job in jobs:
-        done += await _one(call, job)
-    return Reply(value=BulkDone(matched=len(jobs), done=done, dry_run=False))
+    return await begin(call, operation)
 
 
-async def _one(call: Call[NoQuery, wire.BulkJobs], job: Job) -> bool:
-    """One job; what its state refuses is left as it is."""
-    action = call.body.action
-    text = to_text("job", job.id)
+async def _change(call: Call[NoQuery, wire.BulkJobs], asked: wire.SetJob) -> dict[str, Any]:
+    """What is to be set, checked as part of a job that would be created with it."""
+    named = msgspec.to_builtins(asked)
+    if not named:
+        raise _wrong("expected members to set, got none", "/set")
+    given = {name: value for name, value in named.items() if value is not None}
+    whole: wire.NewJob = convert({"schedule": {"type": "manual"}, **given}, wire.NewJob)
+    definition = definition_of(whole, await context_of(call))
+    return change_of(definition, {name: STORED[name] for name in named})
 
-    async def verb(desk: Desk) -> object:
-        return await VERBS[action](desk, job, call.body.reason, call.caller.key)
 
-    def tell(_: Any) -> Told:
-        return Told(
-            answer=answer(200),
-            resource=text,
-            shard=job.shard,
-            after={"bulk": action},
-            event=EVENTS[action],
-            details={"job_id": text},
-        )
-
-    try:
-        await act(call.service.desk, intent_of(call), verb, tell)
-    except Refused:
-        return False
-    return True
+async def _chosen(call: Call[NoQuery, wire.BulkJobs]) -> list[JobId]:
+    found = await find_all_jobs(
+        call.service.desk, call.tenant, _filter(call.body.filter), most=ITEMS_MAX + 1
+    )
+    if len(found) > ITEMS_MAX:
+        raise Trouble("batch_too_large", f"this means more than {ITEMS_MAX} jobs; narrow it down")
+    return found
 
 
 def _filter(asked: wire.JobChoice) -> JobFilter:
@@ -121,19 +99,29 @@ def _filter(asked: wire.JobChoice) -> JobFilter:
     )
 
 
+def _wrong(sentence: str, pointer: str) -> Trouble:
+    return Trouble(
+        "invalid_parameter",
+        sentence,
+        errors=[FieldError(pointer=pointer, code="invalid_parameter", detail=sentence)],
+    )
+
+
 ROUTES = (
     Route(
         method="POST",
         path="/v1/jobs/bulk",
         name="jobs.bulk",
-        says="Pause, resume, cancel or delete what a filter means.",
+        says="Pause, resume, cancel, delete or change what a filter means, as an operation.",
         handler=bulk,
         scope=Scope.JOBS_WRITE,
         body=wire.BulkJobs,
-        answers={200: BulkDone},
+        answers={200: operations.Matched, 202: operations.Operation},
+        keyed=Keyed.OPTIONAL,
         load=Load.VITAL,
         policy=Policy.BULK,
-        problems=("confirm_count_mismatch", "batch_too_large"),
-        seconds=60.0,
+        problems=("confirm_count_mismatch", "batch_too_large", "already_exists"),
+        headers=("Location",),
+        example={"action": "pause", "filter": {"queue": ["mail"]}, "confirm_count": 12},
     ),
 )

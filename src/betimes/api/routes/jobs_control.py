@@ -69,7 +69,11 @@ async def resume(call: Call[NoQuery, wire.ResumeJob]) -> Reply:
         )
 
     return await perform(
-        call, verb, lambda done: told_of(call, done.job, status=200, event="job.resumed")
+        call,
+        verb,
+        lambda done: told_of(
+            call, done.job, status=200, event="job.resumed", will_fire=done.caught_up
+        ),
     )
 
 
@@ -97,6 +101,7 @@ async def cancel(call: Call[NoQuery, wire.CancelJob]) -> Reply:
 async def run(call: Call[NoQuery, wire.RunJob]) -> Reply:
     """A run of its own beside the schedule."""
     job = await find_job(call)
+    expected_revision(call.request, job.revision)
     body = call.body
     payload = None
     if body.payload_override is not msgspec.UNSET:
@@ -147,9 +152,11 @@ def told_run(
 async def skip(call: Call[NoQuery, wire.SkipNext]) -> Reply:
     """The next fires will not run."""
     job = await find_job(call)
+    expected_revision(call.request, job.revision)
+    until = maybe_instant(call.body.until, pointer="/until")
 
     async def verb(desk: Desk) -> list[datetime]:
-        return await skip_next(desk, call.tenant, job.id, count=call.body.count)
+        return await skip_next(desk, call.tenant, job.id, count=call.body.count, until=until)
 
     return await perform(call, verb, lambda times: _skipped(job, times))
 

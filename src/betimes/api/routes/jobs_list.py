@@ -77,6 +77,7 @@ def job_filter(query: wire.ListJobs) -> JobFilter:
         handlers=query.handler,
         group=query.group,
         prefix=query.name_prefix,
+        targets=query.target_type,
         kinds=query.schedule_type,
         tags=read_tags(query.tag),
         fire_after=maybe_instant(query.next_fire_after, pointer="/next_fire_after"),

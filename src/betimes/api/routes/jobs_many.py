@@ -10,6 +10,7 @@ from betimes.api.admitting import admitted_demand
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
 from betimes.api.definitions import Context, definition_shown, new_job, payload_of
+from betimes.api.etag import expected_revision
 from betimes.api.finding import find_job
 from betimes.api.problem import Trouble, body_of, trouble_of
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, NoQuery, Policy, Route
@@ -133,9 +134,22 @@ def _item(made: MadeJob) -> wire.BatchItem:
 
 async def revisions(call: Call[NoQuery, None]) -> Reply:
     """What a job was and is, newest first."""
+    return Reply(value=RevisionList(items=await _revisions(call)))
+
+
+async def revision(call: Call[NoQuery, None]) -> Reply:
+    """One of them, by its number."""
+    number = call.path["revision"]
+    found = [one for one in await _revisions(call) if str(one.revision) == number]
+    if not found:
+        raise missing("revision", number)
+    return Reply(value=found[0], cacheable=not found[0].current)
+
+
+async def _revisions(call: Call[NoQuery, None]) -> list[wire.Revision]:
     job = await find_job(call)
     old = await get_revisions(call.service.desk, call.tenant, job.id)
-    items = [
+    return [
         wire.Revision(
             revision=job.revision,
             current=True,
@@ -154,12 +168,12 @@ async def revisions(call: Call[NoQuery, None]) -> Reply:
             for one in old
         ),
     ]
-    return Reply(value=RevisionList(items=items))
 
 
 async def rollback(call: Call[NoQuery, wire.Rollback]) -> Reply:
     """Bring an old definition back, as a new revision."""
     job = await find_job(call)
+    expected_revision(call.request, job.revision)
     old = await get_revisions(call.service.desk, call.tenant, job.id)
     wanted = next((one for one in old if one.revision == call.body.revision), None)
     if wanted is None:
@@ -255,6 +269,17 @@ ROUTES = (
         answers={200: RevisionList},
     ),
     Route(
+        method="GET",
+        path="/v1/jobs/{job}/revisions/{revision}",
+        name="jobs.revision",
+        says="Read one definition of a job, as it was or is.",
+        handler=revision,
+        scope=Scope.JOBS_READ,
+        answers={200: wire.Revision, 304: None},
+        headers=("ETag",),
+        problems=("not_found",),
+    ),
+    Route(
         method="POST",
         path="/v1/jobs/{job}/rollback",
         name="jobs.rollback",
@@ -276,6 +301,7 @@ ROUTES = (
         handler=search,
         scope=Scope.JOBS_READ,
         query=more.Search,
+        load=Load.AGGREGATE,
         answers={200: more.FoundList},
     ),
 )

@@ -78,14 +78,14 @@ async def list_all(call: Call[wire.PageOnly, None]) -> Reply:
     scope = ("keys", call.tenant)
     after = BEGINNING
     if call.query.cursor is not None:
-        at, key = call.service.cursors.read(scope, call.query.cursor)
+        at, key = call.leaves.read(scope, call.query.cursor)
         after = (read_instant(at, pointer="/cursor"), key)
     limit = coerced(call.query.limit)
     keys = await ops.list_keys(call.service.desk, call.tenant, after=after, most=limit)
     cursor = None
     if len(keys) == limit:
         last = keys[-1]
-        cursor = call.service.cursors.write(scope, [shown_instant(last.created_at), last.id])
+        cursor = call.leaves.write(scope, [shown_instant(last.created_at), last.id])
     return paged(call, page([shown_key(key) for key in keys], cursor=cursor))
 
 

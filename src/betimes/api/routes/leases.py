@@ -31,6 +31,7 @@ CHECKPOINT_BYTES_MAX = 64 * 1024
 RESULT_BYTES_MAX = 256 * 1024
 EXTEND_MAX = timedelta(hours=1)
 LOST = "the lease ended; somebody else may hold the run"
+PLAIN = "text/plain"
 
 
 def _lease(call: Call[Any, Any]) -> ops.HeldLease:
@@ -213,8 +214,13 @@ async def read_log(call: Call[wire.ReadLog, None]) -> Reply:
         view.run.id,
         after=query.after,
         attempt=query.attempt,
-        most=coerced(query.limit),
+        levels=query.level,
+        last=query.tail is not None,
+        most=coerced(query.tail or query.limit),
     )
+    if PLAIN in (call.request.header(b"accept") or ""):
+        text = "".join(f"{shown_instant(one.at)} {one.level} {one.message}\n" for one in lines)
+        return Reply(content=text.encode(), media=f"{PLAIN}; charset=utf-8")
     items = [shown_line(line) for line in lines]
     return Reply(value=wire.Log(items=items, next_after=items[-1].seq if items else query.after))
 

@@ -60,12 +60,12 @@ async def list_all(call: Call[PageOnly, None]) -> Reply:
     scope = ("members", call.tenant)
     after = FIRST
     if call.query.cursor is not None:
-        after = msgspec.convert(call.service.cursors.read(scope, call.query.cursor)[0], type=UUID)
+        after = msgspec.convert(call.leaves.read(scope, call.query.cursor)[0], type=UUID)
     limit = coerced(call.query.limit)
     found = await ops.list_members(call.service.desk, call.tenant, after=after, most=limit)
     cursor = None
     if len(found) == limit:
-        cursor = call.service.cursors.write(scope, [str(found[-1].id)])
+        cursor = call.leaves.write(scope, [str(found[-1].id)])
     return paged(call, page([shown_member(one) for one in found], cursor=cursor))
 
 

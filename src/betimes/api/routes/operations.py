@@ -30,7 +30,7 @@ async def list_all(call: Call[wire.ListOperations, None]) -> Reply:
     scope = ("operations", call.tenant, sorted(query.state), sorted(query.kind))
     before = LAST
     if query.cursor is not None:
-        before = msgspec.convert(call.service.cursors.read(scope, query.cursor)[0], type=UUID)
+        before = msgspec.convert(call.leaves.read(scope, query.cursor)[0], type=UUID)
     limit = coerced(query.limit)
     found = await ops.list_operations(
         call.service.desk,
@@ -42,7 +42,7 @@ async def list_all(call: Call[wire.ListOperations, None]) -> Reply:
     )
     cursor = None
     if len(found) == limit:
-        cursor = call.service.cursors.write(scope, [str(found[-1].id)])
+        cursor = call.leaves.write(scope, [str(found[-1].id)])
     return paged(call, page([shown_operation(one) for one in found], cursor=cursor))
 
 

@@ -18,7 +18,8 @@ from betimes.domain.scopes import Scope
 from betimes.domain.spec import retry_to_json, to_ms
 from betimes.ops import queues as ops
 from betimes.ops.acting import Told
-from betimes.ops.bulk_runs import PURGE, RUNS_MAX, request_of
+from betimes.ops.bulk import ITEMS_MAX
+from betimes.ops.bulk_runs import BULK_RUNS, PURGE
 from betimes.ops.desk import Desk
 from betimes.ops.insights import read_waiting
 from betimes.ops.operations import new_operation
@@ -108,12 +109,12 @@ async def list_all(call: Call[PageOnly, None]) -> Reply:
     scope = ("queues", call.tenant)
     after = ""
     if call.query.cursor is not None:
-        (after,) = call.service.cursors.read(scope, call.query.cursor)
+        (after,) = call.leaves.read(scope, call.query.cursor)
     limit = coerced(call.query.limit)
     found = await ops.list_queues(call.service.desk, call.tenant, after=after, most=limit)
     cursor = None
     if len(found) == limit:
-        cursor = call.service.cursors.write(scope, [found[-1].name])
+        cursor = call.leaves.write(scope, [found[-1].name])
     return paged(call, page([shown_queue(call, one) for one in found], cursor=cursor))
 
 
@@ -175,10 +176,10 @@ async def purge(call: Call[NoQuery, operations.PurgeQueue]) -> Reply:
     """Cancel what waits in a queue, as an operation; what is under way goes on."""
     body, queue = call.body, call.path["queue"]
     runs = await read_waiting(
-        call.service.desk, call.tenant, queue, places=body.states, most=RUNS_MAX + 1
+        call.service.desk, call.tenant, queue, places=body.states, most=ITEMS_MAX + 1
     )
-    if len(runs) > RUNS_MAX:
-        raise Trouble("batch_too_large", f"more than {RUNS_MAX} runs wait; purge by states")
+    if len(runs) > ITEMS_MAX:
+        raise Trouble("batch_too_large", f"more than {ITEMS_MAX} runs wait; purge by states")
     if body.dry_run:
         return Reply(value=operations.Matched(matched=len(runs), dry_run=True))
     check_count(len(runs), body.confirm_count, noun="runs")
@@ -186,7 +187,7 @@ async def purge(call: Call[NoQuery, operations.PurgeQueue]) -> Reply:
         call.service.desk,
         call.tenant,
         PURGE,
-        request_of("cancel", runs, reason=PURGED),
+        BULK_RUNS.request("cancel", runs, reason=PURGED),
         total=len(runs),
         by=call.caller.key,
         identity=chosen_id(call, body.operation_id),
@@ -314,5 +315,6 @@ ROUTES = (
         "What waits in a queue and is under way.",
         stats,
         answers={200: wire.QueueStats},
+        load=Load.AGGREGATE,
     ),
 )

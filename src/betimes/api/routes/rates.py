@@ -40,12 +40,12 @@ async def list_all(call: Call[PageOnly, None]) -> Reply:
     scope = ("rates", call.tenant)
     after = ""
     if call.query.cursor is not None:
-        (after,) = call.service.cursors.read(scope, call.query.cursor)
+        (after,) = call.leaves.read(scope, call.query.cursor)
     limit = coerced(call.query.limit)
     found = await ops.list_rates(call.service.desk, call.tenant, after=after, most=limit)
     cursor = None
     if len(found) == limit:
-        cursor = call.service.cursors.write(scope, [found[-1].key])
+        cursor = call.leaves.write(scope, [found[-1].key])
     return paged(call, page([_shown(one) for one in found], cursor=cursor))
 
 

@@ -13,7 +13,7 @@ from betimes.api.problem import Trouble, body_of, trouble_of
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs import WRITE_PROBLEMS
 from betimes.api.routes.jobs_list import check_view
-from betimes.api.routes.runs_list import list_all
+from betimes.api.routes.runs_list import list_all, list_of_job
 from betimes.api.run_shapes import last_attempt, new_run, shown_attempt, shown_run
 from betimes.api.shaping import missing, selected
 from betimes.api.targets import redaction_of
@@ -40,8 +40,7 @@ from betimes.wire.jobs import BatchItem
 async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     """Enqueue one run."""
     accepted = await call.service.schemas.of(call.service.desk, call.tenant)
-    trace = call.request.traceparent
-    new = new_run(call.body, targets_of(call), trace=trace, accepted=accepted)
+    new = new_run(call.body, targets_of(call), trace=call.request.trace, accepted=accepted)
 
     async def verb(desk: Desk) -> Enqueued:
         key = call.key.key if call.key else call.request.id
@@ -82,8 +81,7 @@ def _read_all(
     targets = targets_of(call)
     for place, asked in enumerate(call.body.items):
         try:
-            trace = call.request.traceparent
-            made = new_run(asked, targets, trace=trace, accepted=accepted)
+            made = new_run(asked, targets, trace=call.request.trace, accepted=accepted)
             if not stop:
                 check_new_run(made)
             new.append(made)
@@ -128,12 +126,25 @@ async def wait(call: Call[wire.WaitRun, None]) -> Reply:
 
 async def attempts(call: Call[NoQuery, None]) -> Reply:
     """The attempts of a run, oldest first."""
+    return Reply(value=Page(items=await _attempts(call)))
+
+
+async def attempt(call: Call[NoQuery, None]) -> Reply:
+    """One attempt of a run, by its number."""
+    number = call.path["number"]
+    found = [one for one in await _attempts(call) if str(one.number) == number]
+    if not found:
+        raise missing("attempt", number)
+    return Reply(value=found[-1])
+
+
+async def _attempts(call: Call[NoQuery, None]) -> list[wire.Attempt]:
     view, failed = await _history(call)
     hidden = redaction_of(call)
     items = [shown_attempt(one, hidden) for one in failed]
     if view.run.state is RunState.SUCCEEDED:
         items.append(last_attempt(view.run, "succeeded"))
-    return Reply(value=Page(items=items))
+    return items
 
 
 async def timeline(call: Call[NoQuery, None]) -> Reply:
@@ -242,6 +253,28 @@ ROUTES = (
         scope=Scope.RUNS_READ,
         answers={200: Page[wire.Attempt]},
         problems=("not_found",),
+    ),
+    Route(
+        method="GET",
+        path="/v1/runs/{run}/attempts/{number}",
+        name="runs.attempt",
+        says="Read one attempt of a run.",
+        handler=attempt,
+        scope=Scope.RUNS_READ,
+        answers={200: wire.Attempt},
+        problems=("not_found",),
+    ),
+    Route(
+        method="GET",
+        path="/v1/jobs/{job}/runs",
+        name="jobs.runs",
+        says="List the runs of a job, latest due first.",
+        handler=list_of_job,
+        scope=Scope.RUNS_READ,
+        query=wire.ListRunsOfJob,
+        answers={200: Page[wire.Run]},
+        headers=("Link",),
+        problems=("invalid_parameter", "cursor_invalid", "not_found"),
     ),
     Route(
         method="GET",

@@ -15,7 +15,8 @@ from betimes.domain.errors import NotFound
 from betimes.domain.ids import JobId, RunId
 from betimes.domain.scopes import Scope
 from betimes.domain.states import RunState, Shown, Trigger
-from betimes.ops.bulk_runs import BULK, RUNS_MAX, request_of
+from betimes.ops.bulk import ITEMS_MAX
+from betimes.ops.bulk_runs import BULK_RUNS, RUNS
 from betimes.ops.change_run import Change, change_run
 from betimes.ops.desk import Desk
 from betimes.ops.listing import RunFilter, find_all_runs
@@ -58,7 +59,7 @@ async def bulk(call: Call[NoQuery, wire.BulkRuns]) -> Reply:
         return Reply(value=wire.Matched(matched=len(runs), dry_run=True))
     if body.ids is None:
         check_count(len(runs), body.confirm_count, noun="runs")
-    request = request_of(
+    request = BULK_RUNS.request(
         body.action,
         runs,
         reason=body.reason,
@@ -68,7 +69,7 @@ async def bulk(call: Call[NoQuery, wire.BulkRuns]) -> Reply:
     operation = new_operation(
         call.service.desk,
         call.tenant,
-        BULK,
+        RUNS,
         request,
         total=len(runs),
         by=call.caller.key,
@@ -100,10 +101,10 @@ async def _chosen(call: Call[NoQuery, wire.BulkRuns]) -> list[RunId]:
         shown=shown,
         since=since or (until or call.service.now()) - SPAN,
         until=until,
-        most=RUNS_MAX + 1,
+        most=ITEMS_MAX + 1,
     )
-    if len(found) > RUNS_MAX:
-        raise Trouble("batch_too_large", f"this means more than {RUNS_MAX} runs; narrow it down")
+    if len(found) > ITEMS_MAX:
+        raise Trouble("batch_too_large", f"this means more than {ITEMS_MAX} runs; narrow it down")
     return found
 
 

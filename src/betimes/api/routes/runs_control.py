@@ -24,11 +24,11 @@ from betimes.ops.runs import cancel_by_key as cancel_run_by_key
 from betimes.wire import runs as wire
 
 
-def told_view(view: RunView, *, event: str | None) -> Told:
+def told_view(view: RunView, *, event: str | None, status: int | None = None) -> Told:
     """The answer and the traces of a run that was changed."""
     shown = shown_run(view)
     return Told(
-        answer=answer(202 if view.state is Shown.RUNNING else 200, shown),
+        answer=answer(status or (202 if view.state is Shown.RUNNING else 200), shown),
         resource=shown.id,
         shard=view.run.shard,
         after={"state": shown.state},
@@ -49,7 +49,7 @@ async def cancel(call: Call[NoQuery, wire.CancelRun]) -> Reply:
         except NotFound:
             raise missing("run", call.path["run"]) from None
 
-    return await perform(call, verb, lambda view: told_view(view, event="run.cancelled"))
+    return await perform(call, verb, lambda view: told_view(view, event=None))
 
 
 async def cancel_by_key(call: Call[NoQuery, wire.CancelByKey]) -> Reply:
@@ -77,7 +77,7 @@ async def retry(call: Call[NoQuery, wire.RetryRun]) -> Reply:
         except NotFound:
             raise missing("run", call.path["run"]) from None
 
-    return await perform(call, verb, lambda view: told_view(view, event="run.queued"))
+    return await perform(call, verb, lambda view: told_view(view, event="run.queued", status=202))
 
 
 async def replay(call: Call[NoQuery, wire.ReplayRun]) -> Reply:
@@ -141,7 +141,7 @@ ROUTES = (
         "retry",
         retry,
         wire.RetryRun,
-        {200: wire.Run, 202: wire.Run},
+        {202: wire.Run},
         "One more try now, in the same run.",
         Load.WRITE,
     ),

@@ -1,14 +1,17 @@
 """Lists of runs: filters, times, both directions."""
 
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 from betimes.api.call import Call, Reply
+from betimes.api.finding import find_job
 from betimes.api.paging import read_place, scope_of, turn
 from betimes.api.routes.jobs_list import read_tags
 from betimes.api.run_shapes import shown_run
 from betimes.api.searching import search_into
-from betimes.api.shaping import coerced, maybe_instant, page, paged, read_id
-from betimes.domain.ids import JobId, WorkerId
+from betimes.api.shaping import coerced, maybe_instant, maybe_span, page, paged, read_id
+from betimes.domain.ids import JobId, WorkerId, to_text
 from betimes.domain.states import RunState, Shown, Trigger
 from betimes.ops.listing import RunFilter, Span, estimate_runs, find_runs
 from betimes.wire import runs as wire
@@ -26,17 +29,30 @@ SEARCHED = {
     "since": "due_after",
     "until": "due_before",
 }
+SEARCHED_IN_JOB = {word: member for word, member in SEARCHED.items() if word != "job"}
 
 
 async def list_all(call: Call[wire.ListRuns, None]) -> Reply:
     """A page of runs, latest due first."""
+    return await _listed(call, SEARCHED)
+
+
+async def list_of_job(call: Call[wire.ListRunsOfJob, None]) -> Reply:
+    """A page of the runs of one job."""
+    job = to_text("job", (await find_job(call)).id)
+    return await _listed(call, SEARCHED_IN_JOB, job)
+
+
+async def _listed(
+    call: Call[Any, None], searched: Mapping[str, str], job: str | None = None
+) -> Reply:
     query, cursors, now = call.query, call.service.cursors, call.service.now()
-    scope = scope_of("runs", call.tenant, query)
+    scope = (*scope_of("runs", call.tenant, query), job)
     place = read_place(cursors, scope, query.cursor)
-    text = search_into(query, query.q, SEARCHED, now)
+    text = search_into(query, query.q, searched, now)
     until = maybe_instant(query.due_before, pointer="/due_before")
     since = maybe_instant(query.due_after, pointer="/due_after") or (until or now) - SPAN
-    chosen, shown = _filter(call, text)
+    chosen, shown = _filter(call, job or getattr(query, "job", None), text)
     span = Span(since=since, until=until, place=place.at, backwards=place.backwards)
     views, more = await find_runs(
         call.service.desk, call.tenant, chosen, shown=shown, span=span, limit=coerced(query.limit)
@@ -62,7 +78,7 @@ async def list_all(call: Call[wire.ListRuns, None]) -> Reply:
 
 
 def _filter(
-    call: Call[wire.ListRuns, None], text: str | None
+    call: Call[Any, None], wanted: str | None, text: str | None
 ) -> tuple[RunFilter, frozenset[Shown]]:
     query, desk = call.query, call.service.desk
     shown = frozenset(Shown(state) for state in query.state if state != FAILED)
@@ -71,8 +87,8 @@ def _filter(
     # States that are written in parcels are looked at one by one; the rest the database can tell.
     stored = () if shown & WAITING else tuple(RunState[state.name] for state in shown)
     job = worker = None
-    if query.job is not None:
-        job = JobId(read_id(desk, "job", query.job, "job"))
+    if wanted is not None:
+        job = JobId(read_id(desk, "job", wanted, "job"))
     if query.worker is not None:
         worker = WorkerId(read_id(desk, "wrk", query.worker, "worker"))
     chosen = RunFilter(
@@ -84,5 +100,11 @@ def _filter(
         worker=worker,
         tags=read_tags(query.tag),
         text=text,
+        fire_after=maybe_instant(query.scheduled_after, pointer="/scheduled_after"),
+        fire_before=maybe_instant(query.scheduled_before, pointer="/scheduled_before"),
+        finished_after=maybe_instant(query.finished_after, pointer="/finished_after"),
+        finished_before=maybe_instant(query.finished_before, pointer="/finished_before"),
+        lag=maybe_span(query.min_lag, pointer="/min_lag"),
+        fingerprint=query.error_fingerprint,
     )
     return chosen, shown

@@ -26,7 +26,7 @@ from betimes.ops import backfill as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
 from betimes.ops.manual import Overlap
-from betimes.ops.upcoming import Soon, list_upcoming
+from betimes.ops.upcoming import EVERY_KIND, Soon, SoonKind, list_upcoming
 from betimes.schedule import Schedule, preview
 from betimes.wire import more as wire
 from betimes.wire.base import Page, shown_instant, shown_maybe
@@ -88,10 +88,10 @@ async def next_of_job(call: Call[wire.NextFires, None]) -> Reply:
 async def upcoming(call: Call[wire.Upcoming, None]) -> Reply:
     """What is due soon: runs that exist, and fires that will become some."""
     query, desk = call.query, call.service.desk
-    scope = ("upcoming", call.tenant, query.within, query.queue, query.job)
+    scope = ("upcoming", call.tenant, query.within, query.queue, query.job, query.include)
     after = until = None
     if query.cursor is not None:
-        at, run, end = call.service.cursors.read(scope, query.cursor)
+        at, run, end = call.leaves.read(scope, query.cursor)
         after = (read_instant(at, pointer="/cursor"), RunId(from_text("run", run)))
         until = read_instant(end, pointer="/cursor")
     within = read_span(query.within, pointer="/within")
@@ -104,12 +104,13 @@ async def upcoming(call: Call[wire.Upcoming, None]) -> Reply:
         after=after,
         limit=coerced(query.limit),
         until=until,
+        kinds={SoonKind(one.rstrip("s")) for one in query.include} or EVERY_KIND,
     )
     cursor = None
     if found.next is not None:
         end_text = shown_instant(until or call.service.now() + within)
         place = [shown_instant(found.next[0]), to_text("run", found.next[1]), end_text]
-        cursor = call.service.cursors.write(scope, place)
+        cursor = call.leaves.write(scope, place)
     return paged(call, page([_soon(item) for item in found.items], cursor=cursor))
 
 

@@ -35,12 +35,12 @@ async def list_all(call: Call[PageOnly, None]) -> Reply:
     scope = ("targets", call.tenant)
     after = ""
     if call.query.cursor is not None:
-        (after,) = call.service.cursors.read(scope, call.query.cursor)
+        (after,) = call.leaves.read(scope, call.query.cursor)
     limit = coerced(call.query.limit)
     found = await list_origins(call.service.desk, call.tenant, after=after, most=limit)
     cursor = None
     if len(found) == limit:
-        cursor = call.service.cursors.write(scope, [found[-1].origin])
+        cursor = call.leaves.write(scope, [found[-1].origin])
     return paged(call, page([shown_origin(row) for row in found], cursor=cursor))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from betimes.api.acting import answer, perform
@@ -20,6 +21,9 @@ from betimes.ops.quotas import usage_of
 from betimes.wire import keys as wire
 from betimes.wire.base import Page, shown_instant
 from betimes.wire.operations import Operation
+
+SOFT_SHARE = 0.8
+"""Of a limit: from here on it is worth looking at."""
 
 
 def shown_tenant(tenant: ops.Tenant) -> wire.Tenant:
@@ -78,12 +82,12 @@ async def list_all(call: Call[wire.PageOnly, None]) -> Reply:
     scope = ("tenants",)
     after = ""
     if call.query.cursor is not None:
-        (after,) = call.service.cursors.read(scope, call.query.cursor)
+        (after,) = call.leaves.read(scope, call.query.cursor)
     limit = coerced(call.query.limit)
     tenants = await ops.list_tenants(call.service.desk, after=after, most=limit)
     cursor = None
     if len(tenants) == limit:
-        cursor = call.service.cursors.write(scope, [tenants[-1].slug])
+        cursor = call.leaves.write(scope, [tenants[-1].slug])
     return paged(call, page([shown_tenant(one) for one in tenants], cursor=cursor))
 
 
@@ -122,13 +126,17 @@ async def _store(call: Call[Any, Any], tenant: ops.Tenant) -> Reply:
 async def suspend(call: Call[NoQuery, wire.Suspend]) -> Reply:
     """Close a tenant for new things, or for everything."""
     stop_all = call.body.mode == "stop_all"
-    tenant = ops.suspended(await _found(call), reason=call.body.reason, stop_all=stop_all)
+    found = await _found(call)
+    expected_revision(call.request, found.revision)
+    tenant = ops.suspended(found, reason=call.body.reason, stop_all=stop_all)
     return await _store(call, tenant)
 
 
 async def resume(call: Call[NoQuery, None]) -> Reply:
     """Open a tenant again."""
-    return await _store(call, ops.resumed(await _found(call)))
+    found = await _found(call)
+    expected_revision(call.request, found.revision)
+    return await _store(call, ops.resumed(found))
 
 
 async def set_quotas(call: Call[NoQuery, wire.Quotas]) -> Reply:
@@ -168,11 +176,22 @@ async def quotas(call: Call[NoQuery, None]) -> Reply:
 async def _quotas(
     call: Call[Any, Any], tenant: TenantId, limits: Mapping[str, int]
 ) -> wire.QuotaList:
-    used = await usage_of(call.service.desk, tenant)
-    items = [
-        wire.QuotaShown(name=name, limit=limits.get(name), used=used.get(name))
-        for name in sorted({*ops.QUOTAS, *used})
-    ]
+    service, now = call.service, call.service.now()
+    used = await usage_of(service.desk, tenant)
+    flows = service.meter.flow(service.desk, tenant, limits)
+    rates = service.admission.usage(tenant, call.caller.key, limits)
+    items: list[wire.QuotaShown] = []
+    for name in sorted({*ops.QUOTAS, *used, *rates}):
+        shown = wire.QuotaShown(name=name, limit=limits.get(name), used=used.get(name))
+        if (flow := flows.get(name)) is not None:
+            shown.used, shown.resets_at = flow.used, shown_instant(flow.resets_at)
+        elif (rate := rates.get(name)) is not None:
+            shown.limit, shown.used = rate.limit, rate.used
+            if rate.resets_in is not None:
+                shown.resets_at = shown_instant(now + timedelta(seconds=rate.resets_in))
+        if shown.limit is not None:
+            shown.soft_limit = int(shown.limit * SOFT_SHARE)
+        items.append(shown)
     return wire.QuotaList(items=items)
 
 

@@ -49,7 +49,7 @@ async def list_acts(call: Call[wire.ListAudit, None]) -> Reply:
     scope = ("audit", call.tenant, query.action, query.resource, query.actor, query.since)
     before = FOREVER
     if query.cursor is not None:
-        at, shard, number = call.service.cursors.read(scope, query.cursor)
+        at, shard, number = call.leaves.read(scope, query.cursor)
         before = (read_instant(at, pointer="/cursor"), shard, number)
     limit = coerced(query.limit)
     found = await ops.list_acts(
@@ -66,7 +66,7 @@ async def list_acts(call: Call[wire.ListAudit, None]) -> Reply:
     if len(found) == limit:
         last = found[-1]
         place = [shown_instant(last.act.at), last.shard, last.number]
-        cursor = call.service.cursors.write(scope, place)
+        cursor = call.leaves.write(scope, place)
     return paged(call, page([shown_act(entry) for entry in found], cursor=cursor))
 
 
@@ -246,6 +246,7 @@ ROUTES = (
         says="Recompute the chains of the audit and tell whether they hold.",
         handler=verify,
         scope=Scope.AUDIT_READ,
+        load=Load.AGGREGATE,
         answers={200: wire.Verified},
         policy=Policy.BULK,
     ),

@@ -127,12 +127,12 @@ async def list_all(call: Call[wire.ListWorkers, None]) -> Reply:
     scope = ("workers", call.tenant)
     after = UUID(int=0)
     if call.query.cursor is not None:
-        after = msgspec.convert(call.service.cursors.read(scope, call.query.cursor)[0], type=UUID)
+        after = msgspec.convert(call.leaves.read(scope, call.query.cursor)[0], type=UUID)
     limit = coerced(call.query.limit)
     found = await ops.list_workers(call.service.desk, call.tenant, after=after, most=limit)
     cursor = None
     if len(found) == limit:
-        cursor = call.service.cursors.write(scope, [str(found[-1].id)])
+        cursor = call.leaves.write(scope, [str(found[-1].id)])
     return paged(call, page([shown_worker(call, one) for one in found], cursor=cursor))
 
 
@@ -165,7 +165,7 @@ async def drain(call: Call[NoQuery, None]) -> Reply:
 
 
 async def delete(call: Call[NoQuery, None]) -> Reply:
-    """Forget a worker; what it holds comes back when its leases run out."""
+    """Forget a worker; what it holds is given to others at once."""
     worker = _worker(call)
 
     async def verb(desk: Desk) -> WorkerId:
@@ -176,7 +176,12 @@ async def delete(call: Call[NoQuery, None]) -> Reply:
         return worker
 
     return await perform(
-        call, verb, lambda gone: Told(answer=answer(204), resource=to_text(WORKER, gone))
+        call,
+        verb,
+        lambda gone: Told(
+            answer=answer(204),
+            resource=to_text(WORKER, gone),
+        ),
     )
 
 
@@ -336,7 +341,7 @@ ROUTES = (
         "DELETE",
         "/{worker}",
         "delete",
-        "Forget a worker; what it holds comes back when its leases run out.",
+        "Forget a worker; what it holds is given to others at once.",
         delete,
         scope=Scope.WORKERS_WRITE,
         answers={204: None},

@@ -83,19 +83,19 @@ RETURNING number, digest;
 -- Add acts to a chain whose end the caller holds, with their events.
 -- Index: audit_heads_pkey
 -- Guard: the caller holds the head
-WITH written AS (
+WITH acts AS MATERIALIZED (
+    SELECT * FROM jsonb_to_recordset(:fresh_acts::text::jsonb)
+        AS act (number bigint, actor jsonb, action text, resource text, request text, before jsonb, after jsonb, digest text,
+                event_id uuid, event text, body jsonb)
+), written AS (
     INSERT INTO betimes.audit (shard, tenant_id, number, at, actor, action, resource, request_id, before, after, digest)
-    SELECT :shard::smallint, :tenant::uuid, act.number, :now::timestamptz, act.actor::jsonb, act.action, act.resource,
-           act.request, act.before::jsonb, act.after::jsonb, act.digest
-      FROM unnest(:numbers::bigint[], :actors::text[], :actions::text[], :resources::text[], :requests::text[],
-                  :earlier::text[], :afters::text[], :digests::bytea[])
-           AS act (number, actor, action, resource, request, before, after, digest)
+    SELECT :shard::smallint, :tenant::uuid, act.number, :now::timestamptz, act.actor, act.action, act.resource, act.request,
+           act.before, act.after, decode(act.digest, 'hex')
+      FROM acts AS act
 ), told AS (
     INSERT INTO betimes.outbox (shard, id, tenant_id, type, subject, body, created_at)
-    SELECT :shard::smallint, event.id, :tenant::uuid, event.type, event.subject, event.body::jsonb, :now::timestamptz
-      FROM unnest(:event_ids::uuid[], :events::text[], :resources::text[], :event_bodies::text[])
-           AS event (id, type, subject, body)
-     WHERE event.type IS NOT NULL
+    SELECT :shard::smallint, act.event_id, :tenant::uuid, act.event, act.resource, act.body, :now::timestamptz
+      FROM acts AS act WHERE act.event IS NOT NULL
 )
 UPDATE betimes.audit_heads SET number = :last::bigint, digest = :head::bytea
  WHERE shard = :shard::smallint AND tenant_id = :tenant::uuid;

@@ -54,11 +54,11 @@ RETURNING id, fire_at;
 -- End runs that wait; every lease reads the row and drops what is over.
 -- Index: runs_pkey
 -- Guard: only rows that are not over
--- Returns: id uuid
+-- Returns: id uuid, tenant_id uuid, job_id uuid, queue text, handler text, attempt int2
 UPDATE betimes.runs
    SET state = :state::smallint, finished_at = :now::timestamptz, reason = :reason::text
  WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4
-RETURNING id;
+RETURNING id, tenant_id, job_id, queue, handler, attempt;
 
 -- name: ask_to_end :many
 -- Ask for the end of runs that a worker holds: told with the next heartbeat, and no later attempt starts.
@@ -73,14 +73,14 @@ RETURNING id;
 -- name: insert_skipped_runs :many
 -- Write fires that somebody does not want as runs that are over, so that no planner makes them.
 -- Guard: the primary key is a function of (job, fire time); a run that exists already stays
--- Returns: id uuid
+-- Returns: id uuid, tenant_id uuid, job_id uuid, queue text, handler text, attempt int2
 INSERT INTO betimes.runs (shard, id, tenant_id, job_id, due_at, fire_at, revision, state, trigger, priority, queue, handler,
                           created_at, finished_at, reason)
 SELECT :shard::smallint, fresh.id, :tenant::uuid, :job::uuid, fresh.due_at, fresh.fire_at, :revision::integer, 7, 0,
        :priority::smallint, :queue::text, :handler::text, :now::timestamptz, :now::timestamptz, :reason::text
   FROM unnest(:ids::uuid[], :dues::timestamptz[], :fires::timestamptz[]) AS fresh (id, due_at, fire_at)
 ON CONFLICT (shard, id) DO NOTHING
-RETURNING id;
+RETURNING id, tenant_id, job_id, queue, handler, attempt;
 
 -- name: insert_manual_run :maybe
 -- Insert one run of a job that somebody asked for.

@@ -30,14 +30,16 @@ UPDATE betimes.jobs
  WHERE shard = :shard::smallint AND id = :job::uuid AND state = 0
 RETURNING id;
 
--- name: skip_planned_runs :exec
+-- name: skip_planned_runs :many
 -- End what is planned of a job and not due yet; no worker can hold it before it is visible.
 -- Index: runs_job_idx
 -- Guard: only rows that are not over
+-- Returns: id uuid, tenant_id uuid, job_id uuid, queue text, handler text, attempt int2
 UPDATE betimes.runs
    SET state = 7, finished_at = :now::timestamptz, reason = :reason::text
  WHERE shard = :shard::smallint AND job_id = :job::uuid AND id >= :low::uuid AND state < 4 AND trigger = 0
-   AND due_at > :now::timestamptz;
+   AND due_at > :now::timestamptz
+RETURNING id, tenant_id, job_id, queue, handler, attempt;
 
 -- name: tell_auto_paused :exec
 -- Tell those who want to know that a job was paused by the rule.

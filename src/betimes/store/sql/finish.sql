@@ -138,10 +138,10 @@ SELECT :shard::smallint, betimes.new_id(:shard::smallint), ended.tenant_id, ende
                            SELECT tenant_id FROM betimes.endpoints WHERE wants_successes AND disabled_at IS NULL);
 
 -- name: find_finished_by :many
--- Which of these runs carry our worker, and with which fence: our own commit may have lost its reply.
+-- Which of these runs carry our worker, with which fence and in which state: our own commit may have lost its reply.
 -- Index: runs_pkey
--- Returns: run_id uuid, fence int4
-SELECT id AS run_id, fence FROM betimes.runs
+-- Returns: run_id uuid, fence int4, state int2
+SELECT id AS run_id, fence, state FROM betimes.runs
  WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid
    AND worker_id = :worker::uuid;
 

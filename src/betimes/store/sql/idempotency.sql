@@ -58,11 +58,13 @@ RETURNING mine.day;
 -- Guard: the primary key; whoever claims the same key meanwhile waits here until we have ended
 -- Returns: key text
 INSERT INTO betimes.idempotency (shard, tenant_id, key, day, fingerprint, status, headers, body, created_at, expires_at)
-SELECT fresh.shard, :tenant::uuid, fresh.key, wanted.day, fresh.fingerprint, fresh.status, fresh.headers::jsonb, fresh.body,
-       :now::timestamptz, fresh.expires_at
-  FROM unnest(:shards::smallint[], :keys::text[], :fingerprints::bytea[], :statuses::smallint[], :headers::text[],
-              :bodies::bytea[], :expires::timestamptz[])
-       AS fresh (shard, key, fingerprint, status, headers, body, expires_at)
+SELECT fresh.shard, :tenant::uuid, fresh.key, wanted.day, decode(fresh.fingerprint, 'hex'), fresh.status, fresh.headers,
+       fresh.body, :now::timestamptz, fresh.expires_at
+  FROM ROWS FROM (
+        jsonb_to_recordset(:fresh_claims::text::jsonb)
+            AS (shard smallint, key text, fingerprint text, status smallint, headers jsonb, expires_at timestamptz),
+        unnest(:bodies::bytea[]))
+       AS fresh (shard, key, fingerprint, status, headers, expires_at, body)
  CROSS JOIN unnest(:days::date[]) AS wanted (day)
  WHERE NOT EXISTS (
     SELECT FROM betimes.idempotency AS seen

@@ -1,20 +1,23 @@
 -- Definitions: what to do and when. Every change is an edit under the revision, or a change of state.
 
 -- name: insert_jobs :many
--- Insert jobs of one shard; an id or a name that is taken leaves its row out.
+-- Insert jobs of one shard; an id or a name that is taken leaves its row out. They come as one JSON text, because an array
+-- for each column costs whoever sends them several times as much.
 -- Guard: the primary key, and one name per tenant and group
 -- Returns: id uuid
 INSERT INTO betimes.jobs (shard, id, tenant_id, job_group, name, next_fire_at, created_at, updated_at, fires, state, priority,
                           after_completion, queue, handler, tzdata, schedule, target, payload, options, created_by)
 SELECT :shard::smallint, fresh.id, fresh.tenant_id, fresh.job_group, fresh.name, fresh.next_fire_at, fresh.created_at,
        fresh.created_at, fresh.fires, fresh.state, fresh.priority, fresh.after_completion, fresh.queue, fresh.handler,
-       :tzdata::text, fresh.schedule::jsonb, fresh.target::jsonb, fresh.payload, fresh.options::jsonb, fresh.created_by
-  FROM unnest(:ids::uuid[], :tenants::uuid[], :groups::text[], :names::text[], :next_fires::timestamptz[],
-              :created::timestamptz[], :fires::bigint[], :states::smallint[], :priorities::smallint[],
-              :after_completions::smallint[], :queues::text[], :handlers::text[], :schedules::text[], :targets::text[],
-              :payloads::bytea[], :options::text[], :creators::text[])
+       :tzdata::text, fresh.schedule, fresh.target, fresh.payload, fresh.options, fresh.created_by
+  FROM ROWS FROM (
+        jsonb_to_recordset(:fresh_jobs::text::jsonb)
+            AS (id uuid, tenant_id uuid, job_group text, name text, next_fire_at timestamptz, created_at timestamptz, fires bigint,
+                state smallint, priority smallint, after_completion smallint, queue text, handler text, schedule jsonb,
+                target jsonb, options jsonb, created_by text),
+        unnest(:payloads::bytea[]))
        AS fresh (id, tenant_id, job_group, name, next_fire_at, created_at, fires, state, priority, after_completion, queue,
-                 handler, schedule, target, payload, options, created_by)
+                 handler, schedule, target, options, created_by, payload)
 ON CONFLICT DO NOTHING
 RETURNING id;
 

@@ -16,6 +16,7 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
    AND (:group::text IS NULL OR job_group = :group::text)
    AND (:prefix::text IS NULL OR starts_with(name, :prefix::text))
    AND (:kinds::text[] IS NULL OR schedule ->> 'type' = ANY (:kinds::text[]))
+   AND (:targets::text[] IS NULL OR coalesce(target ->> 'type', 'task') = ANY (:targets::text[]))
    AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
    AND (:fire_after::timestamptz IS NULL OR next_fire_at > :fire_after::timestamptz)
    AND (:fire_before::timestamptz IS NULL OR next_fire_at < :fire_before::timestamptz)
@@ -38,6 +39,7 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
    AND (:group::text IS NULL OR job_group = :group::text)
    AND (:prefix::text IS NULL OR starts_with(name, :prefix::text))
    AND (:kinds::text[] IS NULL OR schedule ->> 'type' = ANY (:kinds::text[]))
+   AND (:targets::text[] IS NULL OR coalesce(target ->> 'type', 'task') = ANY (:targets::text[]))
    AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
    AND (:fire_after::timestamptz IS NULL OR next_fire_at > :fire_after::timestamptz)
    AND (:fire_before::timestamptz IS NULL OR next_fire_at < :fire_before::timestamptz)
@@ -62,6 +64,15 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
    AND (:worker::uuid IS NULL OR worker_id = :worker::uuid)
    AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
    AND (:text::text IS NULL OR position(lower(:text::text) IN lower(error::text)) > 0)
+   AND (:fire_after::timestamptz IS NULL OR fire_at > :fire_after::timestamptz)
+   AND (:fire_before::timestamptz IS NULL OR fire_at < :fire_before::timestamptz)
+   AND (:finished_after::timestamptz IS NULL OR finished_at > :finished_after::timestamptz)
+   AND (:finished_before::timestamptz IS NULL OR finished_at < :finished_before::timestamptz)
+   AND (:lag::interval IS NULL OR coalesce(first_started_at, started_at) - due_at >= :lag::interval)
+   AND (:fingerprint::text IS NULL OR EXISTS (
+        SELECT FROM betimes.dead_letters
+         WHERE dead_letters.shard = runs.shard AND dead_letters.run_id = runs.id
+           AND dead_letters.fingerprint = :fingerprint::text))
  ORDER BY id DESC LIMIT :most::integer;
 
 -- name: list_runs_where_earliest :many
@@ -82,6 +93,15 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
    AND (:worker::uuid IS NULL OR worker_id = :worker::uuid)
    AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
    AND (:text::text IS NULL OR position(lower(:text::text) IN lower(error::text)) > 0)
+   AND (:fire_after::timestamptz IS NULL OR fire_at > :fire_after::timestamptz)
+   AND (:fire_before::timestamptz IS NULL OR fire_at < :fire_before::timestamptz)
+   AND (:finished_after::timestamptz IS NULL OR finished_at > :finished_after::timestamptz)
+   AND (:finished_before::timestamptz IS NULL OR finished_at < :finished_before::timestamptz)
+   AND (:lag::interval IS NULL OR coalesce(first_started_at, started_at) - due_at >= :lag::interval)
+   AND (:fingerprint::text IS NULL OR EXISTS (
+        SELECT FROM betimes.dead_letters
+         WHERE dead_letters.shard = runs.shard AND dead_letters.run_id = runs.id
+           AND dead_letters.fingerprint = :fingerprint::text))
  ORDER BY id LIMIT :most::integer;
 
 -- name: read_holdings :many

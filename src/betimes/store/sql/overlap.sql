@@ -72,13 +72,13 @@ SELECT wanted.job_id AS line, standing.parcel_id, standing.run_id, standing.held
 -- End runs because of an earlier one, and say which.
 -- Index: runs_pkey
 -- Guard: only rows that are not over; the caller holds their parcels, or has not made them yet
--- Returns: id uuid, tenant_id uuid, job_id uuid, fire_at timestamptz, revision int4, trigger int2
+-- Returns: id uuid, tenant_id uuid, job_id uuid, fire_at timestamptz, revision int4, trigger int2, queue text, handler text, attempt int2
 UPDATE betimes.runs
    SET state = 7, finished_at = :now::timestamptz, reason = 'OVERLAP_SKIPPED', blocked_by = skipped.blocker
   FROM unnest(:runs::uuid[], :blockers::uuid[]) AS skipped (id, blocker)
  WHERE runs.shard = :shard::smallint AND runs.id = skipped.id AND runs.id = ANY (:runs::uuid[])
    AND runs.id >= :low::uuid AND runs.id <= :high::uuid AND runs.state < 4
-RETURNING runs.id, runs.tenant_id, runs.job_id, runs.fire_at, runs.revision, runs.trigger;
+RETURNING runs.id, runs.tenant_id, runs.job_id, runs.fire_at, runs.revision, runs.trigger, runs.queue, runs.handler, runs.attempt;
 
 -- name: find_verdicts_due :many
 -- When the next verdict is due in each of some shards.

@@ -37,6 +37,17 @@ RETURNING draining;
 -- Returns: id uuid
 DELETE FROM betimes.workers WHERE id = :id::uuid AND tenant_id = :tenant::uuid RETURNING id;
 
+-- name: free_worker :many
+-- Give back what a worker holds that is about to be forgotten; the delivery does not count, and its leases are lost.
+-- Scatter: a worker holds parcels of many shards
+-- Index: parcels_worker_idx
+-- Guard: the worker; whoever leases them next has a higher fence
+-- Returns: shard int2, queue text, tenant_id uuid, fair int2, visible_at timestamptz
+UPDATE betimes.parcels
+   SET worker_id = NULL, lease_until = NULL, deliveries = greatest(deliveries - 1, 0), slot = false
+ WHERE worker_id = :worker::uuid AND tenant_id = :tenant::uuid
+RETURNING shard, queue, tenant_id, fair, visible_at;
+
 -- name: find_ready :many
 -- Where something visible waits for one tenant in some queues that are not paused, best rank first.
 -- Scatter: skips along an index, one probe per shard, queue and fairness bucket
@@ -131,4 +142,15 @@ SELECT count(*) AS lines FROM added;
 SELECT seq, attempt, at, level, message, fields::text AS fields FROM betimes.run_logs
  WHERE shard = :shard::smallint AND run_id = :run::uuid AND seq > :after::integer
    AND (:attempt::smallint IS NULL OR attempt = :attempt::smallint)
+   AND (:levels::text[] IS NULL OR level = ANY (:levels::text[]))
  ORDER BY seq LIMIT :most::integer;
+
+-- name: read_last_logs :many
+-- The last lines of the log of a run, newest first.
+-- Index: run_logs_pkey
+-- Returns: seq int4, attempt int2, at timestamptz, level text, message text, fields text
+SELECT seq, attempt, at, level, message, fields::text AS fields FROM betimes.run_logs
+ WHERE shard = :shard::smallint AND run_id = :run::uuid AND seq > :after::integer
+   AND (:attempt::smallint IS NULL OR attempt = :attempt::smallint)
+   AND (:levels::text[] IS NULL OR level = ANY (:levels::text[]))
+ ORDER BY seq DESC LIMIT :most::integer;

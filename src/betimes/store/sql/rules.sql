@@ -2,10 +2,11 @@
 
 -- name: read_tenant_rules :many
 -- Tenants that are not like all others, or some of them by name.
--- Returns: tenant_id uuid, weight float4, most int8, per_minute int8
-SELECT id AS tenant_id, weight, (quotas ->> 'max_in_flight')::bigint AS most, (quotas ->> 'runs_per_minute')::bigint AS per_minute
+-- Returns: tenant_id uuid, weight float4, most int8, per_minute int8, told_all bool
+SELECT id AS tenant_id, weight, (quotas ->> 'max_in_flight')::bigint AS most, (quotas ->> 'runs_per_minute')::bigint AS per_minute,
+       coalesce(settings ->> 'run_events' = 'all', false) AS told_all
   FROM betimes.tenants
- WHERE (weight <> 1 OR quotas ? 'max_in_flight' OR quotas ? 'runs_per_minute')
+ WHERE (weight <> 1 OR quotas ? 'max_in_flight' OR quotas ? 'runs_per_minute' OR settings ->> 'run_events' = 'all')
    AND (:tenants::uuid[] IS NULL OR id = ANY (:tenants::uuid[]));
 
 -- name: read_queue_rules :many

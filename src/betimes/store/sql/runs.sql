@@ -47,6 +47,6 @@ SELECT runs.id, runs.tenant_id, runs.due_at, runs.priority, runs.queue, runs.fen
 -- name: read_unfinished :many
 -- Which of these runs have not ended, and what they have cost so far.
 -- Index: runs_pkey
--- Returns: id uuid, attempt int2
-SELECT id, attempt FROM betimes.runs
+-- Returns: id uuid, attempt int2, tenant_id uuid, job_id uuid, queue text, handler text
+SELECT id, attempt, tenant_id, job_id, queue, handler FROM betimes.runs
  WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4;
