@@ -4,7 +4,7 @@ Deliveries come at least once. A receiver that writes what it did and *that* it 
 transaction of its own database takes effect exactly once:
 
     inbox = Inbox("qmark")                      # sqlite3; "format" for psycopg
-    delivery = webhooks.verify(body, headers, secret)
+    delivery = webhooks.verify(headers, body, secret=secret)
     with connection:                            # one transaction
         if inbox.first(connection, delivery):
             ...                                 # the effect, on the same connection

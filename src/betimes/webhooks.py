@@ -2,7 +2,7 @@
 
     from betimes import webhooks
 
-    delivery = webhooks.verify(request.body, request.headers, secret)
+    delivery = webhooks.verify(request.headers, request.body, secret=secret)
     if delivery.run_id in seen: ...
 
 Nothing here needs the server, or anything beyond the standard library.
@@ -42,8 +42,8 @@ class Delivery:
 
 
 def verify(
-    body: bytes,
     headers: Mapping[str, str],
+    body: bytes,
     secret: str | Sequence[str],
     *,
     tolerance: timedelta = TOLERANCE,

@@ -70,7 +70,7 @@ async def test_dev_delivers_to_this_machine_and_says_that_it_may(home: Path) -> 
             assert made.json["state"] == "succeeded", made.body
         (seen,) = target.received
         (secret,) = (await ask("GET", "/v1/targets/signing-secret")).json["secrets"]
-        delivery = verify(seen.body, seen.headers, secret)
+        delivery = verify(seen.headers, seen.body, secret)
         assert (delivery.run_id, delivery.attempt, seen.body) == (made.json["id"], 1, b'{"n":1}')
         trace = made.json["trace"]["trace_id"]
         assert seen.headers["traceparent"].split("-")[1] == trace

@@ -52,7 +52,7 @@ async def test_dev_tells_whoever_wants_to_know(home: Path) -> None:
             assert (await got(target, "/hook"))["type"] == "endpoint.test"
             first = target.received[0]
             assert (
-                verify(first.body, first.headers, made.json["secret"]).id
+                verify(first.headers, first.body, made.json["secret"]).id
                 == (first.headers["webhook-id"])
             )
             notify = [{"url": target.url("/done"), "on": ["success"]}]

@@ -43,12 +43,12 @@ def test_we_accept_the_reference_library() -> None:
     now = datetime.fromtimestamp(AT, UTC)
     header = Webhook(shown_secret(OLD)).sign("run_01", now, BODY.decode())
     headers = {**signed(NEW), "Webhook-Signature": header}
-    assert verify(BODY, headers, shown_secret(OLD), now=AT).id == "run_01"
+    assert verify(headers, BODY, shown_secret(OLD), now=AT).id == "run_01"
 
 
 def test_a_genuine_request_tells_its_run() -> None:
     """Names of headers in any case."""
-    told = verify(BODY, signed(OLD), shown_secret(OLD), now=AT)
+    told = verify(signed(OLD), BODY, shown_secret(OLD), now=AT)
     assert (told.id, told.timestamp, told.run_id, told.attempt, told.fence) == (
         "run_01",
         AT,
@@ -61,10 +61,10 @@ def test_a_genuine_request_tells_its_run() -> None:
 
 def test_during_a_rotation_either_secret_will_do() -> None:
     """On both sides."""
-    assert verify(BODY, signed(OLD, NEW), shown_secret(NEW), now=AT).id
-    assert verify(BODY, signed(NEW), [shown_secret(OLD), shown_secret(NEW)], now=AT).id
+    assert verify(signed(OLD, NEW), BODY, shown_secret(NEW), now=AT).id
+    assert verify(signed(NEW), BODY, [shown_secret(OLD), shown_secret(NEW)], now=AT).id
     with pytest.raises(BadSignature):
-        verify(BODY, signed(OLD), shown_secret(NEW), now=AT)
+        verify(signed(OLD), BODY, shown_secret(NEW), now=AT)
 
 
 def test_one_flipped_bit_anywhere_is_found() -> None:
@@ -73,7 +73,7 @@ def test_one_flipped_bit_anywhere_is_found() -> None:
         changed = bytearray(BODY)
         changed[place] ^= 1
         with pytest.raises(BadSignature):
-            verify(bytes(changed), signed(OLD), shown_secret(OLD), now=AT)
+            verify(signed(OLD), bytes(changed), shown_secret(OLD), now=AT)
     for name, value in (
         ("Webhook-Id", "run_02"),
         ("Webhook-Timestamp", str(AT + 1)),
@@ -83,7 +83,7 @@ def test_one_flipped_bit_anywhere_is_found() -> None:
         ("Webhook-Timestamp", "\u0661\u0667"),
     ):
         with pytest.raises(BadSignature):
-            verify(BODY, {**signed(OLD), name: value}, shown_secret(OLD), now=AT)
+            verify({**signed(OLD), name: value}, BODY, shown_secret(OLD), now=AT)
 
 
 @pytest.mark.parametrize("missing", ["Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"])
@@ -92,24 +92,24 @@ def test_a_missing_header_is_named(missing: str) -> None:
     headers = signed(OLD)
     del headers[missing]
     with pytest.raises(BadSignature, match=missing.lower()):
-        verify(BODY, headers, shown_secret(OLD), now=AT)
+        verify(headers, BODY, shown_secret(OLD), now=AT)
 
 
 def test_only_recent_requests_count() -> None:
     """Five minutes both ways, unless the receiver says otherwise."""
     for off in (-300, 300):
-        assert verify(BODY, signed(OLD), shown_secret(OLD), now=AT + off).id
+        assert verify(signed(OLD), BODY, shown_secret(OLD), now=AT + off).id
     for off in (-301, 301):
         with pytest.raises(BadSignature, match="last"):
-            verify(BODY, signed(OLD), shown_secret(OLD), now=AT + off)
+            verify(signed(OLD), BODY, shown_secret(OLD), now=AT + off)
     hour = timedelta(hours=1)
-    assert verify(BODY, signed(OLD), shown_secret(OLD), now=AT + 301, tolerance=hour).id
+    assert verify(signed(OLD), BODY, shown_secret(OLD), now=AT + 301, tolerance=hour).id
 
 
 def test_without_a_time_the_present_is_meant() -> None:
     """A request of 2023 is not recent."""
     with pytest.raises(BadSignature, match="last"):
-        verify(BODY, signed(OLD), shown_secret(OLD))
+        verify(signed(OLD), BODY, shown_secret(OLD))
 
 
 @pytest.mark.parametrize(

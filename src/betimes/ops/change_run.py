@@ -68,7 +68,7 @@ async def change_run(desk: Desk, tenant: TenantId, run: RunId, change: Change) -
             # Its publisher may be about to make the one parcel it is to have.
             check_published(found, frozen, near=frozen.now + desk.margin)
         if parcel is not None or moved.due_at != found.due_at:
-            made = [await _repack(connection, moved, parcel, tail)]
+            made = [await repack(connection, moved, parcel, tail)]
             if moved.state is RunState.SCHEDULED:
                 moved = replace(moved, state=RunState.QUEUED)
         await store_run(connection, moved)
@@ -88,7 +88,7 @@ def _check_waits(run: Run, parcel: HeldParcel | None) -> None:
         raise IllegalTransition("expected a run that waits, got one that is running")
 
 
-async def _repack(connection: Connection, run: Run, before: HeldParcel | None, tail: int) -> Parcel:
+async def repack(connection: Connection, run: Run, before: HeldParcel | None, tail: int) -> Parcel:
     """A parcel of its own, whose fence goes on from the highest one the run ever had."""
     if before is not None:
         await take_out(connection, run.shard, {run.id: before})

@@ -13,16 +13,18 @@ from betimes.domain.spec import start_deadline_of
 from betimes.domain.states import FINAL, JobState, RunState, Trigger
 from betimes.domain.terms import terms_of
 from betimes.fairness.overlap import OverlapPolicy, policy_of
+from betimes.ops.change_run import repack
 from betimes.ops.checks import check_instant, check_payload, check_priority
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.grip import Grip, grip
 from betimes.ops.outlook import run_id
+from betimes.ops.runs import locked_run
 from betimes.ops.timetable import read_timetable
 from betimes.schedule import Fire
-from betimes.store.control import end_runs, find_fires, hold
+from betimes.store.control import end_runs, find_fires, find_planned, hold
 from betimes.store.pool import Connection
 from betimes.store.publish import place_runs
-from betimes.store.runs import insert_manual, insert_skipped, new_run
+from betimes.store.runs import change_run, insert_manual, insert_skipped, new_run
 
 SKIPPED_BY_USER = "SKIPPED_BY_USER"
 SKIP_MAX = 100
@@ -106,11 +108,33 @@ async def run_now(desk: Desk, tenant: TenantId, job: JobId, wish: Wish | None = 
         due_at = max(now, wanted.at or now)
         run = run or RunId(compose(to_ms(due_at), found.shard, tail))
         fresh = wanted.run(found, run, due_at=due_at, near=now + desk.margin)
-        return run, await _place(connection, fresh, held)
+        deferred = await _defer(desk, connection, held) if fresh.overlap else []
+        return run, deferred + await _place(connection, fresh, held)
 
     made, parcels = await desk.transact(work, tenant=tenant)
     for parcel in parcels:
         desk.hints.hint(*parcel.hint)
+    return made
+
+
+async def _defer(desk: Desk, connection: Connection, held: Grip) -> list[Parcel]:
+    """Fires with parcels further ahead than is published are decided upon when they are due.
+
+    They got them with the job, or when it was planned late. Whoever is made by hand before them
+    does not look so far, and need not give way to what is seconds away.
+    """
+    through, tenant = held.published_through, held.job.tenant
+    low = floor_of(0 if through is None else to_ms(through) + 1)
+    rows = await find_planned(connection, held.shard, held.job.id, low=low)
+    ahead = [row.id for row in rows if row.state is RunState.QUEUED and row.due_at > held.now]
+    parcels = await hold(connection, held.shard, tenant, ahead) if ahead else {}
+    made = []
+    for run, parcel in parcels.items():
+        found = await locked_run(connection, tenant, run)
+        if found.overlap and parcel.worker is None:
+            tail = int.from_bytes(desk.entropy(TAIL_BYTES), "big")
+            made.append(await repack(connection, found, parcel, tail))
+            await change_run(connection, found, moved=True)
     return made
 
 

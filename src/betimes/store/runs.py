@@ -120,11 +120,11 @@ async def insert_skipped(
     await tell_ended(connection, template.shard, rows, state=RunState.SKIPPED, reason=reason)
 
 
-async def change_run(
-    connection: Connection,
-    run: Run,
-) -> None:
-    """Store when, where and how urgently a run that waits is due."""
+async def change_run(connection: Connection, run: Run, *, moved: bool = False) -> None:
+    """Store when, where and how urgently a run that waits is due.
+
+    `moved` says that its parcel is not where its id says; another time says so by itself.
+    """
     await maybe(
         connection,
         CONTROL["change_run"],
@@ -134,6 +134,7 @@ async def change_run(
         queue=run.queue,
         priority=run.priority,
         state=int(run.state),
+        moved=moved,
     )
 
 

@@ -114,12 +114,12 @@ async def test_events_are_forwarded_with_a_signature_that_stays_the_same(served:
             secrets.append(told.err.partition("signing secret ")[2].split()[0])
     assert secrets[0] == secrets[1]
     body, headers = got[0]
-    delivery = webhooks.verify(body, headers, secrets[0])
+    delivery = webhooks.verify(headers, body, secret=secrets[0])
     event = json.loads(body)
     assert (event["specversion"], event["type"]) == ("1.0", "job.created")
     assert delivery.id == event["id"]
     with pytest.raises(webhooks.BadSignature):
-        webhooks.verify(body + b" ", headers, secrets[0])
+        webhooks.verify(headers, body + b" ", secret=secrets[0])
 
 
 async def test_nobody_there_to_forward_to_is_told(served: Served) -> None:

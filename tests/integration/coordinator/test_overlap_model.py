@@ -275,6 +275,24 @@ def test_without_its_guards_it_does_not(postgres: PostgresKit, guard: str, inste
         steps.teardown()
 
 
+def test_the_first_fires_of_a_job_mind_a_run_by_hand_before_them(postgres: PostgresKit) -> None:
+    """They have their parcels from the beginning, further ahead than anything is published."""
+    steps = machine(postgres, ["skip"])()
+    try:
+        steps.begin(_First())
+        steps.run_by_hand()
+        steps.lease()
+        steps.pass_time(8)
+        steps.lease()
+        steps.the_rule_holds()
+        steps.end(fails=False)
+        steps.pass_time(8)
+        steps.lease()
+        assert steps.line.held, "the fire after it runs"
+    finally:
+        steps.teardown()
+
+
 class _First:
     """Draws the first of what there is."""
 

@@ -72,7 +72,7 @@ async def test_every_request_is_identified_and_signed() -> None:
     assert seen.headers["tracestate"] == "vendor=1"
     for secret in SECRETS:
         assert Webhook(shown_secret(secret)).verify(seen.body, seen.headers) == {"n": 1}
-        assert verify(seen.body, seen.headers, shown_secret(secret)).fence == 4
+        assert verify(seen.headers, seen.body, shown_secret(secret)).fence == 4
 
 
 async def test_without_a_secret_nothing_is_signed() -> None:

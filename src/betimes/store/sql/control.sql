@@ -121,12 +121,12 @@ UPDATE betimes.runs
 RETURNING id, fence, queue, priority, fair, gate, when_full, rate_key, job_id, overlap;
 
 -- name: change_run :maybe
--- Move a run that waits to another time, queue or priority.
+-- Move a run that waits to another time, queue, priority, or only into a parcel of another name.
 -- Index: runs_pkey
 -- Guard: only a row that is not over; the caller holds its parcel, or has frozen the cursor of its shard
 -- Returns: id uuid
 UPDATE betimes.runs
    SET due_at = :due_at::timestamptz, queue = :queue::text, priority = :priority::smallint, state = :state::smallint,
-       moved = moved OR due_at <> :due_at::timestamptz
+       moved = moved OR :moved::boolean OR due_at <> :due_at::timestamptz
  WHERE shard = :shard::smallint AND id = :id::uuid AND state < 4
 RETURNING id;
