@@ -159,8 +159,9 @@ def log_line(talk: Talk, line: Mapping[str, Any]) -> str:
 @click.option("--limit", default=20, show_default=True, help="How many runs to show.")
 def watch_job(talk: Talk, job: str, *, interval: str, limit: int) -> int:
     """Show the runs of a job as they happen, the newest first."""
+    wanted = {"job": talk.session.job_id(job)}
 
     def read() -> list[Any]:
-        return list(talk.session.rows(OFFERS["runs.list"], query={"job": job}, most=limit))
+        return list(talk.session.rows(OFFERS["runs.list"], query=wanted, most=limit))
 
     return watch(talk, read, seconds=seconds(interval))

@@ -33,6 +33,7 @@ COMMANDS = {
     "catchup": Place("betimes.cli.nouns:catchup", "Catching up after an outage."),
     "cluster": Place("betimes.cli.nouns:cluster", "The service itself."),
     "completion": Place("betimes.cli.completion:completion", "Complete commands in your shell."),
+    "crontab": Place("betimes.cli.crontab:crontab", "Keep a crontab in the service."),
     "dead": Place("betimes.cli.nouns:dead", "Dead letters: runs that are out of attempts."),
     "dev": Place("betimes.cli.dev:dev", "Run everything here, on an embedded PostgreSQL."),
     "diff": Place("betimes.cli.declared:diff", "Show what `apply` would change."),

@@ -38,11 +38,18 @@ class Call:
                 [one for one in members if one not in in_query], given, now=now, zone=zone
             )
             self.body = merged(start, said)
+        self._name_jobs()
         self.headers: dict[str, str] = {}
         if given.get("if_match"):
             self.headers["if-match"] = quoted(given["if_match"])
         if given.get("idempotency_key"):
             self.headers["idempotency-key"] = given["idempotency_key"]
+
+    def _name_jobs(self) -> None:
+        """Let jobs be named in filters."""
+        for said in (self.query, (self.body or {}).get("filter") if not self.offer.raw else None):
+            if isinstance(said, dict) and isinstance(said.get("job"), str):
+                said["job"] = self.talk.session.job_id(said["job"])
 
     def ask(self, path: Mapping[str, str], **more: Any) -> Any:
         """Make the call."""

@@ -162,6 +162,13 @@ class Session:
             raise problem_of(response)
         return response
 
+    def job_id(self, job: str) -> str:
+        """The id of a job; lists are narrowed by ids only, and people know names."""
+        if job.startswith("job_"):
+            return job
+        told = self.ask("GET", f"/v1/jobs/{quote(job, safe='')}", query={"fields": "id"}).json()
+        return str(told["id"])
+
     def rows(
         self,
         offer: Offer,

@@ -45,6 +45,27 @@ async def test_a_job_from_its_creation_to_its_end() -> None:
     assert missing.err == "betimes: not_found: there is no job 'report'\n"
 
 
+async def test_lists_are_narrowed_by_names_of_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        await acall(*CREATE, name, "--group", "night")
+        await acall("job", "run", f"night~{name}")
+    listed = await acall("run", "list", "--job", "night~a", "-o", "json")
+    assert [run["handler"] for run in json.loads(listed.out)] == ["report"], listed.err
+    tried = await acall("run", "bulk", "cancel", "--job", "night~b", "--dry-run", "-o", "json")
+    assert json.loads(tried.out)["matched"] == 1, tried.err
+    assert (await acall("upcoming", "--job", "night~a")).code == 0
+    assert (await acall("dead", "list", "--job", "night~a")).code == 0
+    assert (await acall("run", "list", "--job", "nobody")).code == 3
+
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("betimes.sdk.ambient.pause", interrupt)
+    watched = await acall("job", "watch", "night~a", "-o", "name")
+    assert watched.code == 130
+    assert watched.out.startswith("run/run_"), watched.err
+
+
 async def test_several_things_are_told_the_same() -> None:
     for name in ("a", "b"):
         await acall(*CREATE, name)

@@ -125,3 +125,30 @@ async def test_what_was_taken_over_can_be_given_back(home: Path) -> None:
     refused = await acall("export", "--format", "kubernetes", "--to", "jobs.yaml")
     assert refused.code == 1
     assert "needs an image" in refused.err
+
+
+async def test_a_crontab_is_kept_in_the_service(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(home, "mine", "0 5 * * * backup\n*/5 * * * * poll %in%\n")
+    put = await acall("crontab", "mine", "--tz", "Europe/Oslo")
+    assert put.code == 0, put.err
+    listed = await acall("crontab", "-l")
+    lines = [line for line in listed.out.splitlines() if not line.startswith("#")]
+    assert lines[0] == "CRON_TZ=Europe/Oslo"
+    assert sorted(lines[1:]) == ["*/5 * * * * poll%in", "0 5 * * * backup"]
+    monkeypatch.setattr("betimes.cli.machine.somebody_types", lambda: True)
+    monkeypatch.setattr("click.edit", lambda text, **_: text.replace("0 5 * * * backup\n", ""))
+    edited = await acall("crontab", "-e")
+    assert edited.code == 0, edited.err
+    assert "1 deleted, 1 as they were" in edited.err, edited.err
+    write(home, "wrong", "0 5 * * * backup\n99 * * * * x\n")
+    refused = await acall("crontab", "wrong")
+    assert refused.code == 1
+    assert "0 5 * * * backup" not in (await acall("crontab", "-l")).out
+    await acall("job", "create", "other", "--schedule", "every 1h", "--handler", "h")
+    assert (await acall("crontab", "-r", "--yes")).err == "betimes: 1 jobs were deleted\n"
+    assert (await acall("crontab", "-l")).out == ""
+    assert (await acall("job", "list", "-o", "name")).out == "job/other\n"
+    assert call("crontab").code == 2
+    assert call("crontab", "-l", "-r").code == 2

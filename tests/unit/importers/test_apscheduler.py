@@ -2,16 +2,20 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from apscheduler.jobstores.memory import MemoryJobStore
+from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.combining import AndTrigger, OrTrigger
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
+from betimes.cli.takeover import _store
 from betimes.domain.errors import BadSchedule
 from betimes.importers import Verdict, compare
 from betimes.importers.apscheduler import Where, jobs_of, read_jobs
@@ -148,3 +152,34 @@ def test_paused_jobs_and_jobs_of_stores(scheduler: BackgroundScheduler) -> None:
     assert jobs_of([1]) == [1]
     with pytest.raises(BadSchedule, match="a scheduler, a job store or a list"):
         jobs_of(object())
+
+
+def kept(url: str) -> None:
+    """A store on disk with a job that runs and one that is paused, left behind by a scheduler."""
+    scheduler = BackgroundScheduler(
+        jobstores={"default": SQLAlchemyJobStore(url=url)}, timezone=BERLIN
+    )
+    scheduler.start(paused=True)
+    scheduler.add_job("logging:debug", cron(hour=3), id="kept", args=["x"])
+    scheduler.add_job("logging:debug", cron(hour=4), id="still", args=["x"]).pause()
+    scheduler.shutdown()
+
+
+def test_a_store_on_disk_is_read_without_starting_anything(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/jobs.sqlite"
+    kept(url)
+    scheduler = BackgroundScheduler(jobstores={"default": SQLAlchemyJobStore(url=url)})
+    scheduler.add_job("logging:debug", cron(hour=5), id="pending", args=["x"])
+    found = {one.place: one.paused for one in read_jobs(jobs_of(scheduler), Where(queue="q"))}
+    assert found == {"job pending": False, "job kept": False, "job still": True}
+    assert not scheduler.running
+    by_url = read_jobs(jobs_of(_store(url)), Where(queue="q"))
+    assert [one.job["queue"] for one in by_url if one.job] == ["q", "q"]
+
+
+def test_objects_that_cannot_be_called_or_read() -> None:
+    nameless = SimpleNamespace(id="a", func_ref=None, trigger=cron(hour=1))
+    strange = SimpleNamespace(id="b", func_ref="m:f", trigger=object())
+    reasons = [one.reason for one in read_jobs([nameless, strange], Where())]
+    assert "no name that could be called" in reasons[0]
+    assert "a trigger of its own kind" in reasons[1]
