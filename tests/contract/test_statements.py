@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -31,6 +31,11 @@ MEANINGFUL: dict[str, Any] = {
     "high": UUID("019b76e3-0000-8000-8000-000000000000"),
     "job": UUID("019b76da-abe8-8c4c-8a42-38a0b923820d"),
     "worker": UUID("00000000-0000-8000-8000-000000000002"),
+    # Equal bounds would exclude each other, and no index would be asked.
+    "fire_after": datetime(2025, 1, 1, tzinfo=UTC),
+    "fire_before": datetime(2199, 1, 1, tzinfo=UTC),
+    "finished_after": datetime(2025, 1, 1, tzinfo=UTC),
+    "finished_before": datetime(2199, 1, 1, tzinfo=UTC),
     "fresh_jobs": json.dumps(
         [
             {

@@ -45,7 +45,7 @@ DELETE FROM betimes.workers WHERE id = :id::uuid AND tenant_id = :tenant::uuid R
 -- Returns: shard int2, queue text, tenant_id uuid, fair int2, visible_at timestamptz
 UPDATE betimes.parcels
    SET worker_id = NULL, lease_until = NULL, deliveries = greatest(deliveries - 1, 0), slot = false
- WHERE worker_id = :worker::uuid AND tenant_id = :tenant::uuid
+ WHERE worker_id = :worker::uuid AND tenant_id IS NOT DISTINCT FROM :tenant::uuid
 RETURNING shard, queue, tenant_id, fair, visible_at;
 
 -- name: find_ready :many
