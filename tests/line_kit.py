@@ -198,7 +198,12 @@ class Line:
         for held in list(self.held):
             run = held.row["id"]
             asked = await self._many(
-                FINISH["find_cancelled"], shard=held.shard, runs=[run], low=run, high=run
+                FINISH["find_cancelled"],
+                shard=held.shard,
+                runs=[run],
+                fences=[held.fence],
+                low=run,
+                high=run,
             )
             if asked:
                 self.told.append(run)
