@@ -37,9 +37,9 @@ test: $(VENV)/.dev ## Run the tests (real PostgreSQL included; starts its own)
 	@$(BIN)/python -m pytest -n 2 -q -m "not chaos and not bench" $(ARGS)
 
 
-test-pg15: $(VENV)/.dev ## Run the statements and services on Debian's PostgreSQL 15 as well
+test-pg15: $(VENV)/.dev ## Run the statements and services on Debian's PostgreSQL 15 as well (TESTS=paths for fewer)
 	@BETIMES_TEST_PG_BIN=/usr/lib/postgresql/15/bin $(BIN)/python -m pytest -n 2 -q \
-	  -m "db and not chaos and not bench" tests/contract tests/integration $(ARGS)
+	  -m "db and not chaos and not bench" $(or $(TESTS),tests/contract tests/integration) $(ARGS)
 
 test-s3: $(VENV)/.dev ## Run the object store backend against an S3 server from the package index
 	@test -x $(VENV)-s3/bin/moto_server || ($(PYTHON) -m venv $(VENV)-s3 \
