@@ -121,6 +121,9 @@ class Fairness(RuleBasedStateMachine):
         """With everybody waiting all the time, what is served follows the weights."""
         if not self.ask("SELECT FROM betimes.tenants WHERE id = $1", TENANTS[0]):
             return
+        # From an even start: what somebody has had before is made up for, and would count here.
+        self.turns[WORKERS[0]] = Turns()
+        self._forget(WORKERS[0])
         had: Counter[TenantId] = Counter()
         inside: Counter[tuple[TenantId, str]] = Counter()
         keys: Counter[tuple[TenantId, str, int]] = Counter()
@@ -232,7 +235,7 @@ def drive(world: World, *, examples: int) -> None:
 
 @pytest.mark.timeout(600)
 def test_shares_follow_weights_and_nobody_starves(world: World) -> None:
-    drive(world, examples=6)
+    drive(world, examples=4)
 
 
 def unweighted(self: Shares[Any], who: Any, amount: float, weight: float) -> None:

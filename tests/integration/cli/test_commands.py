@@ -81,7 +81,9 @@ async def test_what_destroys_asks_first_and_nobody_can_answer_here() -> None:
     assert (await acall("job", "get", "a")).code == 0
 
 
-async def test_an_action_over_a_filter_counts_first_and_confirms_that_number() -> None:
+async def test_an_action_over_a_filter_counts_first_and_confirms_that_number(
+    served: Served,
+) -> None:
     for name in ("a1", "a2", "b1"):
         await acall(*CREATE, name)
     tried = await acall("job", "bulk", "pause", "--name-prefix", "a", "--dry-run", "-o", "json")
@@ -93,7 +95,11 @@ async def test_an_action_over_a_filter_counts_first_and_confirms_that_number() -
     assert wrong.code == 1
     assert "hint: look with --dry-run" in wrong.err
     done = await acall("job", "bulk", "pause", "--name-prefix", "a", "--yes", "-o", "json")
-    assert json.loads(done.out)["done"] == 2, done.err
+    begun = json.loads(done.out)
+    assert (begun["kind"], begun["progress"]["total"]) == ("jobs.bulk", 2), done.err
+    await served.operate()
+    ended = await acall("operation", "get", begun["id"], "-o", "json")
+    assert json.loads(ended.out)["progress"] == {"done": 2, "total": 2}
     states = await acall("job", "list", "--query", "sort([].status.state)", "-o", "json")
     assert json.loads(states.out) == ["active", "paused", "paused"]
     nothing = await acall("job", "bulk", "pause", "--name-prefix", "zz", "-o", "json")
