@@ -210,10 +210,8 @@ async def test_what_cannot_be_now_is_tried_later(scene: Scene) -> None:
         await connection.execute("DELETE FROM betimes.queues")
     await scene.ask("UPDATE betimes_outbox SET retry_at = NULL RETURNING 1")
 
-    async def carried() -> int:
-        return await scene.relay().tick()
-
-    await eventually(carried, what="a queue that is open again")
+    relay = scene.relay()
+    await eventually(relay.tick, what="a queue that is open again")
 
 
 async def test_it_runs_until_it_is_asked_to_stop_and_tells_what_it_did(scene: Scene) -> None:
