@@ -105,6 +105,6 @@ async def test_a_wrong_key_ends_it_with_a_sentence(served: Served, tmp_path: Pat
     where = {"BETIMES_URL": f"http://127.0.0.1:{served.port}", "BETIMES_API_KEY": "btm_wk_no"}
     async with process(tmp_path, "tasks:app", **where) as one:
         _, said = await asyncio.wait_for(one.communicate(), 30)
-        assert one.returncode == 4
+        assert one.returncode == 4, said.decode()
         assert b"invalid_credentials" in said
         assert b"Traceback" not in said
