@@ -135,6 +135,8 @@ def run(arguments: Sequence[str]) -> int:
 def _refuse(error: Exception, invocation: Invocation) -> int:
     if invocation.debug:
         traceback.print_exception(error)
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]  # what one of several tasks says is what is to be said
     for line in _sentence(error).splitlines():
         say(line)
     if _is_of_client(error):
