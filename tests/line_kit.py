@@ -130,6 +130,7 @@ class Line:
                 suspects=False,
                 parcels_max=100,
                 slots=1_000,
+                before=None,
                 worker=WORKER,
                 ttl=TTL,
             )
