@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from betimes.wire.base import Asked, Duration, DurationText, Instant, Members, Shown
-from betimes.wire.jobs import Reason, Retry
+from betimes.wire.jobs import Handler, Reason, Retry
+from betimes.wire.jobs import Queue as QueueName
 
 
 class RateLimit(Asked):
@@ -167,10 +168,42 @@ class ImportOptions(Asked):
     dry_run: bool = False
 
 
+class ImportCrontab(Asked):
+    """What a crontab does not say itself, and whether only to look."""
+
+    dry_run: bool = False
+    timezone: str | None = None
+    system: Annotated[bool, msgspec.Meta(description="Whether it has a column of users.")] = False
+    user: Annotated[str, msgspec.Meta(max_length=100)] | None = None
+    flavour: Literal["debian", "cronie"] | None = None
+    handler: Handler = "shell"
+    queue: QueueName | None = None
+    prefix: Annotated[str, msgspec.Meta(pattern="^[a-z0-9-]{1,40}$")] = "cron"
+
+
+class ImportManifests(Asked):
+    """What manifests do not say themselves, and whether only to look."""
+
+    dry_run: bool = False
+    timezone: str | None = None
+    handler: Handler = "container"
+    queue: QueueName | None = None
+
+
+class Manifests(Asked):
+    """CronJobs as `kubectl get cronjobs -o json` writes them."""
+
+    items: Annotated[list[Members], msgspec.Meta(max_length=1000)]
+    kind: str = "List"
+    api_version: str = msgspec.field(default="v1", name="apiVersion")
+    metadata: Members = {}
+
+
 class Imported(Shown):
-    """What became of an import."""
+    """What became of an import: what was not taken over is told with its place and reason."""
 
     created: list[str]
     skipped: list[Members]
     dry_run: bool
     calendars: list[str]
+    warnings: list[Members] = []

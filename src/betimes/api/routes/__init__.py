@@ -38,6 +38,7 @@ from betimes.api.routes import (
     schedules,
     secrets,
     sessions,
+    takeover,
     targets,
     tenants,
     trail,
@@ -56,6 +57,8 @@ ROUTES: tuple[Route, ...] = (
     *jobs_many.ROUTES,
     *jobs_bulk.ROUTES,
     *apply.ROUTES,
+    # Before our own format: the SDK would take the name of that method for our package.
+    *takeover.ROUTES,
     *exchange.ROUTES,
     *schedules.ROUTES,
     *calendars.ROUTES,

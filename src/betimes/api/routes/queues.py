@@ -284,7 +284,14 @@ ROUTES = (
         body_optional=True,
         keyed=Keyed.OPTIONAL,
     ),
-    _route("POST", "/{queue}/resume", "resume", "Go on with a paused queue.", resume),
+    _route(
+        "POST",
+        "/{queue}/resume",
+        "resume",
+        "Go on with a paused queue.",
+        resume,
+        keyed=Keyed.OPTIONAL,
+    ),
     _route(
         "POST",
         "/{queue}/drain",
