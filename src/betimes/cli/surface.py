@@ -435,7 +435,7 @@ OFFERS: dict[str, Offer] = {
     "search.find": Offer(
         "GET",
         "/v1/search",
-        "A job or a run by its id, or jobs by the beginning of their names.",
+        "A job or a run by its id, jobs by name or tag, dead runs by error or tag.",
         query=(
             Member("q", "text", required=True),
             Member("limit", "int"),

@@ -1291,7 +1291,7 @@ class Search:
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.FoundList:
-        """A job or a run by its id, or jobs by the beginning of their names."""
+        """A job or a run by its id, jobs by name or tag, dead runs by error or tag."""
         answer: betimes.wire.queues.FoundList = self._caller.call(
             table.SEARCH_FIND,
             query={"q": q, "limit": limit},
@@ -5169,7 +5169,7 @@ class AsyncSearch:
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.FoundList:
-        """A job or a run by its id, or jobs by the beginning of their names."""
+        """A job or a run by its id, jobs by name or tag, dead runs by error or tag."""
         answer: betimes.wire.queues.FoundList = await self._caller.call(
             table.SEARCH_FIND,
             query={"q": q, "limit": limit},

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from betimes.wire.base import Asked, Duration, DurationText, Instant, Members, Shown
+from betimes.wire.insights import Percentiles
 from betimes.wire.jobs import Handler, Reason, Retry
 from betimes.wire.jobs import Queue as QueueName
 
@@ -60,7 +61,11 @@ class Queue(Shown):
 
 
 class QueueStats(Shown):
-    """What is in a queue."""
+    """What is in a queue; rates are of the last five minutes, in runs per second.
+
+    `drain_seconds` is how long what waits would take at the pace at which it shrinks, null when it
+    does not. Slots are those of the tenant's own workers that were heard of within a minute.
+    """
 
     waiting: int
     running: int
@@ -68,6 +73,12 @@ class QueueStats(Shown):
     oldest_age_seconds: float | None
     paused: bool
     draining: bool
+    arrival_rate: float
+    service_rate: float
+    drain_seconds: float | None
+    slots: int
+    busy_slots: int
+    lag_ms: Percentiles
 
 
 class NewBlob(Asked):
@@ -112,7 +123,7 @@ class Found(Shown):
 
 
 class Search(Asked):
-    """What to look for: an id, or the beginning of a name."""
+    """What to look for: an id, part of a name or of an error, or a tag as `name:value`."""
 
     q: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
     limit: Annotated[int, msgspec.Meta(ge=1)] = 20

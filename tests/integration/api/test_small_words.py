@@ -121,3 +121,41 @@ async def test_who_is_ready_has_its_migrations_and_the_right_time(dsn: str, admi
     lacking = await admin("GET", "/readyz")
     assert lacking.status == 503
     assert "lacks 1 migration" in lacking.json["checks"]["migrations"]
+
+
+async def test_a_queue_tells_what_comes_and_goes(served: Served, admin: Client) -> None:
+    empty = (await admin("GET", "/v1/queues/default/stats")).json
+    assert (empty["arrival_rate"], empty["drain_seconds"], empty["slots"]) == (0.0, 0.0, 0)
+    assert empty["lag_ms"] == {"p50": None, "p95": None, "p99": None}
+    worker = (await admin("POST", "/v1/workers", WORKER)).json["worker_id"]
+    await admin("POST", "/v1/runs/batch", {"items": [{"handler": "h"}] * 6})
+    leased = await admin("POST", f"/v1/workers/{worker}/lease", {"wait": 0, "max": 3})
+    for one in leased.json["runs"]:
+        await admin("POST", f"/v1/leases/{one['lease_id']}/complete")
+    told = (await admin("GET", "/v1/queues/default/stats")).json
+    assert (told["arrival_rate"], told["service_rate"]) == (0.02, 0.01)
+    assert (told["waiting"], told["drain_seconds"]) == (3, None), "more came than went"
+    assert (told["slots"], told["lag_ms"]["p99"] is not None) == (10, True)
+    other = served.client(await served.key(await served.tenant("other")))
+    assert (await other("GET", "/v1/queues/default/stats")).json == empty
+
+
+async def test_a_search_finds_names_tags_and_errors(served: Served, admin: Client) -> None:
+    plain = {"schedule": "every 1h", "handler": "h"}
+    made = {}
+    for name, tags in (("daily-report", {"team": "sales"}), ("report", {}), ("other", {})):
+        job = await admin("POST", "/v1/jobs", {**plain, "name": name, "tags": tags})
+        made[name] = job.json["id"]
+    full = await dead(admin, "Disk is full", tags={"env": "prod"})
+    for query, found in (
+        ("report", [made["report"], made["daily-report"]]),
+        ("team:sales", [made["daily-report"]]),
+        ("disk", [full]),
+        ("env:prod", [full]),
+        ("nothing", []),
+    ):
+        told = (await admin("GET", f"/v1/search?q={query}")).json["items"]
+        assert [one["id"] for one in told] == found, query
+    assert len((await admin("GET", "/v1/search?q=report&limit=1")).json["items"]) == 1
+    jobs_only = served.client(await served.key(kind="sk", scopes=["jobs:read"]))
+    assert (await jobs_only("GET", "/v1/search?q=disk")).json["items"] == []

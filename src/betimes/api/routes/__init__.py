@@ -36,6 +36,7 @@ from betimes.api.routes import (
     runs_content,
     runs_control,
     schedules,
+    search,
     secrets,
     sessions,
     takeover,
@@ -55,6 +56,7 @@ ROUTES: tuple[Route, ...] = (
     *jobs.ROUTES,
     *jobs_control.ROUTES,
     *jobs_many.ROUTES,
+    *search.ROUTES,
     *jobs_bulk.ROUTES,
     *apply.ROUTES,
     # Before our own format: the SDK would take the name of that method for our package.
