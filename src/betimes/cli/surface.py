@@ -280,7 +280,7 @@ OFFERS: dict[str, Offer] = {
         parameters=("job",),
         query=(
             Member("view", "choice", ("definition", "basic", "full")),
-            Member("include", "choices", ("last_run",)),
+            Member("include", "choices", ("last_run", "stats_24h")),
         ),
     ),
     "jobs.replace": Offer(

@@ -745,7 +745,7 @@ class Jobs:
         *,
         view: Literal["definition", "basic", "full"] | Unset = UNSET,
         fields: builtins.list[str] | Unset = UNSET,
-        include: builtins.list[Literal["last_run"]] | Unset = UNSET,
+        include: builtins.list[Literal["last_run", "stats_24h"]] | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.jobs.Job:
         """Read one job."""
@@ -4623,7 +4623,7 @@ class AsyncJobs:
         *,
         view: Literal["definition", "basic", "full"] | Unset = UNSET,
         fields: builtins.list[str] | Unset = UNSET,
-        include: builtins.list[Literal["last_run"]] | Unset = UNSET,
+        include: builtins.list[Literal["last_run", "stats_24h"]] | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.jobs.Job:
         """Read one job."""

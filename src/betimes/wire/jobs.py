@@ -15,6 +15,7 @@ from betimes.wire.base import (
     Search,
     Shown,
 )
+from betimes.wire.insights import JobStats
 
 Name = Annotated[
     str,
@@ -195,6 +196,8 @@ class JobStatus(Shown):
     pause: Pause | None = None
     last_run: LastRun | msgspec.UnsetType | None = msgspec.UNSET
     """Only with `include=last_run`."""
+    stats_24h: JobStats | msgspec.UnsetType = msgspec.UNSET
+    """Only with `include=stats_24h`."""
 
 
 Include = list[Literal["last_run"]]
@@ -245,7 +248,7 @@ class JobView(Asked):
 
     view: Literal["definition", "basic", "full"] = "basic"
     fields: list[str] = []
-    include: Include = []
+    include: list[Literal["last_run", "stats_24h"]] = []
 
 
 class CreateOptions(Asked):

@@ -1,5 +1,6 @@
 """Jobs: creating, reading, replacing, editing, deleting."""
 
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from betimes.api.merging import merge_patch
 from betimes.api.problem import Trouble
 from betimes.api.reading import convert
 from betimes.api.route import Keyed, Load, Policy, Route
+from betimes.api.routes.insights import stats_of
 from betimes.api.routes.jobs_list import add_last_runs, check_view, list_all
 from betimes.api.shaping import selected
 from betimes.api.told_jobs import told_made, told_of
@@ -31,6 +33,8 @@ from betimes.ops.read import get_named_job
 from betimes.ops.update import update_job
 from betimes.wire import jobs as wire
 from betimes.wire.base import Members, Page
+
+DAY = timedelta(days=1)
 
 
 async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
@@ -55,6 +59,8 @@ async def read(call: Call[wire.JobView, None]) -> Reply:
     job = await find_job(call)
     shown = shown_job(job, view=call.query.view)
     await add_last_runs(call, [shown], [job], call.query.include)
+    if "stats_24h" in call.query.include:
+        shown.status.stats_24h = await stats_of(call, job.id, DAY)
     return Reply(
         value=selected(shown, call.query.fields),
         headers={"ETag": tag_of(job.revision)},
