@@ -22,7 +22,7 @@ from betimes.ops.acting import Answer, Intent, Told, act
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.idempotency import IdempotencyKey, Once, shard_of_idempotency
 from betimes.store.audit import Act, Telling
-from betimes.store.groups import keep_group
+from betimes.store.groups import ChainBegun, keep_group
 from betimes.store.hints import LaterHints
 from betimes.store.idempotency import Claim, insert_answered
 from betimes.store.pool import Connection
@@ -198,7 +198,12 @@ class Group:
         items = [one.item for one in self._waiting]
         values = await self._make(inner, self._tenant, items, self._shard)
         tolds = [one.tell(value) for one, value in zip(self._waiting, values, strict=True)]
-        if not await self._keep(connection, tolds, await inner.now(connection)):
+        try:
+            kept = await self._keep(connection, tolds, await inner.now(connection))
+        except ChainBegun:
+            self._tried = False  # nothing was committed: the same group goes once more
+            raise
+        if not kept:
             raise _Taken
         self._written()
         return [told.answer for told in tolds]

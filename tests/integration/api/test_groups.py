@@ -60,7 +60,7 @@ async def test_the_next_group_waits_for_this_one_or_for_company(served: Served) 
         await gate.wait()
         return list(items)
 
-    together = Together[int, int](desk=served.desk, make=make)  # type: ignore[arg-type]
+    together = Together[int, int](desk=served.desk, make=make)
 
     async def ask(number: int) -> bytes | None:
         key = IdempotencyKey(key=f"company-{number}", fingerprint=b"f")
