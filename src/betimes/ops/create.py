@@ -132,8 +132,8 @@ class Creation:
             for one, job, outlook in zip(self._new, self._ids, outlooks, strict=True)
         ]
         by_shard: dict[ShardId, list[int]] = {}
-        for place, job in enumerate(self.jobs):
-            by_shard.setdefault(job.shard, []).append(place)
+        for place in self._in_order():
+            by_shard.setdefault(self.jobs[place].shard, []).append(place)
         parcels: list[Parcel] = []
         for places in by_shard.values():
             parcels += await self._place_in_shard(connection, places, outlooks, near=near)
@@ -141,6 +141,11 @@ class Creation:
             connection, self._tenant, (one.definition for one in self._new), now=now
         )
         return parcels
+
+    def _in_order(self) -> list[int]:
+        """By shard and name: two who want the same names do not wait for each other crosswise."""
+        wanted = [(job.shard, job.group, job.name or "") for job in self.jobs]
+        return sorted(range(len(wanted)), key=wanted.__getitem__)
 
     async def _place_in_shard(
         self,
