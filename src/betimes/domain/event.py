@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 ALL = "*"
-SUCCEEDED = "run.succeeded"
+SUCCEEDED, FAILED = "run.succeeded", "run.failed"
 TEST = "endpoint.test"
 DISABLED = "endpoint.disabled"
 FIRING, RESOLVED = "alert.firing", "alert.resolved"
@@ -86,6 +86,18 @@ _EVERY = (
         "A run succeeded. Written only where somebody wants to know: an endpoint that takes this "
         "type, a callback, or the setting `run_events: all` of the tenant.",
         {**_RUN, "state": "succeeded"},
+    ),
+    EventType(
+        FAILED,
+        Severity.WARNING,
+        "An attempt failed, with its error; `run.retrying` or `run.dead` says what becomes of the "
+        "run. Written only where somebody wants to know: an endpoint that takes this type, or the "
+        "setting `run_events: all` of the tenant.",
+        {
+            **_RUN,
+            "state": "retry_wait",
+            "error": {"type": "Http503", "message": "https://example.com answered 503"},
+        },
     ),
     EventType(
         "run.retrying",

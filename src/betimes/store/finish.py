@@ -10,6 +10,7 @@ from datetime import timedelta
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from betimes.domain.event import FAILED, SUCCEEDED
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId
 from betimes.domain.states import RunState
 from betimes.domain.terms import Terms
@@ -248,26 +249,14 @@ class _Slow:
 
     async def _tell(self, endings: Sequence[Ending]) -> None:
         """Events, in the transaction of what they tell; a snooze is nobody's news."""
-        news = [
-            one
+        told = [
+            (EVENTS[one.state], one)
             for one in endings
             if one.state in EVENTS and (one.again is None or one.attempted is not None)
         ]
-        if news:
-            await self._many(
-                SQL["tell_endings"],
-                runs=[one.run for one in news],
-                tenants=[one.tenant for one in news],
-                jobs=[one.job for one in news],
-                types=[EVENTS[one.state] for one in news],
-                states=[one.state.name.lower() for one in news],
-                queues=[one.queue for one in news],
-                handlers=[one.handler for one in news],
-                attempts=[one.attempt for one in news],
-                reasons=[one.reason for one in news],
-                retries=[None if one.again is None else one.again.visible_at for one in news],
-                wanted=[one.is_wanted for one in news],
-            )
+        told += [(FAILED, one) for one in endings if one.error is not None]
+        if told:
+            await self._many(SQL["tell_endings"], **_columns(told))
 
     async def _follow(self, follows: Sequence[Follow]) -> None:
         if follows:
@@ -298,6 +287,25 @@ class _Slow:
     async def _many(self, query: Query, **given: Any) -> list[Any]:
         arguments = query.arguments({"shard": self.shard, **given})
         return await self.connection.fetch(query.text, *arguments)
+
+
+def _columns(told: Sequence[tuple[str, Ending]]) -> dict[str, list[Any]]:
+    """Events about endings, as their statement takes them."""
+    news = [one for _, one in told]
+    return {
+        "types": [kind for kind, _ in told],
+        "runs": [one.run for one in news],
+        "tenants": [one.tenant for one in news],
+        "jobs": [one.job for one in news],
+        "states": [one.state.name.lower() for one in news],
+        "queues": [one.queue for one in news],
+        "handlers": [one.handler for one in news],
+        "attempts": [one.attempt for one in news],
+        "reasons": [one.reason for one in news],
+        "retries": [None if one.again is None else one.again.visible_at for one in news],
+        "wanted": [kind == SUCCEEDED and one.is_wanted for kind, one in told],
+        "errors": [one.error for one in news],
+    }
 
 
 def _freed(held: Held, contents: dict[ParcelId, _Content], done: Iterable[Ending]) -> Freed:

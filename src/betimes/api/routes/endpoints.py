@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,8 +14,9 @@ from betimes.api.context import targets_of
 from betimes.api.etag import expected_revision, tag_of
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Route
+from betimes.api.routes.rates import read_per
 from betimes.api.shaping import coerced, missing, page, paged, read_span
-from betimes.domain.errors import Invalid, NotFound
+from betimes.domain.errors import Forbidden, Invalid, NotFound
 from betimes.domain.event import Severity
 from betimes.domain.ids import from_text, to_text
 from betimes.domain.scopes import Scope
@@ -24,11 +26,13 @@ from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
 from betimes.target.url import read_url
 from betimes.wire import endpoints as wire
-from betimes.wire.base import Page, shown_instant, shown_maybe
+from betimes.wire.base import Page, shown_duration, shown_instant, shown_maybe
 from betimes.wire.problem import FieldError
+from betimes.wire.queues import RateLimit
 
 FIRST = UUID(int=0)
 HIDDEN_PATH = "/…"
+THIN, FULL = "thin", "full"
 
 
 def shown_endpoint(
@@ -46,6 +50,8 @@ def shown_endpoint(
         event_types=list(endpoint.event_types),
         filter=endpoint.filter.to_json(),
         concurrency=int(endpoint.settings.get("concurrency", 4)),
+        rate=_shown_rate(endpoint.settings.get("rate")),
+        payload=str(endpoint.settings.get("payload", THIN)),
         is_callback=endpoint.is_callback,
         disabled=endpoint.disabled_at is not None,
         disabled_reason=endpoint.disabled_reason,
@@ -58,6 +64,23 @@ def shown_endpoint(
         secret=None if secret is None else shown_secret(secret),
         secret_until=shown_maybe(endpoint.secret_until),
     )
+
+
+def _shown_rate(kept: Mapping[str, int] | None) -> RateLimit | None:
+    if kept is None:
+        return None
+    per = timedelta(milliseconds=kept["per_ms"])
+    return RateLimit(limit=kept["limit"], per=shown_duration(per))
+
+
+def _kept_rate(rate: RateLimit) -> dict[str, int]:
+    return {"limit": rate.limit, "per_ms": read_per(rate, pointer="/rate/per")}
+
+
+def _check_payload(call: Call[Any, Any], payload: str | None) -> None:
+    """Whoever lets payloads be sent must be allowed to read them."""
+    if payload == FULL and Scope.PAYLOADS_READ not in call.caller.scopes:
+        raise Forbidden(f"the payload {FULL} needs the scope {Scope.PAYLOADS_READ}")
 
 
 def _status(endpoint: ops.Endpoint, box: ops.MailboxView | None) -> wire.EndpointStatus:
@@ -110,7 +133,10 @@ async def create(call: Call[NoQuery, wire.NewEndpoint]) -> Reply:
     """Make an endpoint; a webhook's secret is in the answer, this once."""
     body, notifying = call.body, call.service.notifying
     address, credential = _place(call, body.type, body.url, body.address)
-    settings: dict[str, Any] = {"concurrency": body.concurrency}
+    _check_payload(call, body.payload)
+    settings: dict[str, Any] = {"concurrency": body.concurrency, "payload": body.payload}
+    if body.rate is not None:
+        settings["rate"] = _kept_rate(body.rate)
     if body.type == "chat":
         settings["style"] = body.style
     fresh = ops.new_endpoint(
@@ -164,9 +190,14 @@ def _changed(
     if body.url is not None or body.address is not None:
         address, credential = _place(call, endpoint.kind, body.url, body.address)
         changed = replace(changed, address=address)
-    settings: dict[str, Any] = {}
-    if body.concurrency is not None:
-        settings["concurrency"] = body.concurrency
+    _check_payload(call, body.payload)
+    settings: dict[str, Any] = {
+        name: value
+        for name, value in (("concurrency", body.concurrency), ("payload", body.payload))
+        if value is not None
+    }
+    if body.rate is not msgspec.UNSET:
+        settings["rate"] = None if body.rate is None else _kept_rate(body.rate)
     if body.style is not None and endpoint.kind == "chat":
         settings["style"] = body.style
     return replace(changed, settings={**endpoint.settings, **settings}), credential
