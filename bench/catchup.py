@@ -130,7 +130,7 @@ async def one_load(server: EmbeddedPostgres, report: Report, load: Load, *, behi
             load.settings(),
             **figures,
             fires_of_now_reached_s=round(progress.reached - began, 1),
-            gaps_settled_s=round(progress.settled - began, 1),
+            gaps_settled_s=round(progress.settled - began, 1) if progress.settled else None,
         )
         report.tell("accounting", load.settings(), **await accounts(server, load, start))
 
@@ -213,8 +213,10 @@ async def _look(connection: Any, progress: Progress) -> None:
         "SELECT EXISTS (SELECT FROM betimes.jobs WHERE next_fire_at < now() - interval '11 s')"
     ):
         progress.reached = time()
-    elif not progress.settled and not await connection.fetchval(
-        "SELECT EXISTS (SELECT FROM betimes.gaps)"
+    elif (
+        progress.reached
+        and not progress.settled
+        and not await connection.fetchval("SELECT EXISTS (SELECT FROM betimes.gaps)")
     ):
         progress.settled = time()
 

@@ -161,7 +161,7 @@ async def one(
     left = await value(server, "SELECT count(*) FROM betimes.parcels")
     done = await value(server, "SELECT count(*) FROM betimes.runs WHERE state = 4")
     assert (left, done) == (0, options.runs), (left, done)
-    await execute(server, "TRUNCATE betimes.runs, betimes.limits")
+    await execute(server, "TRUNCATE betimes.runs, betimes.parcels, betimes.limits")
     tell(name, {"round": number, "runs": options.runs, **figures})
 
 

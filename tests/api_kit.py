@@ -223,6 +223,7 @@ async def served(
             grouping = group.create_task(service.run())
             serving = group.create_task(server.serve(sockets=[listening]))
             yield Served(service, listening.getsockname()[1], recorder, service.desk)
+            service.draining.begun = True  # as a node does that is about to stop: streams end
             server.should_exit = True
             await serving
             grouping.cancel()

@@ -13,7 +13,7 @@ from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Any, LiteralString
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -120,6 +120,12 @@ class Limits(RuleBasedStateMachine):
             TENANT,
             KEY,
             KEY_RATE,
+        )
+        # Somebody is seen to serve all queues, so those who wait have their claims.
+        self.ask(
+            "INSERT INTO betimes.workers (id, name, queues, slots, started_at, heartbeat_at)"
+            " VALUES ($1, 'w', '{*}', 10, now(), 'infinity') ON CONFLICT DO NOTHING",
+            UUID(int=1),
         )
         self.change_ceiling("a", 2)
         self.change_ceiling(None, 5)
@@ -309,8 +315,8 @@ class Limits(RuleBasedStateMachine):
         """What the janitor does."""
         reaping = Reaping(self.world.database, lambda: compose(1, SHARD, next(self.numbers)))
         await reaping.reap(SHARD, most=100, now=self.now)
-        await Repairing(self.world.database).gates(FIRST_GATE)
-        await Repairing(self.world.database).lines(FIRST_LINE)
+        await Repairing(self.world.database).gates(FIRST_GATE, now=self.now)
+        await Repairing(self.world.database).lines(FIRST_LINE, now=self.now)
         await Repairing(self.world.database).rates(FIRST_GATE, now=self.now)
 
     async def _lease(self, worker: int, slots: int, *, suspects: bool) -> None:
@@ -451,29 +457,38 @@ def test_limits_hold_and_leak_nothing(world: World) -> None:
     drive(world, examples=25)
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("noun", "statement", "pattern", "instead"),
+    ("statement", "pattern", "instead"),
     [
-        ("limits", "count_slots", r"count\(\*\)", "0 * count(*)"),
-        ("limits", "offer_parcels", r"SET held = 0, held_at = NULL", "SET held = held"),
+        ("count_slots", r"count\(\*\)", "0 * count(*)"),
+        ("offer_parcels", r"SET held = 0,", "SET held = held,"),
     ],
 )
-def test_a_broken_rule_is_noticed(
-    world: World, noun: LiteralString, statement: str, pattern: str, instead: str
-) -> None:
-    """The same machine, with one rule taken out of the store: it must find that.
+def test_a_broken_rule_is_noticed(world: World, statement: str, pattern: str, instead: str) -> None:
+    """The same machine with one rule taken out, its steps chosen so that it takes no luck.
 
-    Those of ceilings and rates are taken out where it takes no luck to notice: in the guards'
-    tests, and in those that count tokens.
+    Those of ceilings and rates are taken out in the guards' tests, and in those that count tokens.
     """
-    queries = load(noun)
+    queries = load("limits")
     real = queries[statement]
     text, places = re.subn(pattern, instead, real.text)
     assert places
     queries[statement] = replace(real, text=text)
     try:
         with pytest.raises(AssertionError):
-            drive(world, examples=150, phases=[Phase.generate])
+            _by_hand(world)
     finally:
         queries[statement] = real
+    _by_hand(world)
+
+
+def _by_hand(world: World) -> None:
+    """One is in flight, another comes, the first one ends, the other one has its turn."""
+    machine = type("Bound", (Limits,), {"world": world})()
+    machine.begin()
+    for worker in WORKERS[:2]:
+        machine.add("a", "g", None, None, 0, skips=False, runs=1)
+        machine.lease(worker, 6, suspects=False)
+        machine.lines_go_one_by_one()
+    machine.end(WORKERS[0], 1.0, retry=False)
+    machine.teardown()

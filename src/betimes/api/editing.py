@@ -2,28 +2,24 @@
 
 from typing import Any
 
-from betimes.api.call import Call
+from betimes.api.call import Call, Request
 from betimes.api.etag import expected_revision, stale, wants_none
 from betimes.api.problem import Trouble
-from betimes.domain.job import Job
-from betimes.wire import jobs as wire
 
 
-def check_preconditions(call: Call[wire.ReplaceOptions, Any], current: Job | None) -> None:
+def check_preconditions(request: Request, current: int | None, *, force: bool) -> None:
     """Refuse to replace blindly: the caller says what it has seen, or that it does not care."""
-    request = call.request
     if wants_none(request):
         if current is not None:
-            raise stale(current.revision)
+            raise stale(current)
         return
-    said = request.header(b"if-match") is not None
-    if not said and not call.query.force:
+    if request.header(b"if-match") is not None:
+        expected_revision(request, current)
+    elif not force:
         raise Trouble(
             "precondition_required",
             "expected If-Match, If-None-Match: * or force=true for a replacement",
         )
-    if said:
-        expected_revision(request, None if current is None else current.revision)
 
 
 def require_match(call: Call[Any, Any]) -> None:

@@ -42,7 +42,7 @@ RUNS_PER_TRANSACTION = 2_000
 TURN_SECONDS = 0.002
 """How long computing may keep the event loop."""
 PAGES_PER_SHARD_MAX = 8
-LATE_SHARE = 0.5
+LATE_SHARE = 0.7
 """How much of the time settling may take: the rest belongs to what is on time."""
 REST_SECONDS_MAX = 0.25
 GAPS_PER_PASS = 2_000

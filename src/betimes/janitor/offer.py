@@ -54,7 +54,7 @@ class Offerer:
     async def _pass_gates(self) -> int:
         count = 0
         for _ in range(PAGES_MAX):
-            offered, place = await self._repairing.gates(self._gate)
+            offered, place = await self._repairing.gates(self._gate, now=self._clock.stated())
             count += self._tell(offered)
             self._gate = place or FIRST_GATE
             if place is None:
@@ -64,7 +64,7 @@ class Offerer:
     async def _pass_lines(self) -> int:
         count = 0
         for _ in range(PAGES_MAX):
-            offered, place = await self._repairing.lines(self._line)
+            offered, place = await self._repairing.lines(self._line, now=self._clock.stated())
             count += self._tell(offered)
             self._line = place or FIRST_LINE
             if place is None:

@@ -188,7 +188,8 @@ def _of_rules(facts: Facts) -> Iterator[Reason]:
             "per_seconds": spent.per.total_seconds(),
             "free_at": spent.free_at.isoformat(),
         }
-        since = place.held_at if place is not None and spent.kind == "key" else None
+        waits = place is not None and place.held is HeldFor.RATE and spent.kind == "key"
+        since = place.held_at if place is not None and waits else None
         yield Reason(code="RATE_LIMITED", blocking=False, since=since, evidence=told)
 
 

@@ -9,8 +9,10 @@ key has a row as well, with its tokens; whoever is let in takes one.
     repair    now and then: whatever was forgotten is offered, and whoever has a token by now
 
 Offering is never truth, admitting is: an offered parcel is leased like any other and comes to the
-same door again. Freeing a slot needs no lock, because it can only make room; `release` takes it
-nevertheless, so that it and a parcel that is being held at that moment do not miss each other.
+same door again. Whoever was offered has a claim for a while, and so has whoever waits for nothing
+but its token: younger ones leave them the place. So a run that needs two things at once gets both.
+Freeing a slot needs no lock, because it can only make room; `release` takes it nevertheless, so
+that it and a parcel that is being held at that moment do not miss each other.
 """
 
 from collections import Counter
@@ -132,21 +134,22 @@ async def admit(
     line = sorted((one for one in applicants if one.id in ranks), key=lambda one: ranks[one.id])
     if not line:
         return answer
-    wanting = [doors_of(one.tenant, one.terms) for one in line]
+    wanting = [(ranks[one.id], doors_of(one.tenant, one.terms)) for one in line]
     behind = await _lock(connection, line, now=now)
-    decisions, left = decide(wanting, behind.room)
+    claims = await _claims(connection, behind.room, now=now)
+    decisions, left = decide(wanting, behind.room, claims)
     turned_away: Counter[Door] = Counter()
     spent: Counter[Door] = Counter()
-    for one, doors, fits in zip(line, wanting, decisions, strict=True):
-        if fits:
+    for one, (_, doors), full in zip(line, wanting, decisions, strict=True):
+        if not full:
             answer.admitted.add(one.id)
             spent.update(door for door in doors if door.kind == RATE)
             continue
         turned_away.update(doors)
-        full = [door.kind for door in doors if left[door] <= 0]
-        skips = one.terms.when_full == SKIP and GATE in full
+        kinds = {door.kind for door in doors if door in full or left[door] <= 0}
+        skips = one.terms.when_full == SKIP and GATE in kinds
         (answer.refused if skips else answer.held).add(one.id)
-        if full == [RATE]:
+        if kinds == {RATE}:
             answer.rated.add(one.id)
     await _write(connection, [one for one in line if one.id not in answer.refused], answer, now)
     for door, runs in spent.items():
@@ -154,7 +157,7 @@ async def admit(
     await behind.write(connection, spent)
     # Somebody who was held at one door may have been offered for the sake of another.
     spare = {door: min(count, left[door]) for door, count in turned_away.items() if left[door] > 0}
-    answer.offered = await offer(connection, spare)
+    answer.offered = await offer(connection, spare, now=now)
     return answer
 
 
@@ -241,6 +244,27 @@ async def lock_doors(
     return behind
 
 
+async def _claims(
+    connection: Connection, room: Mapping[Door, int], *, now: datetime | None
+) -> dict[Door, list[datetime]]:
+    """Who is on the way to doors that have room, by rank: younger ones leave them that."""
+    doors = [door for door, places in room.items() if door.kind != LINE and 0 < places < NO_LIMIT]
+    if not doors:
+        return {}
+    rows = await SQL["find_claims"].fetch(
+        connection,
+        tenants=[door.tenant for door in doors],
+        gates=[door.key if door.kind == GATE else None for door in doors],
+        rates=[door.key if door.kind == RATE else None for door in doors],
+        mosts=[room[door] for door in doors],
+        now=now,
+    )
+    claims: dict[Door, list[datetime]] = {}
+    for row in rows:
+        claims.setdefault(doors[row["number"] - 1], []).append(row["rank"])
+    return claims
+
+
 async def _places(connection: Connection, mosts: Mapping[Door, int]) -> dict[Door, int]:
     if not mosts:
         return {}
@@ -276,8 +300,10 @@ def _hold(parcel: ParcelId, answer: Admission) -> Hold:
     return Hold.RATE if parcel in answer.rated else Hold.FULL
 
 
-async def offer(connection: Connection, mosts: Mapping[Door, int]) -> list[Offered]:
-    """Offer up to so many held parcels of each door."""
+async def offer(
+    connection: Connection, mosts: Mapping[Door, int], *, now: datetime | None
+) -> list[Offered]:
+    """Offer up to so many held parcels of each door; none whose place is kept for a better one."""
     rows: list[Any] = []
     gates = [door for door in mosts if door.kind == GATE and mosts[door] > 0]
     lines = [door for door in mosts if door.kind == LINE and mosts[door] > 0]
@@ -287,6 +313,7 @@ async def offer(connection: Connection, mosts: Mapping[Door, int]) -> list[Offer
             tenants=[door.tenant for door in gates],
             gates=[door.key for door in gates],
             mosts=[mosts[door] for door in gates],
+            now=now,
         )
     rates = [door for door in mosts if door.kind == RATE and mosts[door] > 0]
     if rates:
@@ -310,7 +337,7 @@ async def offer(connection: Connection, mosts: Mapping[Door, int]) -> list[Offer
     for shard in sorted(by_shard):
         offered += map(
             Offered._make,
-            await SQL["offer_parcels"].fetch(connection, shard=shard, ids=by_shard[shard]),
+            await SQL["offer_parcels"].fetch(connection, shard=shard, ids=by_shard[shard], now=now),
         )
     return offered
 

@@ -83,6 +83,5 @@ async def release(connection: Connection, freed: Freed) -> list[Offered]:
     await behind.write(connection, freed.unstarted)
     # A limit that is forgotten stands in nobody's way; whoever is offered makes it anew.
     left = freed.counts + freed.unstarted
-    return await offer(
-        connection, {door: min(count, behind.room.get(door, count)) for door, count in left.items()}
-    )
+    mosts = {door: min(count, behind.room.get(door, count)) for door, count in left.items()}
+    return await offer(connection, mosts, now=freed.at)

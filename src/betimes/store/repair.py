@@ -4,6 +4,7 @@ Found by walking the keys behind which something is held, a page at a time; the 
 it stopped, so with very many keys each has its turn.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,6 +17,8 @@ from betimes.store.pool import Connection, Lane
 from betimes.store.rules import MILLISECOND, bucket_of, rate_of
 
 NIL = UUID(int=0)
+TURNED_MAX = 100
+"""Most parcels of one rate that are found, in one look, to wait for something else by now."""
 UNUSED_AFTER = timedelta(days=1)
 
 GatePlace = tuple[UUID, str]
@@ -31,7 +34,9 @@ class Repairing:
     database: Database
     most: int = 1_000
 
-    async def gates(self, after: GatePlace) -> tuple[list[Offered], GatePlace | None]:
+    async def gates(
+        self, after: GatePlace, *, now: datetime | None
+    ) -> tuple[list[Offered], GatePlace | None]:
         """One page of concurrency keys."""
 
         async def work(connection: Connection) -> tuple[list[Offered], GatePlace | None]:
@@ -40,11 +45,13 @@ class Repairing:
             )
             mosts = {Door(row["tenant_id"], GATE, row["gate"]): row["room"] for row in rows}
             place = None if len(rows) < self.most else (rows[-1]["tenant_id"], rows[-1]["gate"])
-            return await offer(connection, mosts), place
+            return await offer(connection, mosts, now=now), place
 
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
-    async def lines(self, after: LinePlace) -> tuple[list[Offered], LinePlace | None]:
+    async def lines(
+        self, after: LinePlace, *, now: datetime | None
+    ) -> tuple[list[Offered], LinePlace | None]:
         """One page of lines."""
 
         async def work(connection: Connection) -> tuple[list[Offered], LinePlace | None]:
@@ -55,7 +62,7 @@ class Repairing:
             whose = TenantId(NIL)
             mosts = {Door(whose, LINE, str(row["line"])): 1 for row in rows if row["free"]}
             place = None if len(rows) < self.most else (rows[-1]["shard"], rows[-1]["line"])
-            return await offer(connection, mosts), place
+            return await offer(connection, mosts, now=now), place
 
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
@@ -74,8 +81,9 @@ class Repairing:
                 now=now,
             )
             mosts = {Door(row["tenant_id"], RATE, row["rate_key"]): _room(row) for row in rows}
+            await _turn_to_gates(connection, mosts)
             place = None if len(rows) < self.most else (rows[-1]["tenant_id"], rows[-1]["rate_key"])
-            return await offer(connection, mosts), place
+            return await offer(connection, mosts, now=now), place
 
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
@@ -95,6 +103,27 @@ class Repairing:
             return len(gone)
 
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
+
+
+async def _turn_to_gates(connection: Connection, rates: Iterable[Door]) -> None:
+    """Whoever waits for a token behind a gate that is full by now waits for the gate.
+
+    Else younger ones would leave it tokens it can't use.
+    """
+    doors = list(rates)
+    if not doors:
+        return
+    rows = await SQL["find_shut_out"].fetch(
+        connection,
+        tenants=[door.tenant for door in doors],
+        keys=[door.key for door in doors],
+        most=TURNED_MAX,
+    )
+    by_shard: dict[int, list[UUID]] = {}
+    for row in rows:
+        by_shard.setdefault(row["shard"], []).append(row["id"])
+    for shard in sorted(by_shard):
+        await SQL["turn_to_gates"].fetch(connection, shard=shard, ids=by_shard[shard])
 
 
 def _room(row: Any) -> int:

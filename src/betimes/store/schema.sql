@@ -74,6 +74,51 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.claims(of_tenant uuid, of_gate text, of_rate text, asked_at timestamp with time zone, most integer) RETURNS SETOF timestamp with time zone
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT claim.rank FROM (
+        -- Offered and on their way: a place is kept for five seconds, or a quarter of the time they have waited.
+        (SELECT rank, queue, tenant_id FROM (
+            SELECT rank, queue, tenant_id, held_at FROM betimes.parcels
+             WHERE tenant_id = of_tenant AND gate = of_gate AND gate IS NOT NULL AND held = 0 AND worker_id IS NULL
+             ORDER BY rank LIMIT 64) AS offered
+          WHERE held_at + greatest(interval '5 s', (held_at - rank) / 4) > asked_at)
+        UNION ALL
+        (SELECT rank, queue, tenant_id FROM (
+            SELECT rank, queue, tenant_id, held_at FROM betimes.parcels
+             WHERE tenant_id = of_tenant AND rate_key = of_rate AND rate_key IS NOT NULL AND held = 0 AND worker_id IS NULL
+             ORDER BY rank LIMIT 64) AS offered
+          WHERE held_at + greatest(interval '5 s', (held_at - rank) / 4) > asked_at)
+        UNION ALL
+        -- Whoever gets the next token of its rate keeps its place at the gate, for as long.
+        (SELECT rank, queue, tenant_id FROM betimes.parcels AS waiting
+          WHERE tenant_id = of_tenant AND gate = of_gate AND gate IS NOT NULL AND held = 4
+            AND held_at + greatest(interval '5 s', (held_at - rank) / 4) > asked_at
+            AND NOT EXISTS (
+                SELECT FROM betimes.parcels AS ahead
+                 WHERE ahead.tenant_id = waiting.tenant_id AND ahead.rate_key = waiting.rate_key AND ahead.rate_key IS NOT NULL
+                   AND ahead.held = 4 AND ahead.rank < waiting.rank)
+          ORDER BY rank LIMIT 64)
+        UNION ALL
+        (SELECT rank, queue, tenant_id FROM betimes.parcels
+          WHERE tenant_id = of_tenant AND rate_key = of_rate AND rate_key IS NOT NULL AND held = 4
+          ORDER BY rank LIMIT most)
+    ) AS claim
+     -- Nothing is kept for those to whom nobody comes.
+     WHERE NOT EXISTS (
+            SELECT FROM betimes.queues
+             WHERE queues.tenant_id = claim.tenant_id AND queues.name = claim.queue AND queues.paused_at IS NOT NULL)
+       AND EXISTS (
+            SELECT FROM betimes.workers
+             WHERE (workers.tenant_id IS NULL OR workers.tenant_id = claim.tenant_id) AND NOT workers.draining
+               AND workers.heartbeat_at > asked_at - interval '1 min'
+               AND (claim.queue = ANY (workers.queues) OR '*' = ANY (workers.queues)))
+     ORDER BY claim.rank LIMIT most
+$$;
+
+COMMENT ON FUNCTION betimes.claims(of_tenant uuid, of_gate text, of_rate text, asked_at timestamp with time zone, most integer) IS 'The ranks of those who come before younger ones at a concurrency key or a rate, best first.';
+
 CREATE FUNCTION betimes.current_tenant() RETURNS uuid
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -1262,7 +1307,7 @@ CREATE TABLE betimes.parcels (
     CONSTRAINT parcels_gated_alone CHECK ((((gate IS NULL) AND (line IS NULL) AND (rate_key IS NULL)) OR (cardinality(run_ids) = 1))),
     CONSTRAINT parcels_held_by_nobody CHECK (((held = 0) OR (worker_id IS NULL))),
     CONSTRAINT parcels_held_check CHECK (((held >= 0) AND (held <= 4))),
-    CONSTRAINT parcels_held_since CHECK (((held > 0) = (held_at IS NOT NULL))),
+    CONSTRAINT parcels_held_since CHECK (((held = 0) OR (held_at IS NOT NULL))),
     CONSTRAINT parcels_leased_by_somebody CHECK (((worker_id IS NULL) = (lease_until IS NULL))),
     CONSTRAINT parcels_run_ids_check CHECK ((cardinality(run_ids) > 0)),
     CONSTRAINT parcels_slot_is_leased CHECK (((NOT slot) OR (worker_id IS NOT NULL)))
@@ -1274,6 +1319,8 @@ ALTER TABLE ONLY betimes.parcels FORCE ROW LEVEL SECURITY;
 COMMENT ON COLUMN betimes.parcels.held IS 'Why it is not offered to workers: 0 it is, 1 its gate or line is full, 2 overlap is decided when it is due, 3 it waits for approval, 4 its rate is used up for now.';
 
 COMMENT ON COLUMN betimes.parcels.slot IS 'Leased and admitted through its gate and line: this is what in flight means for them.';
+
+COMMENT ON COLUMN betimes.parcels.held_at IS 'Since when it is held; where it is not, when it was last offered again.';
 
 COMMENT ON COLUMN betimes.parcels.line IS 'The job whose runs go one after the other (overlap: buffer_one, buffer_all, cancel_running, replace).';
 
@@ -2313,6 +2360,10 @@ GRANT ALL ON FUNCTION betimes.check_whole(given jsonb, lowest bigint, highest bi
 
 REVOKE ALL ON FUNCTION betimes.check_word(given jsonb, words text[], pointer text) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.check_word(given jsonb, words text[], pointer text) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.claims(of_tenant uuid, of_gate text, of_rate text, asked_at timestamp with time zone, most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.claims(of_tenant uuid, of_gate text, of_rate text, asked_at timestamp with time zone, most integer) TO betimes_api;
+GRANT ALL ON FUNCTION betimes.claims(of_tenant uuid, of_gate text, of_rate text, asked_at timestamp with time zone, most integer) TO betimes_system;
 
 REVOKE ALL ON FUNCTION betimes.dismiss_producer(role text, tenant uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.dismiss_producer(role text, tenant uuid) TO betimes_system;

@@ -100,7 +100,7 @@ async def test_without_a_declared_limit_the_queue_decides_and_else_it_is_one(
             "INSERT INTO betimes.queues (tenant_id, name, settings)"
             " SELECT tenant_id, queue, '{\"per_key_concurrency\": 3}' FROM betimes.parcels LIMIT 1",
         )
-        await Repairing(database).gates(FIRST_GATE)
+        await Repairing(database).gates(FIRST_GATE, now=None)
         await worker.poll_once()
         assert await in_flight(database) == 3
 
@@ -174,7 +174,7 @@ async def test_a_crash_frees_the_slot_when_the_lease_ends(
             reaping = Reaping(database, lambda: UUID(int=next(numbers)))
             assert len(await reaping.reap(SHARD, most=10, now=clock.now())) == 1
             assert await in_flight(database) == 0
-            await Repairing(database).gates(FIRST_GATE)
+            await Repairing(database).gates(FIRST_GATE, now=None)
             await heir.poll_once()
             assert await in_flight(database) == 1
             for _ in range(2):
@@ -229,10 +229,10 @@ async def test_repair_offers_what_was_forgotten(database: Database, clock: Manua
     await sleepers(database, clock, 1, Terms(line=line))
     await rows(database, "UPDATE betimes.parcels SET held = 1, held_at = now()")
     repairing = Repairing(database, most=1)
-    offered, place = await repairing.gates(FIRST_GATE)
+    offered, place = await repairing.gates(FIRST_GATE, now=None)
     assert (len(offered), place) == (1, (TENANT, "k"))
-    assert await repairing.gates(place or FIRST_GATE) == ([], None)
-    offered, _ = await repairing.lines(FIRST_LINE)
+    assert await repairing.gates(place or FIRST_GATE, now=None) == ([], None)
+    offered, _ = await repairing.lines(FIRST_LINE, now=None)
     assert len(offered) == 1
     assert {row["held"] for row in await parcels(database)} == {0}
 

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
-from betimes.api.etag import expected_revision, stale, tag_of, unchanged, wants_none
+from betimes.api.editing import check_preconditions
+from betimes.api.etag import expected_revision, tag_of, unchanged
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Route
 from betimes.api.shaping import coerced, missing, page, paged, read_span
@@ -92,7 +93,8 @@ async def put(call: Call[PutOptions, wire.PutRule]) -> Reply:
     """Make a rule, or replace it."""
     fresh = _rule(call, _named(call), call.body)
     known = await ops.find_rule(call.service.desk, call.tenant, fresh.name)
-    _check_preconditions(call, None if known is None else known.revision)
+    replaces = None if known is None else known.revision
+    check_preconditions(call.request, replaces, force=call.query.force)
     if known is not None:
         fresh = replace(
             fresh,
@@ -105,7 +107,7 @@ async def put(call: Call[PutOptions, wire.PutRule]) -> Reply:
         return await ops.put_rule(
             desk,
             fresh,
-            replaces=None if known is None else known.revision,
+            replaces=replaces,
             most=call.service.notifying.rules_max,
         )
 
@@ -117,7 +119,7 @@ async def put(call: Call[PutOptions, wire.PutRule]) -> Reply:
         return Told(
             answer=answer(201 if stored.created else 200, shown, headers=headers),
             resource=f"alert-rule:{shown.name}",
-            before=None if known is None else {"revision": known.revision},
+            before=None if replaces is None else {"revision": replaces},
             after={"revision": shown.revision, "condition": shown.condition},
         )
 
@@ -165,21 +167,6 @@ def _job(text: str, place: int) -> JobId:
 def _wrong(pointer: str, sentence: str) -> Trouble:
     error = FieldError(pointer=pointer, code="invalid_parameter", detail=sentence)
     return Trouble("invalid_parameter", sentence, errors=[error])
-
-
-def _check_preconditions(call: Call[PutOptions, Any], current: int | None) -> None:
-    request = call.request
-    if wants_none(request):
-        if current is not None:
-            raise stale(current)
-        return
-    if request.header(b"if-match") is not None:
-        expected_revision(request, current)
-    elif not call.query.force:
-        raise Trouble(
-            "precondition_required",
-            "expected If-Match, If-None-Match: * or force=true for a replacement",
-        )
 
 
 async def remove(call: Call[NoQuery, None]) -> Reply:

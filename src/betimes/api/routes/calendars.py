@@ -4,8 +4,8 @@ from typing import Any
 
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
-from betimes.api.etag import expected_revision, stale, tag_of, unchanged, wants_none
-from betimes.api.problem import Trouble
+from betimes.api.editing import check_preconditions
+from betimes.api.etag import expected_revision, tag_of, unchanged
 from betimes.api.route import Keyed, Load, NoQuery, Route
 from betimes.api.shaping import coerced, missing, page, paged
 from betimes.domain.errors import NotFound, Refused
@@ -75,7 +75,7 @@ async def put(call: Call[wire.PutOptions, wire.PutCalendar]) -> Reply:
     )
     known = await ops.find_calendars(call.service.desk, call.tenant, [name])
     replaces = known[name].revision if name in known else None
-    _check_preconditions(call, replaces)
+    check_preconditions(call.request, replaces, force=call.query.force)
 
     async def verb(desk: Desk) -> ops.Stored:
         return await ops.put_calendar(
@@ -116,21 +116,6 @@ def _pointed(pointer: str, name: str, dates: list[str]) -> None:
     except Refused as refused:
         refused.pointer = pointer
         raise
-
-
-def _check_preconditions(call: Call[wire.PutOptions, Any], current: int | None) -> None:
-    request = call.request
-    if wants_none(request):
-        if current is not None:
-            raise stale(current)
-        return
-    if request.header(b"if-match") is not None:
-        expected_revision(request, current)
-    elif not call.query.force:
-        raise Trouble(
-            "precondition_required",
-            "expected If-Match, If-None-Match: * or force=true for a replacement",
-        )
 
 
 def _told(stored: ops.Stored, before: int | None) -> Told:

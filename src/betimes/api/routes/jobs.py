@@ -72,7 +72,8 @@ async def replace(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
         current = await get_named_job(call.service.desk, call.tenant, name, group=group)
     except NotFound:
         current = None
-    check_preconditions(call, current)
+    seen = None if current is None else current.revision
+    check_preconditions(call.request, seen, force=call.query.force)
     call.body.name, call.body.group = name, group
     if current is None:
         return await _create_named(call)

@@ -82,6 +82,26 @@ SELECT wanted.number,
   FROM unnest(:tenants::uuid[], :gates::text[], :shards::smallint[], :lines::uuid[]) WITH ORDINALITY
        AS wanted (tenant_id, gate, shard, line, number);
 
+-- name: find_claims :many
+-- Who comes before younger ones at some concurrency keys and rates: their ranks. The caller holds their limits.
+-- Scatter: the parcels of a key lie in every shard
+-- Index: parcels_gate_idx, parcels_rate_idx
+-- Returns: number int8, rank timestamptz
+SELECT wanted.number, claim.rank
+  -- Where nobody waits, as is usual, one probe has to say so.
+  FROM (SELECT * FROM unnest(:tenants::uuid[], :gates::text[], :rates::text[], :mosts::integer[]) WITH ORDINALITY
+               AS asked (tenant_id, gate, rate_key, most, number)
+         WHERE CASE WHEN asked.gate IS NOT NULL
+                    THEN EXISTS (SELECT FROM betimes.parcels
+                                  WHERE parcels.tenant_id = asked.tenant_id AND parcels.gate = asked.gate AND parcels.gate IS NOT NULL
+                                    AND parcels.held IN (0, 4) AND parcels.worker_id IS NULL)
+                    ELSE EXISTS (SELECT FROM betimes.parcels
+                                  WHERE parcels.tenant_id = asked.tenant_id AND parcels.rate_key = asked.rate_key
+                                    AND parcels.rate_key IS NOT NULL AND parcels.held IN (0, 4) AND parcels.worker_id IS NULL) END
+        OFFSET 0) AS wanted
+ CROSS JOIN LATERAL betimes.claims(wanted.tenant_id, wanted.gate, wanted.rate_key,
+                                   coalesce(:now::timestamptz, statement_timestamp()), wanted.most) AS claim (rank);
+
 -- name: lock_gated :many
 -- Lock parcels that were just leased, before their limits are: in the order in which a heartbeat locks them.
 -- Scatter: one claim may lease from several shards
@@ -113,19 +133,31 @@ UPDATE betimes.parcels
  WHERE parcels.shard = decided.shard AND parcels.id = decided.id;
 
 -- name: find_next_gated :many
--- The next held parcels of some concurrency keys, best rank first, but none whose line is taken.
+-- The next held parcels of some concurrency keys, best rank first, but none whose line is taken, and as many fewer as
+-- places are claimed by those with a better rank.
 -- Scatter: the parcels of a concurrency key lie in every shard
 -- Index: parcels_gate_idx, parcels_line_slot_idx
 -- Returns: shard int2, id uuid
 SELECT next.shard, next.id
-  FROM unnest(:tenants::uuid[], :gates::text[], :mosts::integer[]) AS freed (tenant_id, gate, most)
+  FROM (SELECT * FROM unnest(:tenants::uuid[], :gates::text[], :mosts::integer[]) AS left_by (tenant_id, gate, most)
+         WHERE CASE WHEN EXISTS (SELECT FROM betimes.parcels
+                                  WHERE parcels.tenant_id = left_by.tenant_id AND parcels.gate = left_by.gate
+                                    AND parcels.gate IS NOT NULL AND parcels.held = 1) THEN true END
+        OFFSET 0) AS freed
  CROSS JOIN LATERAL (
-    SELECT waiting.shard, waiting.id FROM betimes.parcels AS waiting
-     WHERE waiting.tenant_id = freed.tenant_id AND waiting.gate = freed.gate AND waiting.gate IS NOT NULL AND waiting.held = 1
-       AND (waiting.line IS NULL OR NOT EXISTS (
-            SELECT FROM betimes.parcels AS ahead
-             WHERE ahead.slot AND ahead.line IS NOT NULL AND ahead.shard = waiting.shard AND ahead.line = waiting.line))
-     ORDER BY waiting.rank LIMIT freed.most) AS next;
+    SELECT merged.shard, merged.id FROM (
+        (SELECT waiting.shard, waiting.id, waiting.rank FROM betimes.parcels AS waiting
+          WHERE waiting.tenant_id = freed.tenant_id AND waiting.gate = freed.gate AND waiting.gate IS NOT NULL AND waiting.held = 1
+            AND (waiting.line IS NULL OR NOT EXISTS (
+                 SELECT FROM betimes.parcels AS ahead
+                  WHERE ahead.slot AND ahead.line IS NOT NULL AND ahead.shard = waiting.shard AND ahead.line = waiting.line))
+          ORDER BY waiting.rank LIMIT freed.most)
+        UNION ALL
+        SELECT NULL, NULL, claim.rank
+          FROM betimes.claims(freed.tenant_id, freed.gate, NULL, coalesce(:now::timestamptz, statement_timestamp()), freed.most)
+               AS claim (rank)) AS merged
+     ORDER BY merged.rank LIMIT freed.most) AS next
+ WHERE next.id IS NOT NULL;
 
 -- name: find_next_lined :many
 -- The next held parcels of some lines, best rank first, but none whose concurrency key is taken.
@@ -178,7 +210,7 @@ WITH chosen AS MATERIALIZED (
      WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) AND held IN (1, 4)
        FOR UPDATE SKIP LOCKED
 )
-UPDATE betimes.parcels SET held = 0, held_at = NULL
+UPDATE betimes.parcels SET held = 0, held_at = coalesce(:now::timestamptz, statement_timestamp())
   FROM chosen
  WHERE parcels.shard = :shard::smallint AND parcels.id = chosen.id
 RETURNING parcels.shard, parcels.queue, parcels.tenant_id, parcels.fair, parcels.visible_at;
@@ -253,12 +285,51 @@ SELECT walk.tenant_id, walk.rate_key, limits.tokens, limits.refilled_at,
              WHERE parcels.tenant_id = walk.tenant_id AND parcels.rate_key = walk.rate_key AND parcels.rate_key IS NOT NULL
                AND parcels.held = 0 AND parcels.rank <= coalesce(:now::timestamptz, statement_timestamp())
                AND parcels.worker_id IS NULL AND parcels.visible_at <= coalesce(:now::timestamptz, statement_timestamp())
+               -- Whom nobody has fetched for so long does not keep others waiting.
+               AND coalesce(parcels.held_at, parcels.visible_at) > coalesce(:now::timestamptz, statement_timestamp()) - interval '5 s'
              LIMIT :offered_max::integer) AS ready) AS offered,
        coalesce(:now::timestamptz, statement_timestamp()) AS now
   FROM walk
   LEFT JOIN betimes.limits ON limits.tenant_id = walk.tenant_id AND limits.kind = 'rate' AND limits.key = walk.rate_key
   LEFT JOIN betimes.queues ON queues.tenant_id = walk.tenant_id AND queues.name = walk.queue
  LIMIT :most::integer;
+
+-- name: find_shut_out :many
+-- Parcels that wait for a token although their gate or line is full by now, best rank first.
+-- Scatter: the parcels of a rate lie in every shard
+-- Index: parcels_rate_idx
+-- Returns: shard int2, id uuid
+SELECT blocked.shard, blocked.id
+  FROM unnest(:tenants::uuid[], :keys::text[]) AS looked (tenant_id, key)
+ CROSS JOIN LATERAL (
+    SELECT waiting.shard, waiting.id FROM betimes.parcels AS waiting
+     WHERE waiting.tenant_id = looked.tenant_id AND waiting.rate_key = looked.key AND waiting.rate_key IS NOT NULL AND waiting.held = 4
+       AND ((waiting.line IS NOT NULL AND EXISTS (
+            SELECT FROM betimes.parcels AS ahead
+             WHERE ahead.slot AND ahead.line IS NOT NULL AND ahead.shard = waiting.shard AND ahead.line = waiting.line))
+         OR (waiting.gate IS NOT NULL AND (
+            SELECT count(*) FROM betimes.parcels AS ahead
+             WHERE ahead.slot AND ahead.gate IS NOT NULL AND ahead.tenant_id = waiting.tenant_id AND ahead.gate = waiting.gate)
+           >= coalesce((SELECT max_inflight FROM betimes.limits
+                         WHERE limits.tenant_id = waiting.tenant_id AND limits.kind = 'key' AND limits.key = waiting.gate),
+                       (SELECT (settings ->> 'per_key_concurrency')::integer FROM betimes.queues
+                         WHERE queues.tenant_id = waiting.tenant_id AND queues.name = waiting.queue), 1)))
+     ORDER BY waiting.rank LIMIT :most::integer) AS blocked;
+
+-- name: turn_to_gates :many
+-- Parcels of one shard that waited for a token wait for their gate or line from now on.
+-- Index: parcels_pkey
+-- Guard: only those that wait for a token; SKIP LOCKED: whoever has one right now is doing something with it
+-- Returns: id uuid
+WITH chosen AS MATERIALIZED (
+    SELECT id FROM betimes.parcels
+     WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) AND held = 4
+       FOR UPDATE SKIP LOCKED
+)
+UPDATE betimes.parcels SET held = 1
+  FROM chosen
+ WHERE parcels.shard = :shard::smallint AND parcels.id = chosen.id
+RETURNING parcels.id;
 
 -- name: put_rate :one
 -- Say how many runs of a rate limit key may start in a time; the last word counts, also for what waits.
