@@ -19,6 +19,7 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut, Locked, Unavailable
 from betimes.domain.ids import TAIL_BYTES, random_ids, to_ms, to_text
 from betimes.domain.notice import DeliveryState, Pace, Sent, Step, next_step
+from betimes.ops.contents import Keys, is_sealed
 from betimes.ops.endpoints import open_credential
 from betimes.ops.vault import Vault
 from betimes.rhythm import Stopping, attend, beat
@@ -30,6 +31,7 @@ from betimes.store.endpoints import Endpoint, close_mailbox, disable_endpoint, r
 from betimes.store.pool import Connection, Lane
 from betimes.store.run_contents import Content, read_contents
 from betimes.store.server import read_clock
+from betimes.store.vault import read_data_keys
 from betimes.telemetry import Outage, Telemetry
 from betimes.wire.base import shown_instant
 
@@ -173,7 +175,7 @@ class Courier:
             )
             told = await rows.read_told(connection, mailbox.tenant, [one.event for one in waiting])
             credential = await self._opened(connection, endpoint) if waiting else None
-            contents = await _contents(connection, endpoint, told)
+            contents = await self._contents(connection, endpoint, told)
             return Wave(endpoint, waiting, told, credential, contents)
 
         return await self._database.transact(work, lane=Lane.ENGINE, repeatable=True)
@@ -185,6 +187,20 @@ class Courier:
             return await open_credential(self._vault, connection, endpoint)
         except Locked:
             return None
+
+    async def _contents(
+        self, connection: Connection, endpoint: Endpoint, told: Mapping[UUID, EventRow]
+    ) -> dict[UUID, Content]:
+        if endpoint.settings.get("payload") != FULL:
+            return {}
+        found = await read_contents(connection, endpoint.tenant, told.values())
+        if self._vault is None or not any(
+            is_sealed(one.payload) or is_sealed(one.result) for one in found.values()
+        ):
+            return {event: one for event, one in found.items() if not _is_closed_to_us(one)}
+        data_keys = await read_data_keys(connection, endpoint.tenant)
+        keys = Keys(self._vault, endpoint.tenant, data_keys, self._entropy)
+        return {event: _opened(keys, one) for event, one in found.items()}
 
     async def _send(self, wave: Wave) -> list[tuple[Waiting, Sent]]:
         async def one(waiting: Waiting) -> Sent:
@@ -305,12 +321,17 @@ def _paced(mailbox: Mailbox, wave: Wave, now: datetime) -> Mailbox:
     return replace(mailbox, health=replace(mailbox.health, held_until=until))
 
 
-async def _contents(
-    connection: Connection, endpoint: Endpoint, told: Mapping[UUID, EventRow]
-) -> dict[UUID, Content]:
-    if endpoint.settings.get("payload") != FULL:
-        return {}
-    return await read_contents(connection, endpoint.tenant, told.values())
+def _is_closed_to_us(content: Content) -> bool:
+    return is_sealed(content.payload) or is_sealed(content.result)
+
+
+def _opened(keys: Keys, content: Content) -> Content:
+    try:
+        return replace(
+            content, payload=keys.open(content.payload), result=keys.open(content.result)
+        )
+    except Locked:
+        return Content(None, None, content.error)
 
 
 def _is_closed(endpoint: Endpoint, mailbox: Mailbox, now: datetime) -> bool:

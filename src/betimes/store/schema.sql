@@ -823,6 +823,7 @@ CREATE TABLE betimes.data_keys (
     master bytea NOT NULL,
     wrapped bytea NOT NULL,
     created_at timestamp with time zone NOT NULL,
+    inline boolean DEFAULT false NOT NULL,
     CONSTRAINT data_keys_version_check CHECK ((version >= 1))
 );
 
@@ -2434,6 +2435,8 @@ GRANT SELECT ON TABLE betimes.cluster TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.data_keys TO betimes_system;
 GRANT SELECT,INSERT ON TABLE betimes.data_keys TO betimes_api;
+
+GRANT UPDATE(inline) ON TABLE betimes.data_keys TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dead_letters TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dead_letters TO betimes_api;

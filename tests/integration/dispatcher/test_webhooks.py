@@ -13,10 +13,12 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from betimes.domain.ids import random_ids, to_ms, to_text
 from betimes.domain.notice import DELAYS, DeliveryState
 from betimes.domain.webhook import shown_secret
+from betimes.ops.contents import sealing_keys
 from betimes.ops.deliveries import redeliver
 from betimes.ops.desk import Desk
 from betimes.ops.endpoints import enable_endpoint, get_endpoint, rotate_secret, secret_of
 from betimes.store.database import Database
+from betimes.store.pool import Connection
 from betimes.target.redact import Redaction
 from betimes.target.url import UrlPolicy
 from betimes.testing import ManualClock
@@ -269,6 +271,24 @@ async def test_whoever_wants_all_of_it_is_told_payload_result_and_error(desk: De
     assert about["run.dead"]["left_out"] == ["result"]
     assert about["job.paused"].keys().isdisjoint({"payload", "result", "left_out"})
     assert all("payload" not in json.loads(got.body)["data"] for got in thin.received)
+
+
+async def test_what_is_sealed_is_opened_for_who_wants_all_of_it(desk: Desk) -> None:
+    """And left out by a dispatcher without keys: nobody is sent something unreadable."""
+
+    async def work(connection: Connection) -> bytes | None:
+        keys = await sealing_keys(desk, connection, TENANT)
+        return keys.seal(b'{"order":7}')
+
+    sealed = await desk.transact(work, tenant=None)
+    run = await a_run_that_ended(desk, payload=sealed)
+    for keyed, told in ((desk, {"order": 7}), (replace(desk, vault=None), None)):
+        async with a_target() as target, a_dispatcher(keyed) as bench:
+            await an_endpoint(desk, target.url(), payload="full")
+            await an_event(desk, body={"run_id": run})
+            await bench.turn()
+            last = json.loads(target.received[-1].body)["data"]
+        assert last.get("payload") == told
 
 
 async def test_an_endpoint_is_asked_no_faster_than_its_rate(desk: Desk, clock: ManualClock) -> None:
