@@ -22,6 +22,7 @@ PARTS = {
     "drain": FEW,
     "enqueue": [*FEW, "--runs", "10"],
     "limits": ["--quick"],
+    "lists": FEW,
     "outage": ["--quick"],
     "overload": [*FEW, "--quick"],
     "pinned": FEW,
