@@ -2,7 +2,6 @@
 
 -- name: tagged_jobs :many
 -- Jobs that carry all of these tags, a bounded number.
--- Scatter: a tenant's jobs lie in every shard
 -- Index: job_tags_pkey
 -- Returns: job_id uuid
 SELECT first.job_id FROM betimes.job_tags AS first
