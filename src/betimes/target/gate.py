@@ -214,6 +214,11 @@ class Gate:
             paces.append(self._ramp(now - self.ramp_since))
         return max(PACE_MIN, min(paces))
 
+    @property
+    def is_paced(self) -> bool:
+        """Whether turns come by time, and not only by who has ended."""
+        return self.ramp_since is not None or self.rules.rate is not None or self.not_before > 0
+
     def turn_in(self, now: float) -> float | None:
         """Seconds until a rate, a ramp or a wish of the origin lets the next one through.
 

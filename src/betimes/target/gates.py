@@ -114,7 +114,10 @@ class Gates:
         """None when a request may be sent, which `done` or `dropped` must follow."""
         entry = self._entry((tenant, origin))
         gate = entry.gate
-        answer = await self._turn(entry, retry=retry, stay=stay)
+        if entry.line or gate.is_paced:
+            answer = await self._turn(entry, retry=retry, stay=stay)
+        else:
+            answer = gate.ask(self._clock.monotonic(), retry=retry)
         if isinstance(answer, Wait) and answer.why is Hold.ORIGIN_BUSY:
             answer = await self._queue(entry, answer, retry=retry)
         if isinstance(answer, Go):

@@ -68,6 +68,8 @@ class Box:
 
     def slow(self) -> Held:
         """Parcels that the other endings are about."""
+        if not self.endings:
+            return Held({})
         about = {one.parcel for one in self.endings}
         emptied = [parcel for parcel in self.emptied if parcel in about]
         counted = frozenset(one for one in about if self.parcels[one].leased.counted)
