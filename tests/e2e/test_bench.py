@@ -18,6 +18,7 @@ PARTS = {
     "coordinate": [*FEW, "--phases", "10"],
     "create": ["--quick"],
     "deliver": FEW,
+    "dispatch": FEW,
     "drain": FEW,
     "enqueue": [*FEW, "--runs", "10"],
     "limits": ["--quick"],

@@ -1,6 +1,5 @@
 """Definitions between wire and domain, both ways."""
 
-from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -26,7 +25,7 @@ from betimes.ops.schemas import ANYTHING, Accepted
 from betimes.schedule import Schedule, complete, parse
 from betimes.target.url import UrlPolicy
 from betimes.wire import jobs as wire
-from betimes.wire.base import shown_duration, shown_instant, shown_maybe
+from betimes.wire.base import shown_bytes, shown_duration, shown_instant, shown_maybe
 
 HANDLER_DEFAULT = "default"
 PAUSED = (JobState.PAUSED, JobState.AUTO_PAUSED)
@@ -217,20 +216,6 @@ def shown_policy(stored: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-def shown_payload(payload: bytes | None) -> Any:
-    """A payload as JSON; what is not JSON as text, what is not text as base64."""
-    if payload is None:
-        return None
-    try:
-        return msgspec.json.decode(payload)
-    except msgspec.DecodeError:
-        pass
-    try:
-        return payload.decode("utf-8")
-    except UnicodeDecodeError:
-        return {"base64": b64encode(payload).decode()}
-
-
 def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
     """A job as it is shown."""
     definition, options = job.definition, job.definition.options
@@ -266,7 +251,7 @@ def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
         status=_status(job),
     )
     if view != "basic":
-        shown.payload = shown_payload(definition.payload)
+        shown.payload = shown_bytes(definition.payload)
     return shown
 
 
@@ -363,7 +348,6 @@ __all__ = [
     "policy_of",
     "read_schedule",
     "shown_job",
-    "shown_payload",
     "shown_policy",
     "timetable_of",
 ]

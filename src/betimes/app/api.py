@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 
 from betimes.api.application import Application
 from betimes.api.cursor import Cursors
@@ -129,7 +130,7 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
         devices=Devices(desk=desk, keys=keys, clock=node.clock, pepper=derived(pepper, b"device")),
         jobs=Together(desk=desk, make=make_jobs),
         runs=Together(desk=desk, make=make_runs),
-        job_reads=SharedReads(desk=desk, read=read_many),
+        job_reads=SharedReads(desk=desk, read=partial(read_many, desk)),
         pressure=Pressure(
             desk=desk,
             settings=node.settings.api,

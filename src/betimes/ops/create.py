@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from betimes.domain.dedupe import Dedupe
@@ -21,6 +21,7 @@ from betimes.ops.checks import (
     check_work,
     encode_options,
 )
+from betimes.ops.contents import sealed
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.outlook import Outlook, look_ahead, require_a_future, runs_of
 from betimes.ops.parcelling import parcel_runs
@@ -129,7 +130,9 @@ class Creation:
         outlooks = self._outlooks(now, near)
         self.jobs = [
             _job(one, job, self._tenant, outlook, now, tzdata=self._desk.tzdata)
-            for one, job, outlook in zip(self._new, self._ids, outlooks, strict=True)
+            for one, job, outlook in zip(
+                await self._sealed(connection), self._ids, outlooks, strict=True
+            )
         ]
         by_shard: dict[ShardId, list[int]] = {}
         for place in self._in_order():
@@ -146,6 +149,15 @@ class Creation:
         """By shard and name: two who want the same names do not wait for each other crosswise."""
         wanted = [(job.shard, job.group, job.name or "") for job in self.jobs]
         return sorted(range(len(wanted)), key=wanted.__getitem__)
+    async def _sealed(self, connection: Connection) -> list[NewJob]:
+        payloads = [one.definition.payload for one in self._new]
+        kept = await sealed(self._desk, connection, self._tenant, payloads)
+        return [
+            one
+            if payload is one.definition.payload
+            else replace(one, definition=replace(one.definition, payload=payload))
+            for one, payload in zip(self._new, kept, strict=True)
+        ]
 
     async def _place_in_shard(
         self,

@@ -342,6 +342,26 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.follow_tags() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        DELETE FROM betimes.job_tags
+         USING jsonb_each_text(OLD.options -> 'tags') AS tag
+         WHERE job_tags.tenant_id = OLD.tenant_id AND job_tags.key = tag.key AND job_tags.value = tag.value
+           AND job_tags.job_id = OLD.id;
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        INSERT INTO betimes.job_tags (tenant_id, key, value, job_id)
+        SELECT NEW.tenant_id, tag.key, tag.value, NEW.id FROM jsonb_each_text(NEW.options -> 'tags') AS tag
+            ON CONFLICT DO NOTHING;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
 CREATE FUNCTION betimes.holder_of(tenant uuid, wanted text, form text, shards smallint) RETURNS uuid
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -580,6 +600,7 @@ CREATE TABLE betimes.alert_rules (
     created_at timestamp with time zone NOT NULL,
     created_by text,
     updated_at timestamp with time zone NOT NULL,
+    tags jsonb DEFAULT '{}'::jsonb NOT NULL,
     CONSTRAINT alert_rules_for_ms_check CHECK ((for_ms >= 0)),
     CONSTRAINT alert_rules_window_ms_check CHECK ((window_ms > 0))
 )
@@ -802,6 +823,7 @@ CREATE TABLE betimes.data_keys (
     master bytea NOT NULL,
     wrapped bytea NOT NULL,
     created_at timestamp with time zone NOT NULL,
+    inline boolean DEFAULT false NOT NULL,
     CONSTRAINT data_keys_version_check CHECK ((version >= 1))
 );
 
@@ -966,6 +988,7 @@ CREATE TABLE betimes.endpoints (
     created_by text,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     key_version integer DEFAULT 0 NOT NULL,
+    wants_failures boolean DEFAULT false NOT NULL,
     CONSTRAINT endpoints_kind_check CHECK ((kind = ANY (ARRAY['webhook'::text, 'email'::text, 'chat'::text]))),
     CONSTRAINT endpoints_secret_version_check CHECK ((secret_version > 0))
 );
@@ -1070,6 +1093,17 @@ CREATE TABLE betimes.job_revisions (
 ALTER TABLE ONLY betimes.job_revisions FORCE ROW LEVEL SECURITY;
 
 COMMENT ON TABLE betimes.job_revisions IS 'Definitions as they were before an edit; the current one is in jobs.';
+
+CREATE TABLE betimes.job_tags (
+    tenant_id uuid NOT NULL,
+    key text NOT NULL,
+    value text NOT NULL,
+    job_id uuid NOT NULL
+);
+
+ALTER TABLE ONLY betimes.job_tags FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.job_tags IS 'The tags of jobs, the other way round.';
 
 CREATE TABLE betimes.jobs (
     shard smallint NOT NULL,
@@ -1748,6 +1782,9 @@ ALTER TABLE ONLY betimes.intake
 ALTER TABLE ONLY betimes.job_revisions
     ADD CONSTRAINT job_revisions_pkey PRIMARY KEY (shard, job_id, revision);
 
+ALTER TABLE ONLY betimes.job_tags
+    ADD CONSTRAINT job_tags_pkey PRIMARY KEY (tenant_id, key, value, job_id);
+
 ALTER TABLE ONLY betimes.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (shard, id);
 
@@ -1878,6 +1915,8 @@ CREATE INDEX deliveries_default_shard_endpoint_id_id_idx ON betimes.deliveries_d
 
 CREATE INDEX device_grants_expires_idx ON betimes.device_grants USING btree (expires_at);
 
+CREATE INDEX endpoints_failures_idx ON betimes.endpoints USING btree (tenant_id) WHERE (wants_failures AND (disabled_at IS NULL));
+
 CREATE INDEX endpoints_successes_idx ON betimes.endpoints USING btree (tenant_id) WHERE (wants_successes AND (disabled_at IS NULL));
 
 CREATE INDEX intake_open_idx ON betimes.intake USING btree (shard, id) WHERE (refused IS NULL);
@@ -1998,6 +2037,12 @@ ALTER INDEX betimes.runs_start_by_idx ATTACH PARTITION betimes.runs_default_shar
 
 ALTER INDEX betimes.runs_tenant_idx ATTACH PARTITION betimes.runs_default_tenant_id_id_idx;
 
+CREATE TRIGGER jobs_tags_changed AFTER UPDATE OF options ON betimes.jobs FOR EACH ROW WHEN (((old.options -> 'tags'::text) IS DISTINCT FROM (new.options -> 'tags'::text))) EXECUTE FUNCTION betimes.follow_tags();
+
+CREATE TRIGGER jobs_tags_gone AFTER DELETE ON betimes.jobs FOR EACH ROW WHEN ((old.options ? 'tags'::text)) EXECUTE FUNCTION betimes.follow_tags();
+
+CREATE TRIGGER jobs_tags_made AFTER INSERT ON betimes.jobs FOR EACH ROW WHEN ((new.options ? 'tags'::text)) EXECUTE FUNCTION betimes.follow_tags();
+
 ALTER TABLE ONLY betimes.alert_rules
     ADD CONSTRAINT alert_rules_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
@@ -2096,6 +2141,8 @@ ALTER TABLE betimes.intake ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.job_revisions ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.job_tags ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.jobs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.limits ENABLE ROW LEVEL SECURITY;
@@ -2151,6 +2198,8 @@ CREATE POLICY own_tenant ON betimes.idempotency TO betimes_api USING ((tenant_id
 CREATE POLICY own_tenant ON betimes.intake TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.job_revisions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.job_tags TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.jobs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -2263,6 +2312,8 @@ CREATE POLICY whole_system ON betimes.idempotency TO betimes_system USING (true)
 CREATE POLICY whole_system ON betimes.intake TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.job_revisions TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.job_tags TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.jobs TO betimes_system USING (true) WITH CHECK (true);
 
@@ -2408,6 +2459,8 @@ GRANT SELECT ON TABLE betimes.cluster TO betimes_api;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.data_keys TO betimes_system;
 GRANT SELECT,INSERT ON TABLE betimes.data_keys TO betimes_api;
 
+GRANT UPDATE(inline) ON TABLE betimes.data_keys TO betimes_api;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dead_letters TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dead_letters TO betimes_api;
 
@@ -2446,6 +2499,9 @@ GRANT SELECT ON TABLE betimes.intake TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.job_revisions TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.job_revisions TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.job_tags TO betimes_system;
+GRANT SELECT,INSERT,DELETE ON TABLE betimes.job_tags TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.jobs TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.jobs TO betimes_api;

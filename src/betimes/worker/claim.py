@@ -14,6 +14,7 @@ from betimes.domain.ids import ParcelId, RunId
 from betimes.domain.spec import with_retry
 from betimes.domain.states import RunState
 from betimes.domain.terms import most_of
+from betimes.ops.contents import Contents
 from betimes.ops.turns import Turns
 from betimes.rhythm import DatabaseTime
 from betimes.store.admit import CONCURRENCY_KEY_FULL, Offered
@@ -26,6 +27,7 @@ from betimes.telemetry import Telemetry
 from betimes.worker.execute import Executor, Work
 from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcel, HeldParcels
+from betimes.worker.opening import any_sealed, opened
 from betimes.worker.plans import Plan, Plans
 from betimes.worker.settle import exhausted, unstarted
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
@@ -73,7 +75,9 @@ class Claims:
         turns: Turns,
         offered: Callable[[Offered], None] = lambda _: None,
         signals: WorkerSignals = NO_SIGNALS,
+        contents: Contents | None = None,
     ) -> None:
+        self._contents = contents
         self._offered = offered
         self._turns = turns
         self._parcels = parcels
@@ -155,6 +159,7 @@ class Claims:
         plans = await self._plans.of(wanted)
         if any(plan.unable for plan in plans):
             foreign += _foreign(leased, wanted, plans)
+        wanted, plans = await self._opened(leased, wanted, plans)
         if self._turns.rules.has_retries:
             plans = self._with_retries(leased, wanted, plans)
         refused: frozenset[ParcelId] = frozenset()
@@ -173,6 +178,7 @@ class Claims:
             HeldParcel(parcel, left=0, since=since, trusted_until=trusted_until)
             for parcel in leased
         ]
+        await self._give_keys(held)
         homes = _homes(held, wanted)
         for home in homes:
             home.left += 1
@@ -191,6 +197,21 @@ class Claims:
             Handed(run, parcel.leased, plan.handler, run.attempt + 1) for run, parcel, plan in left
         )
         return len(left), iter(left), news_of(handed, rules) if telling else []
+
+    async def _opened(
+        self, leased: list[LeasedParcel], wanted: list[WantedRun], plans: list[Plan]
+    ) -> tuple[list[WantedRun], list[Plan]]:
+        if self._contents is None or not any_sealed(wanted, plans):
+            return wanted, plans
+        found = list(zip(wanted, plans, strict=True))
+        both = await opened(self._contents, leased, found)
+        return [run for run, _ in both], [plan for _, plan in both]
+
+    async def _give_keys(self, held: list[HeldParcel]) -> None:
+        """What seals the results of parcels, where results are sealed."""
+        if self._contents is not None and self._contents.seals:
+            for parcel in held:
+                parcel.keys = await self._contents.keys(parcel.leased.tenant)
 
     async def _let_in(
         self, leased: list[LeasedParcel], wanted: list[WantedRun], plans: list[Plan]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
@@ -14,6 +15,8 @@ from betimes.ops.desk import Desk
 from betimes.ops.producers import admit_producer
 from betimes.ops.runs import get_run
 from betimes.store.database import Database
+from betimes.store.pool import Lane
+from betimes.store.queries import load
 from betimes.testing.real_clock import RealClock
 from ops_kit import TENANT, make_desk
 from store_kit import opened, owner
@@ -42,6 +45,20 @@ async def buyer(shop: Shop) -> AsyncIterator[asyncpg.Connection]:
     connection = await asyncpg.connect(shop.dsn)
     yield connection
     await connection.close()
+
+
+async def test_what_comes_by_a_transaction_is_sealed_when_it_is_made(
+    desk: Desk, buyer: asyncpg.Connection
+) -> None:
+    """Until then it waits as it was given: PostgreSQL has no key."""
+    sealing = replace(desk, seals=True)
+    run, _ = await ask(buyer, "send_receipt", '{"order": "canary"}', "{}")
+    assert (await take_all_in(sealing)).made == 1
+    rows = await desk.database.many(
+        load("runs")["read_run"], lane=Lane.ENGINE, shard=shard_of(run), id=run
+    )
+    assert b"canary" not in rows[0]["payload"]
+    assert (await get_run(desk, TENANT, run)).run.payload == b'{"order": "canary"}'
 
 
 async def test_a_run_is_made_when_the_transaction_commits(

@@ -8,18 +8,6 @@ SELECT id, tenant_id, due_at, priority, queue, fair, gate, when_full, NULL::uuid
  WHERE shard = :shard::smallint AND id >= :low::uuid AND id < :high::uuid AND state = 0
  ORDER BY id LIMIT :most::integer;
 
--- name: insert_single_parcels :exec
--- Put runs into the queue one by one, each with a time and a fence of its own.
-INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_ids, fair, when_full, gate, line,
-                             rate_key)
-SELECT :shard::smallint, one.id, one.tenant_id, one.queue, one.priority, one.lane, one.rank, one.visible_at, one.fence,
-       ARRAY[one.run_id], one.fair, one.when_full, one.gate, one.line, one.rate_key
-  FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
-              :ranks::timestamptz[], :visible::timestamptz[], :fences::integer[], :runs::uuid[],
-              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :rate_keys::text[])
-       AS one (id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_id, fair, when_full, gate, line,
-               rate_key);
-
 -- name: find_waiting :many
 -- Which queues of which tenants have something visible, with the best rank of each, shard by shard,
 -- from after some place on.
