@@ -16,7 +16,8 @@ from betimes.cli.wishes import FORMS, Wishes, shared_options
 from betimes.sdk import ambient
 
 if TYPE_CHECKING:  # loaded when something is asked, not for --help
-    from betimes.cli.session import Session, Way
+    from betimes.cli.session import Session
+    from betimes.sdk.way import Way
 
 RHYTHMS = {"--watch": "--interval", "--wait": "--wait-for"}
 OURS = ("look", "new_profile")
@@ -75,9 +76,9 @@ class Talk:
     def way(self) -> "Way":
         """Whom we ask."""
         if self._way is None:
-            from betimes.cli.session import way_of  # noqa: PLC0415 -- see above
+            from betimes.cli.session import way_by  # noqa: PLC0415 -- see above
 
-            self._way = way_of(self.wishes, new_profile=self._new_profile)
+            self._way = way_by(self.wishes, new_profile=self._new_profile)
         return self._way
 
     @property

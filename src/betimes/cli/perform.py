@@ -63,9 +63,13 @@ def perform(talk: Talk, verb: Verb, offer: Offer, noun: str, given: Mapping[str,
     """Run a verb; the answer is the exit code."""
     call = Call(talk, verb, offer, given)
     if given.get("watch"):
-        from betimes.cli.watching import watch  # noqa: PLC0415 -- only who watches pays
+        from betimes.cli.waking import Waker, types_of  # noqa: PLC0415 -- only who watches pays
+        from betimes.cli.watching import watch  # noqa: PLC0415 -- as above
 
-        return watch(talk, lambda: read(call), seconds=seconds(given["interval"]))
+        with Waker(talk.way, types_of(noun or verb.name)) as waker:
+            return watch(
+                talk, lambda: read(call), seconds=seconds(given["interval"]), pause=waker.pause
+            )
     if offer.method == "GET":
         return present(talk, verb, read(call))
     if takes_several(verb, offer):

@@ -517,6 +517,11 @@ ALONE: dict[str, Verb] = {
     "search": Verb("search", "search.find", said=("q",),
                    columns="KIND=kind ID=id NAME=name STATE=state"),
     "metrics": Verb("metrics", "meta.metrics"),
+    "trigger": Verb(
+        "trigger", "events.trigger", said=("type",),
+        columns="ID=id TYPE=type SUBJECT=subject DATA=data",
+        example="betimes trigger run.dead",
+    ),
 }  # fmt: skip
 
 # Operations without a command of their own, and why.

@@ -641,6 +641,8 @@ class Jobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -676,6 +678,8 @@ class Jobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -776,6 +780,8 @@ class Jobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -813,6 +819,8 @@ class Jobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -3196,6 +3204,24 @@ class Events:
         )
         return answer
 
+    def trigger(
+        self,
+        *,
+        type: str,
+        subject: str | Unset | None = UNSET,
+        data: dict[str, Any] | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.Event:
+        """Make an event at will, to try who is told of it."""
+        answer: betimes.wire.more.Event = self._caller.call(
+            table.EVENTS_TRIGGER,
+            body={"type": type, "subject": subject, "data": data},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
 
 class Endpoints:
     """Operations of endpoints."""
@@ -4422,6 +4448,8 @@ class AsyncJobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -4457,6 +4485,8 @@ class AsyncJobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -4557,6 +4587,8 @@ class AsyncJobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -4594,6 +4626,8 @@ class AsyncJobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -6973,6 +7007,24 @@ class AsyncEvents:
         answer: betimes.wire.more.EventPage = await self._caller.call(
             table.EVENTS_LIST,
             query={"limit": limit, "after": after, "types": types},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def trigger(
+        self,
+        *,
+        type: str,
+        subject: str | Unset | None = UNSET,
+        data: dict[str, Any] | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.Event:
+        """Make an event at will, to try who is told of it."""
+        answer: betimes.wire.more.Event = await self._caller.call(
+            table.EVENTS_TRIGGER,
+            body={"type": type, "subject": subject, "data": data},
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer

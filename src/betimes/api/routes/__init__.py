@@ -41,6 +41,7 @@ from betimes.api.routes import (
     targets,
     tenants,
     trail,
+    trigger,
     workers,
 )
 
@@ -78,6 +79,7 @@ ROUTES: tuple[Route, ...] = (
     *explain.ROUTES,
     *forecast.ROUTES,
     *trail.ROUTES,
+    *trigger.ROUTES,
     *endpoints.ROUTES,
     *event_types.ROUTES,
     *deliveries.ROUTES,

@@ -101,6 +101,11 @@ async def patch(call: Call[wire.CreateOptions, Members]) -> Reply:
     job = await find_job(call)
     require_match(call)
     expected_revision(call.request, job.revision)
+    if "paused" in call.body or "pause_reason" in call.body:
+        raise Trouble(
+            "invalid_parameter",
+            "a job that exists is paused by POST …/pause, and goes on by POST …/resume",
+        )
     unknown = sorted(set(call.body) - {one.encode_name for one in EDITABLE})
     if unknown:
         convert({unknown[0]: None}, wire.NewJob)
@@ -170,6 +175,7 @@ EDITABLE = tuple(
     one
     for one in msgspec.structs.fields(wire.NewJob)
     if one.name not in {"run_at", "cron", "payload_reference", "idempotency_key"}
+    and one.name not in {"paused", "pause_reason"}
 )
 WRITE_PROBLEMS = (
     *("malformed_json", "unknown_field", "invalid_parameter", "payload_too_large"),
