@@ -87,7 +87,7 @@ def definition_of(asked: wire.NewJob, context: Context) -> Definition:
     """The part of a wire job that a revision covers."""
     handler, target = work_of(asked.handler, asked.target, context.targets)
     payload = payload_of(asked)
-    context.accepted.check(handler, payload)
+    context.accepted.check(handler, payload, asked.payload_ref or asked.payload_reference)
     return Definition(
         schedule=_schedule(asked, context),
         handler=handler if target else handler or HANDLER_DEFAULT,

@@ -35,7 +35,7 @@ from betimes.wire.base import Members, Page
 
 async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
     """Create a job."""
-    new = new_job(call.body, await context_of(call, call.body.schedule))
+    new = new_job(call.body, await context_of(call, call.body.schedule, works=[call.body]))
 
     async def verb(desk: Desk) -> MadeJob:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
@@ -81,7 +81,7 @@ async def replace(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
 
 
 async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
-    new = new_job(call.body, await context_of(call, call.body.schedule))
+    new = new_job(call.body, await context_of(call, call.body.schedule, works=[call.body]))
     if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
         return told
 
@@ -117,7 +117,7 @@ async def patch(call: Call[wire.CreateOptions, Members]) -> Reply:
 
 
 async def _update(call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: str) -> Reply:
-    definition = definition_of(asked, await context_of(call, asked.schedule))
+    definition = definition_of(asked, await context_of(call, asked.schedule, works=[asked]))
     # Even without If-Match, what we merged into must still be there.
     revision = job.revision
 
