@@ -27,15 +27,23 @@ HINT = "Options that every command has: betimes options"
 class ServiceCommand(click.Command):
     """A command that talks to the service: the shared options stand anywhere behind it."""
 
-    def __init__(self, *arguments: Any, example: str = "", **options: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        example: str = "",
+        spelt: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(*arguments, **options)
+        self._spelt = spelt or {}
         taken = {flag for one in self.params if isinstance(one, click.Option) for flag in one.opts}
         self.params += shared_options(wishes_of, hidden=True, taken=frozenset(taken))
         self.example = example
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """`--watch=5s` is two options, because a value that may be missing would eat arguments."""
-        return super().parse_args(ctx, [part for one in args for part in _apart(one)])
+        plain = [self._spelt.get(one, one) for one in args]
+        return super().parse_args(ctx, [part for one in plain for part in _apart(one)])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """An example where there is one, and where the rest is explained."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from betimes.cli.also import meant
 from betimes.cli.build import members_of, takes_several
 from betimes.cli.command import Talk
 from betimes.cli.offer import Offer
@@ -20,6 +21,7 @@ class Call:
     """One verb with what was said."""
 
     def __init__(self, talk: Talk, verb: Verb, offer: Offer, given: Mapping[str, Any]) -> None:
+        given = meant(verb.operation, offer, given)
         self.talk, self.verb, self.offer, self.given = talk, verb, offer, given
         now, zone = talk.now, talk.zone
         members = members_of(verb, offer)

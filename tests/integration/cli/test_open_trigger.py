@@ -156,3 +156,18 @@ async def test_fires_ahead_go_into_a_calendar(home: Path) -> None:
     assert text.count("BEGIN:VEVENT\r\n") == 10
     assert text.count("T090000Z\r\n") == 10
     assert "SUMMARY:daily\r\n" in text
+
+
+async def test_a_node_is_asked_to_go_by_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "nobody-here")
+    told = await acall("server", "drain", "--yes")
+    assert told.code == 3, told.err
+    assert "nobody-here" in told.err
+    assert (await acall("server", "drain", "other")).code == 2, "nobody can be asked"
+
+
+async def test_the_load_ahead_in_hours() -> None:
+    await acall(*CREATE, "a")
+    told = await acall("forecast", "--hours", "3", "--step", "1h", "--by", "queue", "-o", "json")
+    assert told.code == 0, told.err
+    assert {one["group"] for one in json.loads(told.out)} == {"default"}
