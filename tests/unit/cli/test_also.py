@@ -52,6 +52,6 @@ def test_what_is_no_rate_and_no_number_of_hours(text: str) -> None:
 def test_what_a_filter_does_not_know_is_refused_with_what_it_knows() -> None:
     with pytest.raises(click.BadParameter, match="handler:, job: in --filter, got 'error:Timeout'"):
         meant("dead_letters.bulk", DEAD, {"also_filter": "error:Timeout"})
+    given = {"also_filter": "queue:a", "said_filter_queue": "b"}
     with pytest.raises(click.UsageError, match="--filter and --queue say the same"):
-        given = {"also_filter": "queue:a", "said_filter_queue": "b"}
         meant("dead_letters.bulk", DEAD, given)
