@@ -18,6 +18,7 @@ from betimes.api.waiters import Waiters
 from betimes.app.delivery import signing_secrets, url_policy
 from betimes.app.demo import TENANT
 from betimes.app.desk import desk_of
+from betimes.app.dev_profile import kept_profile
 from betimes.app.dispatcher import notifying_of
 from betimes.app.listening import listener
 from betimes.app.masters import required_vault
@@ -182,3 +183,5 @@ async def announce_key(node: Node, announce: Callable[[str], None], *, keep: boo
     if text is not None:
         shown = "key for development" if keep else "first administrator's key, shown this once"
         announce(f"{shown}: {text}")
+    if text is not None and keep and settings.port:
+        announce(kept_profile(f"http://{settings.listen}:{settings.port}", text))

@@ -642,6 +642,8 @@ class Jobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -677,6 +679,8 @@ class Jobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -781,6 +785,8 @@ class Jobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -818,6 +824,8 @@ class Jobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -3292,6 +3300,24 @@ class Events:
         )
         return answer
 
+    def trigger(
+        self,
+        *,
+        type: str,
+        subject: str | Unset | None = UNSET,
+        data: dict[str, Any] | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.Event:
+        """Make an event at will, to try who is told of it."""
+        answer: betimes.wire.more.Event = self._caller.call(
+            table.EVENTS_TRIGGER,
+            body={"type": type, "subject": subject, "data": data},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
 
 class Endpoints:
     """Operations of endpoints."""
@@ -4530,6 +4556,8 @@ class AsyncJobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -4565,6 +4593,8 @@ class AsyncJobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -4669,6 +4699,8 @@ class AsyncJobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -4706,6 +4738,8 @@ class AsyncJobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -7176,6 +7210,24 @@ class AsyncEvents:
         answer: betimes.wire.more.EventPage = await self._caller.call(
             table.EVENTS_LIST,
             query={"limit": limit, "after": after, "types": types},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def trigger(
+        self,
+        *,
+        type: str,
+        subject: str | Unset | None = UNSET,
+        data: dict[str, Any] | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.Event:
+        """Make an event at will, to try who is told of it."""
+        answer: betimes.wire.more.Event = await self._caller.call(
+            table.EVENTS_TRIGGER,
+            body={"type": type, "subject": subject, "data": data},
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer

@@ -160,6 +160,8 @@ class NewJob(Asked):
     metadata: Members = {}
     action_after_completion: AfterCompletion = "keep"
     notify: Callbacks = []
+    paused: Annotated[bool, msgspec.Meta(description="Begin paused; says nothing later.")] = False
+    pause_reason: Reason = ""
     dedupe: Dedupe | None = None
     dedupe_key: DedupeKey | None = None
     run_at: Instant | None = msgspec.field(default=None, name="runAt")

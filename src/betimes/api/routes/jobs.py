@@ -39,7 +39,7 @@ DAY = timedelta(days=1)
 
 async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
     """Create a job."""
-    new = new_job(call.body, await context_of(call, call.body.schedule))
+    new = new_job(call.body, await context_of(call, call.body.schedule, works=[call.body]))
 
     async def verb(desk: Desk) -> MadeJob:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
@@ -88,7 +88,7 @@ async def replace(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
 
 
 async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
-    new = new_job(call.body, await context_of(call, call.body.schedule))
+    new = new_job(call.body, await context_of(call, call.body.schedule, works=[call.body]))
     if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
         return told
 
@@ -108,6 +108,11 @@ async def patch(call: Call[wire.PatchOptions, Members]) -> Reply:
     job = await find_job(call)
     require_match(call)
     expected_revision(call.request, job.revision)
+    if "paused" in call.body or "pause_reason" in call.body:
+        raise Trouble(
+            "invalid_parameter",
+            "a job that exists is paused by POST …/pause, and goes on by POST …/resume",
+        )
     unknown = sorted(set(call.body) - {one.encode_name for one in EDITABLE})
     if unknown:
         convert({unknown[0]: None}, wire.NewJob)
@@ -122,7 +127,7 @@ async def patch(call: Call[wire.PatchOptions, Members]) -> Reply:
 async def _update(
     call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: str, pending: bool = False
 ) -> Reply:
-    definition = definition_of(asked, await context_of(call, asked.schedule))
+    definition = definition_of(asked, await context_of(call, asked.schedule, works=[asked]))
     # Even without If-Match, what we merged into must still be there.
     revision = job.revision
 
@@ -181,6 +186,7 @@ EDITABLE = tuple(
     one
     for one in msgspec.structs.fields(wire.NewJob)
     if one.name not in {"run_at", "cron", "payload_reference", "idempotency_key"}
+    and one.name not in {"paused", "pause_reason"}
 )
 WRITE_PROBLEMS = (
     *("malformed_json", "unknown_field", "invalid_parameter", "payload_too_large"),

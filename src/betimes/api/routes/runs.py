@@ -7,7 +7,7 @@ import msgspec
 from betimes.api.acting import intent_of, perform, replied
 from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
-from betimes.api.context import targets_of
+from betimes.api.context import accepted_of, targets_of
 from betimes.api.finding import find_run, missing_run, run_in_path
 from betimes.api.problem import Trouble, body_of, trouble_of
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
@@ -39,7 +39,7 @@ from betimes.wire.jobs import BatchItem
 
 async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     """Enqueue one run."""
-    accepted = await call.service.schemas.of(call.service.desk, call.tenant)
+    accepted = await accepted_of(call, [call.body])
     new = new_run(call.body, targets_of(call), trace=call.request.trace, accepted=accepted)
 
     async def verb(desk: Desk) -> Enqueued:
@@ -57,7 +57,7 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
 async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
     """Enqueue many runs, all or none, or each for itself."""
     alone = call.body.mode == "independent"
-    accepted = await call.service.schemas.of(call.service.desk, call.tenant)
+    accepted = await accepted_of(call, call.body.items)
     new, refused = _read_all(call, accepted, stop=not alone)
     if not new:
         items = [refused[place] for place in range(len(refused))]
