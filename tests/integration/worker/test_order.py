@@ -1,6 +1,7 @@
 """Priority and age decide, whatever shard a run happens to live in."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ async def order_of(database: Database) -> list[int]:
     return [int(row["place"]) for row in found]
 
 
-async def serve(database: Database, clock: ManualClock, **settings: int) -> list[int]:
+async def serve(database: Database, clock: ManualClock, **settings: Any) -> list[int]:
     """One after the other, until nothing is left."""
     async with a_worker(database, clock, **settings) as worker:
         for _ in range(20 * RUNS):
