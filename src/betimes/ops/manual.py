@@ -177,7 +177,7 @@ class Skip:
 
     count: int
     until: datetime | None = None
-    chosen: list[Fire] = field(default_factory=list)
+    chosen: list[tuple[RunId, Fire]] = field(default_factory=list)
 
     async def apply(self, connection: Connection, held: Grip) -> list[datetime]:
         """End the chosen fires, planned or not."""
@@ -189,7 +189,7 @@ class Skip:
             )
         if not self.chosen:
             await self._choose(connection, held)
-        runs = [run_id(job.id, fire) for fire in self.chosen]
+        runs = [run for run, _ in self.chosen]
         await hold(connection, job.shard, job.tenant, runs)
         await end_runs(
             connection,
@@ -199,13 +199,11 @@ class Skip:
             reason=SKIPPED_BY_USER,
             now=held.now,
         )
-        rows = [
-            (run, fire.effective, fire.nominal) for run, fire in zip(runs, self.chosen, strict=True)
-        ]
+        rows = [(run, fire.effective, fire.nominal) for run, fire in self.chosen]
         await insert_skipped(
             connection, _template(job, held.now), rows, now=held.now, reason=SKIPPED_BY_USER
         )
-        return [fire.nominal for fire in self.chosen]
+        return [fire.nominal for _, fire in self.chosen]
 
     async def _choose(self, connection: Connection, held: Grip) -> None:
         job = held.job
@@ -226,7 +224,13 @@ class Skip:
         )
         over = {fire for fire, (_, state) in known.items() if state in FINAL}
         wanted = [fire for fire in ahead if fire.nominal not in over][: self.count]
-        self.chosen = [fire for fire in wanted if self.until is None or fire.nominal <= self.until]
+        planned = {fire: run for fire, (run, _) in known.items()}
+        self.chosen = [
+            # A run that took the place of another one has not the id that its fire would give it.
+            (planned.get(fire.nominal) or run_id(job.id, fire), fire)
+            for fire in wanted
+            if self.until is None or fire.nominal <= self.until
+        ]
 
 
 def _template(job: Job, now: datetime) -> Run:
