@@ -182,12 +182,8 @@ class Skip:
     async def apply(self, connection: Connection, held: Grip) -> list[datetime]:
         """End the chosen fires, planned or not."""
         job = held.job
-        if job.state is not JobState.ACTIVE or job.definition.has_fixed_delay:
-            what = "has a fixed delay" if job.definition.has_fixed_delay else job.state.name.lower()
-            raise IllegalTransition(
-                f"expected an active job whose fires are known ahead, got one that is {what}"
-            )
         if not self.chosen:
+            _check_known(job)
             await self._choose(connection, held)
         runs = [run for run, _ in self.chosen]
         await hold(connection, job.shard, job.tenant, runs)
@@ -231,6 +227,14 @@ class Skip:
             for fire in wanted
             if self.until is None or fire.nominal <= self.until
         ]
+
+
+def _check_known(job: Job) -> None:
+    if job.state is not JobState.ACTIVE or job.definition.has_fixed_delay:
+        what = "has a fixed delay" if job.definition.has_fixed_delay else job.state.name.lower()
+        raise IllegalTransition(
+            f"expected an active job whose fires are known ahead, got one that is {what}"
+        )
 
 
 def _template(job: Job, now: datetime) -> Run:

@@ -13,6 +13,7 @@ from betimes.domain.ids import JobId, ShardId, TenantId, floor_of, to_ms, to_us
 from betimes.domain.job import Job
 from betimes.domain.parcel import Lane, Parcel
 from betimes.domain.states import JobState, RunState, check_job
+from betimes.ops.ahead import look_at_one
 from betimes.ops.checks import check_instant, check_reason
 from betimes.ops.create import announce
 from betimes.ops.desk import Desk
@@ -227,4 +228,5 @@ async def _resume(
     )
     await steer_job(connection, resumed, now=held.now)
     caught_up = tuple(fire.nominal for fire in closed.runs)
-    return Resumed(job=resumed, caught_up=caught_up), [*late, *ahead]
+    shown = await look_at_one(connection, resumed, now=held.now)
+    return Resumed(job=shown, caught_up=caught_up), [*late, *ahead]

@@ -1,12 +1,13 @@
 """Reading jobs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from betimes.domain.errors import NotFound
 from betimes.domain.ids import JobId, TenantId
 from betimes.domain.job import GROUP_DEFAULT, Job
+from betimes.ops.ahead import look, look_at_one
 from betimes.ops.create import shard_of_name
 from betimes.ops.desk import Desk
 from betimes.ops.grip import no_such_job
@@ -33,14 +34,22 @@ async def get_job(desk: Desk, tenant: TenantId, job: JobId) -> Job:
         found = await read_job(connection, job)
         if found is None or found.tenant != tenant:
             raise no_such_job(job)
-        return found
+        return await look_at_one(connection, found, now=desk.clock.now())
 
     return await desk.transact(work, tenant=tenant)
 
 
-async def read_many(connection: Connection, jobs: Sequence[JobId]) -> Mapping[JobId, Job]:
-    """Those of some jobs that are there, for callers who share a transaction."""
-    return await read_jobs(connection, jobs)
+def job_reader(
+    desk: Desk,
+) -> Callable[[Connection, Sequence[JobId]], Awaitable[Mapping[JobId, Job]]]:
+    """Reads those of some jobs that are there, for callers who share a transaction."""
+
+    async def read(connection: Connection, jobs: Sequence[JobId]) -> Mapping[JobId, Job]:
+        found = await read_jobs(connection, jobs)
+        shown = await look(connection, list(found.values()), now=desk.clock.now())
+        return {job.id: job for job in shown}
+
+    return read
 
 
 async def get_named_job(
@@ -53,7 +62,7 @@ async def get_named_job(
         found = await read_named_job(connection, shard, tenant, group, name)
         if found is None:
             raise NotFound(f"there is no job with the name {name!r} in the group {group!r}")
-        return found
+        return await look_at_one(connection, found, now=desk.clock.now())
 
     return await desk.transact(work, tenant=tenant)
 
@@ -65,7 +74,8 @@ async def list_jobs(
     most = min(max(limit, 1), PAGE_MAX)
 
     async def work(connection: Connection) -> list[Job]:
-        return await list_rows(connection, tenant, after=after, most=most)
+        rows = await list_rows(connection, tenant, after=after, most=most)
+        return await look(connection, rows, now=desk.clock.now())
 
     jobs = await desk.transact(work, tenant=tenant)
     return JobPage(jobs=jobs, next=jobs[-1].id if len(jobs) == most else None)

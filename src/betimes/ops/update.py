@@ -8,6 +8,7 @@ from betimes.domain.ids import JobId, TenantId, floor_of, to_ms
 from betimes.domain.job import Definition, Job
 from betimes.domain.parcel import Parcel
 from betimes.domain.states import JobState, Trigger
+from betimes.ops.ahead import look_at_one
 from betimes.ops.create import announce, check_definition, declare_gates
 from betimes.ops.desk import Desk
 from betimes.ops.gap import GAP_FROM, Missed, close_gap, gap_start, open_gap
@@ -94,11 +95,13 @@ class Edit:
             updated_at=held.now,
         )
         edited = await _store(connection, edited, held.now)
-        return edited, await insert_fires(connection, held, outlook.near, job=edited)
+        parcels = await insert_fires(connection, held, outlook.near, job=edited)
+        return await look_at_one(connection, edited, now=held.now), parcels
 
     def _check(self, job: Job, outlook: Outlook) -> None:
         """A schedule that is over may stay as it is, but nobody may give a job a new one."""
-        if job.definition.schedule != self.definition.schedule or job.state is JobState.ACTIVE:
+        goes_on = job.state is JobState.ACTIVE and job.next_fire_at is not None
+        if job.definition.schedule != self.definition.schedule or goes_on:
             require_a_future(outlook, self.definition)
 
     async def _apply_to_paused(

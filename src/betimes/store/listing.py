@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from betimes.domain.ids import JobId, RunId, TenantId, WorkerId, shard_of
+from betimes.domain.ids import JobId, RunId, TenantId, WorkerId, floor_of, shard_of, to_ms
 from betimes.domain.job import Job
 from betimes.domain.run import Holding, Run
 from betimes.domain.states import JobState, RunState, Trigger
@@ -69,22 +69,24 @@ async def list_jobs(
     after: UUID,
     newest_first: bool,
     most: int,
+    now: datetime,
 ) -> list[Job]:
     """A page of jobs."""
     statement = "list_jobs_where_newest" if newest_first else "list_jobs_where"
-    told = _about_jobs(tenant, chosen)
+    told = _about_jobs(tenant, chosen, soon=floor_of(to_ms(now)))
     rows = await many(connection, SQL[statement], after=after, most=most, **told)
     return [job_of(row) for row in rows]
 
 
 async def estimate_jobs(connection: Connection, tenant: TenantId, chosen: JobFilter) -> int:
     """About how many jobs there are, by what the planner knows."""
-    told = _about_jobs(tenant, chosen)
+    told = _about_jobs(tenant, chosen, soon=FIRST)
     return await estimate(connection, SQL["list_jobs_where"], after=FIRST, most=1, **told)
 
 
-def _about_jobs(tenant: TenantId, chosen: JobFilter) -> dict[str, Any]:
+def _about_jobs(tenant: TenantId, chosen: JobFilter, *, soon: UUID) -> dict[str, Any]:
     return {
+        "soon": soon,
         "tenant": tenant,
         "states": [int(state) for state in chosen.states] or None,
         "queues": list(chosen.queues) or None,
