@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from betimes.domain.errors import IllegalTransition
+from betimes.domain.errors import IllegalTransition, Invalid
 from betimes.domain.ids import JobId, ShardId, TenantId, floor_of, to_ms, to_us
 from betimes.domain.job import Job
 from betimes.domain.parcel import Lane, Parcel
@@ -77,6 +77,12 @@ async def pause_job(
     check_reason(reason)
     if until is not None:
         check_instant(until, pointer="/until")
+        if until <= (now := desk.clock.now()):
+            raise Invalid(
+                f"expected an end in the future, got {until.isoformat()}, and it is "
+                f"{now.isoformat(timespec='seconds')}",
+                pointer="/until",
+            )
 
     async def work(connection: Connection) -> Job:
         held = await grip(desk, connection, tenant, job)

@@ -1,8 +1,10 @@
 """Pauses that end by themselves, that are edited under way, and jobs with a fixed delay."""
 
+from datetime import timedelta
+
 import pytest
 
-from betimes.domain.errors import IllegalTransition
+from betimes.domain.errors import IllegalTransition, Invalid
 from betimes.domain.states import JobState, RunState
 from betimes.ops import NewJob, create_job
 from betimes.ops.end import cancel_job
@@ -195,3 +197,33 @@ async def test_a_pause_is_edited_to_another_schedule_and_called_off(
     await line.live(13)
     assert await line.executed(job.id) == [began + 6 * SECOND, began + 12 * SECOND]
     assert {one.revision for one in line.started} == {2}
+
+
+async def test_a_pause_cannot_have_ended_already(database: Database, clock: ManualClock) -> None:
+    desk = make_desk(database, clock)
+    job = await create_job(desk, TENANT, NewJob(definition=every(5)))
+    for until in (clock.now(), clock.now() - timedelta(days=2_000)):
+        with pytest.raises(Invalid, match="expected an end in the future, got 20") as refused:
+            await pause_job(desk, TENANT, job.id, until=until)
+        assert (refused.value.code, refused.value.pointer) == ("invalid_parameter", "/until")
+    assert (await get_job(desk, TENANT, job.id)).state is JobState.ACTIVE
+
+
+async def test_an_end_that_comes_late_finds_no_fire_that_was_decided_upon(
+    database: Database, clock: ManualClock
+) -> None:
+    """The pause was over and nobody saw it when the job was edited, which closed its gap."""
+    desk = make_desk(database, clock)
+    line = await Line.make(database, clock)
+    began = clock.now()
+    job = await create_job(desk, TENANT, NewJob(definition=every(20)))
+    await pause_job(desk, TENANT, job.id, until=began + 30 * SECOND)
+    await line.live(65)
+    await update_job(desk, TENANT, job.id, every(20, payload=b"new"))
+    assert await resume_elapsed(desk, job.shard) == [job.id]
+    await line.live(20)
+    assert await line.executed(job.id) == [began + 80 * SECOND]
+    with_run = {row["fire_at"] for row in await runs_of(database, job.id)}
+    (gap,) = await fetch(database, "SELECT fire_at, until_at, fires FROM betimes.decisions")
+    assert tuple(gap) == (began + 20 * SECOND, began + 60 * SECOND, 3)
+    assert min(with_run) == began + 80 * SECOND
