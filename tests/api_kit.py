@@ -31,7 +31,7 @@ from betimes.ops.devices import Devices
 from betimes.ops.endpoints import Notifying
 from betimes.ops.keys import KeyMaker, NewKey
 from betimes.ops.making import make_jobs, make_runs
-from betimes.ops.read import read_many
+from betimes.ops.read import job_reader
 from betimes.ops.sessions import Sessions
 from betimes.ops.shared_reads import SharedReads
 from betimes.ops.tenants import create_tenant, new_tenant
@@ -181,7 +181,7 @@ def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes:
         devices=Devices(desk=desk, keys=keys, clock=clock, pepper=PEPPER),
         jobs=Together(desk=desk, make=make_jobs),
         runs=Together(desk=desk, make=make_runs),
-        job_reads=SharedReads(desk=desk, read=read_many),
+        job_reads=SharedReads(desk=desk, read=job_reader(desk)),
         pressure=Pressure(
             desk=desk,
             settings=settings,
