@@ -106,6 +106,31 @@ async def find_fires(
     return {row["fire_at"]: (row["id"], RunState(row["state"])) for row in rows}
 
 
+async def find_stopped(
+    connection: Connection, shard: ShardId, job: JobId, *, low: UUID, reasons: Sequence[str]
+) -> dict[datetime, RunId]:
+    """Fires from an id on that a pause ended before they began, and their runs."""
+    rows = await many(
+        connection,
+        SQL["find_stopped"],
+        shard=shard,
+        job=job,
+        low=low,
+        reasons=list(reasons),
+        most=ROWS_MAX,
+    )
+    return {row["fire_at"]: row["id"] for row in rows}
+
+
+async def drop_stopped(connection: Connection, shard: ShardId, runs: Sequence[RunId]) -> None:
+    """Delete runs that a pause has ended, in favour of others for the same fires."""
+    if runs:
+        low, high = bounds(runs)
+        await many(
+            connection, SQL["drop_stopped"], shard=shard, runs=list(runs), low=low, high=high
+        )
+
+
 async def hold(
     connection: Connection, shard: ShardId, tenant: TenantId, runs: Iterable[RunId]
 ) -> dict[RunId, HeldParcel]:
