@@ -64,6 +64,10 @@ CODES: Mapping[str, Told] = MappingProxyType(
         "SCHEDULE_NEVER_FIRES": Told(
             "The schedule has no fire.", "Change the schedule.", "PATCH /v1/jobs/{job}"
         ),
+        "MANUAL_ONLY": Told(
+            "It fires only when somebody runs it.", "Run it by hand.", "POST /v1/jobs/{job}/run"
+        ),
+        "FOLLOWS_ITS_RUN": Told("Its next fire follows the end of the run that is under way."),
         # catch-up
         "CATCHUP_WINDOW_EXCEEDED": Told(
             "It was missed for longer than the catch-up window.",
@@ -124,6 +128,12 @@ CODES: Mapping[str, Told] = MappingProxyType(
         # policy
         "OVERLAP_SKIPPED": Told(
             "An earlier run of the job had not ended ({blocked_by}), and it skips then.",
+            "Use overlap=buffer_one or allow, or make the runs shorter than the period.",
+            "PATCH /v1/jobs/{job}",
+        ),
+        "OVERLAP_LATELY": Told(
+            "{skipped} of its last {looked_at} fires were skipped, because an earlier run of the "
+            "job had not ended.",
             "Use overlap=buffer_one or allow, or make the runs shorter than the period.",
             "PATCH /v1/jobs/{job}",
         ),

@@ -73,6 +73,18 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scenery:
+    """What stands around every run of a queue and a handler."""
+
+    now: datetime
+    above: Surroundings
+    places: Places
+    queue: Queue | None = None
+    queue_name: str
+    handler: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What is stored about a waiting run and everything around it."""
 
@@ -81,7 +93,6 @@ class Facts:
     above: Surroundings
     places: Places
     queue: Queue | None = None
-    job: Job | None = None
     place: Place | None = None
     gate: Crowd | None = None
     line: Crowd | None = None
@@ -93,10 +104,27 @@ class Facts:
     ended_lately: int = 0
     ended_since: datetime | None = None
 
+    @property
+    def scenery(self) -> Scenery:
+        """What does not depend on the run itself."""
+        return Scenery(
+            now=self.now,
+            above=self.above,
+            places=self.places,
+            queue=self.queue,
+            queue_name=self.run.queue,
+            handler=self.run.handler,
+        )
+
+
+def of_surroundings(scenery: Scenery) -> list[Reason]:
+    """What keeps every run there from starting, however much room there is."""
+    return [*_of_states(scenery), *_of_workers(scenery)]
+
 
 def why_it_waits(facts: Facts) -> list[Reason]:
     """Every reason, the most stubborn first."""
-    found = [*_of_states(facts), *_of_workers(facts), *_of_rules(facts), *_of_time(facts)]
+    found = [*of_surroundings(facts.scenery), *_of_rules(facts), *_of_time(facts)]
     if not found:
         found = [*_of_coordinators(facts), *_of_turns(facts)]
     since = _waits_since(facts)
@@ -128,19 +156,20 @@ def estimate(facts: Facts) -> tuple[int | None, datetime | None]:
     return ahead, max(turns, default=None)
 
 
-def _of_states(facts: Facts) -> Iterator[Reason]:
-    above, queue = facts.above, facts.queue
+def _of_states(scenery: Scenery) -> Iterator[Reason]:
+    above, queue = scenery.above, scenery.queue
     if above.cluster_paused_at is not None:
         yield Reason(code="CLUSTER_PAUSED", blocking=True, since=above.cluster_paused_at)
     if above.tenant_state == TenantState.SUSPENDED:
         told = {"reason": above.tenant_reason}
         yield Reason(code="TENANT_SUSPENDED", blocking=True, evidence=told)
-    if queue is not None and _is_paused(queue, facts.now):
+    if queue is not None and is_paused(queue, scenery.now):
         told = {"queue": queue.name, "reason": queue.paused_reason}
         yield Reason(code="QUEUE_PAUSED", blocking=True, since=queue.paused_at, evidence=told)
 
 
-def _is_paused(queue: Queue, now: datetime) -> bool:
+def is_paused(queue: Queue, now: datetime) -> bool:
+    """Whether a queue hands nothing out; one whose pause has an end resumes itself."""
     until = queue.paused_until
     return queue.paused_at is not None and (until is None or until > now)
 
@@ -158,8 +187,8 @@ def of_job_state(job: Job) -> list[Reason]:
     return [Reason(code=code, blocking=True, since=job.updated_at, evidence=told)]
 
 
-def _of_workers(facts: Facts) -> Iterator[Reason]:
-    places, told = facts.places, {"queue": facts.run.queue, "handler": facts.run.handler}
+def _of_workers(scenery: Scenery) -> Iterator[Reason]:
+    places, told = scenery.places, {"queue": scenery.queue_name, "handler": scenery.handler}
     if not places.serving:
         code = "WORKERS_DRAINING" if places.draining else "NO_WORKER_FOR_QUEUE"
         yield Reason(code=code, blocking=True, evidence=told)

@@ -140,6 +140,24 @@ async def read_blocker(connection: Connection, run: RunId) -> RunId | None:
     return None if row is None else row["blocked_by"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlaps:
+    """How many of the last fires of a job gave way to an earlier run, and to which the last did."""
+
+    looked_at: int
+    skipped: int
+    since: datetime | None
+    blocked_by: RunId | None
+
+
+async def read_overlaps(connection: Connection, job: JobId, *, high: UUID, most: int) -> Overlaps:
+    """Look at the last fires of a job that were due."""
+    row = await one(
+        connection, SQL["read_overlaps"], shard=shard_of(job), job=job, high=high, most=most
+    )
+    return Overlaps(**dict(row))
+
+
 async def read_gate(
     connection: Connection, tenant: TenantId, gate: str, *, rank: datetime, most: int
 ) -> Crowd:

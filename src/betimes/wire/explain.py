@@ -4,7 +4,7 @@ from betimes.wire.base import Asked, Instant, Members, Shown
 
 
 class ExplainJob(Asked):
-    """About which fire time; without one, about now."""
+    """About which fire time; without one, about the next."""
 
     at: Instant | None = None
 
@@ -57,5 +57,6 @@ class Explanation(Shown):
     reasons: list[Reason]
     ahead: int | None
     expected_at: Instant | None
+    next_fire_at: Instant | None
     checked: list[str]
     history: list[Decision]

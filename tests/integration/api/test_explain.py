@@ -7,7 +7,12 @@ JOB = {"schedule": {"type": "cron", "expr": "0 9 * * *"}, "handler": "h", "name"
 
 async def test_a_job_and_a_run_explain_themselves(admin: Client) -> None:
     await admin("POST", "/v1/jobs", JOB)
-    assert (await admin("GET", "/v1/jobs/n/explain")).json["verdict"] == "will_run"
+    told = (await admin("GET", "/v1/jobs/n/explain")).json
+    assert (told["verdict"], told["reasons"][0]["code"]) == ("waiting", "NO_WORKER_FOR_QUEUE")
+    assert told["next_fire_at"].endswith("T09:00:00.000000Z")
+    assert told["summary"].endswith(f"The next fire is at {told['next_fire_at']}.")
+    assert "workers" in told["checked"]
+    assert "rate" not in told["checked"]
     at = "2199-06-01T09:00:00Z"
     assert (await admin("GET", f"/v1/jobs/n/explain?at={at}")).json["verdict"] == "will_run"
     off = (await admin("GET", "/v1/jobs/n/explain?at=2199-06-01T09:01:00Z")).json

@@ -12,7 +12,7 @@ from betimes.domain.parcel import Lane
 from betimes.domain.run import Run
 from betimes.domain.states import RunState, Trigger
 from betimes.ops.codes import CODES, fix_of, summary_of
-from betimes.ops.explain import ceilings
+from betimes.ops.facts import ceilings
 from betimes.ops.reasons import Ceiling, Facts, Spent, estimate, why_it_waits
 from betimes.store.explain import Crowd, HeldFor, Place, Places, Standing, Surroundings
 from betimes.store.queues import Queue

@@ -34,6 +34,8 @@ def _shown(subject: Members, told: ops.Explanation) -> Reply:
         subject = {**subject, "run": to_text("run", told.run)}
     reasons = [_reason(reason) for reason in told.reasons]
     sentences = [VERDICTS[told.verdict], *(reason.summary for reason in reasons[:1])]
+    if told.next_fire_at is not None:
+        sentences.append(f"The next fire is at {shown_instant(told.next_fire_at)}.")
     return Reply(
         value=wire.Explanation(
             subject=subject,
@@ -43,7 +45,8 @@ def _shown(subject: Members, told: ops.Explanation) -> Reply:
             reasons=reasons,
             ahead=told.ahead,
             expected_at=shown_maybe(told.expected_at),
-            checked=list(ops.CHECKED),
+            next_fire_at=shown_maybe(told.next_fire_at),
+            checked=list(told.checked),
             history=[
                 wire.Decision(
                     at=shown_instant(row.fire_at),

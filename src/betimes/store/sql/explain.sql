@@ -33,6 +33,17 @@ LIMIT 1;
 -- Returns: blocked_by uuid
 SELECT blocked_by FROM betimes.runs WHERE shard = :shard::smallint AND id = :run::uuid AND blocked_by IS NOT NULL;
 
+-- name: read_overlaps :one
+-- How many of the last fires of a job were skipped for overlap, since when, and what the last of them gave way to.
+-- Index: runs_job_idx
+-- Returns: looked_at int8, skipped int8, since timestamptz, blocked_by uuid
+SELECT count(*) AS looked_at, count(*) FILTER (WHERE reason = 'OVERLAP_SKIPPED') AS skipped,
+       min(finished_at) FILTER (WHERE reason = 'OVERLAP_SKIPPED') AS since,
+       (array_agg(blocked_by ORDER BY id DESC) FILTER (WHERE reason = 'OVERLAP_SKIPPED'))[1] AS blocked_by
+  FROM (SELECT id, reason, finished_at, blocked_by FROM betimes.runs
+         WHERE shard = :shard::smallint AND job_id = :job::uuid AND id < :high::uuid AND trigger IN (0, 3)
+         ORDER BY id DESC LIMIT :most::integer) AS lately;
+
 -- name: read_gate :one
 -- A concurrency key: its limit, what is in flight, which runs hold it, and how many wait before a rank.
 -- Scatter: a key may be used in every shard
