@@ -21,6 +21,7 @@ PARTS = {
     "drain": FEW,
     "enqueue": [*FEW, "--runs", "10"],
     "limits": ["--quick"],
+    "lists": FEW,
     "outage": ["--quick"],
     "overload": [*FEW, "--quick"],
     "pinned": FEW,

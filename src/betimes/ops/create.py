@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from betimes.domain.dedupe import Dedupe
 from betimes.domain.errors import AlreadyExists, Bug, Refused, TooLarge
@@ -32,6 +32,8 @@ from betimes.store.occurrences import insert_planned
 from betimes.store.pool import Connection
 
 BATCH_JOBS_MAX = 1_000
+SOON = timedelta(minutes=1)
+"""A later fire is found in good time without a hint, which has every shard of a node looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +67,16 @@ async def create_jobs(
 
 
 def announce(desk: Desk, jobs: Sequence[Job], parcels: Sequence[Parcel]) -> None:
-    """Hints about what is due and what is to be planned; after the commit."""
+    """Hints about what is due and what is to be planned soon; after the commit."""
     for parcel in parcels:
         desk.hints.hint(*parcel.hint)
-    for shard in {job.shard for job in jobs if job.next_fire_at is not None}:
+    for shard in {job.shard for job in jobs if _fires_soon(job)}:
         desk.hints.replan(shard)
+
+
+def _fires_soon(job: Job) -> bool:
+    """Whether the planner should look before its next turn, which it takes every second or so."""
+    return job.next_fire_at is not None and job.next_fire_at <= job.created_at + SOON
 
 
 def check_definition(definition: Definition) -> None:

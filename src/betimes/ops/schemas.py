@@ -15,6 +15,7 @@ import msgspec
 
 from betimes.domain.errors import Invalid, TooLarge
 from betimes.domain.ids import TenantId
+from betimes.ops.asking import Asking
 from betimes.ops.desk import Desk
 from betimes.store.pool import Connection
 from betimes.store.schemas import Declared, declare_schemas, read_schemas
@@ -97,23 +98,29 @@ class Schemas:
 
     def __init__(self) -> None:
         self._known: dict[TenantId, tuple[Accepted, float]] = {}
+        self._asking: Asking[TenantId, Accepted] = Asking()
 
     def forget(self, tenant: TenantId) -> None:
         """Ask anew: a worker has registered here."""
+        self._asking.forget(tenant)
         self._known.pop(tenant, None)
 
     async def of(self, desk: Desk, tenant: TenantId) -> Accepted:
         """What the handlers of a tenant accept."""
-        now = desk.clock.monotonic()
         accepted, until = self._known.get(tenant, (ANYTHING, -1.0))
-        if until <= now:
-            schemas: dict[str, list[str]] = {}
-            for one in await _read(desk, tenant):
-                schemas.setdefault(one.handler, []).append(one.schema)
-            accepted = Accepted(schemas)
-            if len(self._known) >= TENANTS_MAX:
-                self._known.clear()
-            self._known[tenant] = (accepted, now + BELIEVED_FOR)
+        if until <= desk.clock.monotonic():
+            accepted = await self._asking.ask(tenant, lambda: self._learn(desk, tenant))
+        return accepted
+
+    async def _learn(self, desk: Desk, tenant: TenantId) -> Accepted:
+        now = desk.clock.monotonic()
+        schemas: dict[str, list[str]] = {}
+        for one in await _read(desk, tenant):
+            schemas.setdefault(one.handler, []).append(one.schema)
+        accepted = Accepted(schemas)
+        if len(self._known) >= TENANTS_MAX:
+            self._known.clear()
+        self._known[tenant] = (accepted, now + BELIEVED_FOR)
         return accepted
 
 

@@ -20,7 +20,8 @@ from betimes.domain.ids import ShardId, TenantId, random_ids, to_ms
 from betimes.ops.acting import Answer, Intent, Told, act
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.idempotency import IdempotencyKey, Once, shard_of_idempotency
-from betimes.store.audit import Act, Telling, append_many
+from betimes.store.audit import Act, Telling
+from betimes.store.groups import keep_group
 from betimes.store.hints import LaterHints
 from betimes.store.idempotency import Claim, insert_answered
 from betimes.store.pool import Connection
@@ -129,7 +130,7 @@ class Together(Generic[T, V]):
             group = Group(
                 self._desk, tenant, waiting, self._make, lambda: self._next(tenant, waiting)
             )
-            answers = await self._desk.transact(group.work, tenant=tenant)
+            answers = await self._desk.transact(group.work, tenant=tenant, row_by_row=True)
             group.hints.pass_on(self._desk.hints)
             self.commits += 1
             self.items += len(waiting)
@@ -183,15 +184,22 @@ class Group:
         items = [one.item for one in self._waiting]
         values = await self._make(inner, self._tenant, items, self._shard)
         tolds = [one.tell(value) for one, value in zip(self._waiting, values, strict=True)]
-        await self._keep_keys(connection, tolds, await inner.now(connection))
-        await self._note(connection, tolds)
+        if not await self._keep(connection, tolds, await inner.now(connection)):
+            raise _Taken
         self._written()
         return [told.answer for told in tolds]
 
-    async def _keep_keys(
-        self, connection: Connection, tolds: Sequence[Told], now: datetime
-    ) -> None:
-        claims = [
+    async def _keep(self, connection: Connection, tolds: Sequence[Told], now: datetime) -> bool:
+        """Keys with their answers, acts and events."""
+        claims = self._claims(now)
+        answers = [told.answer for told in tolds]
+        tellings = self._tellings(tolds)
+        if not tellings:
+            return await insert_answered(connection, claims, answers)
+        return await keep_group(connection, self._tenant, self._shard, claims, answers, tellings)
+
+    def _claims(self, now: datetime) -> list[Claim]:
+        return [
             Claim(
                 shard=shard_of_idempotency(self._desk, self._tenant, one.key.key),
                 tenant=self._tenant,
@@ -202,13 +210,11 @@ class Group:
             )
             for one in self._waiting
         ]
-        if not await insert_answered(connection, claims, [told.answer for told in tolds]):
-            raise _Taken
 
-    async def _note(self, connection: Connection, tolds: Sequence[Told]) -> None:
+    def _tellings(self, tolds: Sequence[Told]) -> list[Telling]:
         now = self._desk.clock.now()
         entropy = self._desk.entropy(len(tolds) * TAIL_BYTES)
-        tellings = [
+        return [
             Telling(
                 Act(
                     tenant=self._tenant,
@@ -229,9 +235,6 @@ class Group:
             )
             if told.changed  # what a dedupe key has recognised changes nothing
         ]
-        if not tellings:
-            return
-        await append_many(connection, self._tenant, self._shard, tellings)
 
 
 def _release(waiting: Sequence[Waiting], answer: Answer | None) -> None:
