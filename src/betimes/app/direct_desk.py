@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from betimes.api.waiters import Waiters
 from betimes.app.database import Place
 from betimes.app.demo import TENANT
+from betimes.app.desk import seen_within
 from betimes.app.dice import Dice
 from betimes.app.direct import DirectLine
 from betimes.config import Settings
@@ -42,6 +43,7 @@ async def direct_line(
         shards=await Shards(database, NOBODY).count(),
         tzdata="",
         margin=settings.coordinator.margin,
+        seen_within=seen_within(settings),
     )
     owner: TenantId = TENANT if tenant is None else (await get_tenant(desk, tenant)).id
     return DirectLine(

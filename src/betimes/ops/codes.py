@@ -173,6 +173,10 @@ CODES: Mapping[str, Told] = MappingProxyType(
         "WORKERS_BUSY": Told(
             "All {slots} places of the workers are taken.", "Add places or workers."
         ),
+        "OFFERED": Told(
+            "Nothing stands in its way: {free} of {slots} places of the workers were free when "
+            "they last reported."
+        ),
         "WORKERS_DRAINING": Told(
             "The workers of the queue {queue} are shutting down.", "Start others."
         ),

@@ -15,7 +15,6 @@ from betimes.store.explain import Places, UsedRate
 from betimes.store.pool import Connection
 from betimes.store.queues import Queue, read_queue
 
-SEEN_WITHIN = timedelta(minutes=2)
 AHEAD_MAX = 1_000
 """Beyond this a position is told as at least so many."""
 LATELY = timedelta(hours=1)
@@ -94,7 +93,8 @@ async def _places(
     """The workers of the service belong to no tenant: only the service sees them."""
 
     async def work(connection: Connection) -> Places:
-        return await rows.read_places(connection, tenant, queue, handler, since=now - SEEN_WITHIN)
+        since = now - desk.seen_within
+        return await rows.read_places(connection, tenant, queue, handler, since=since)
 
     return await desk.transact(work, tenant=None)
 

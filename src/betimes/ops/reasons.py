@@ -281,7 +281,11 @@ def _of_turns(facts: Facts) -> Iterator[Reason]:
         yield Reason(code="LOWER_PRIORITY", blocking=False, evidence={"ahead": standing.higher})
     if standing is not None and standing.others:
         yield Reason(code="FAIR_SHARE_WAIT", blocking=False)
-    told = {"slots": places.slots, "busy": places.busy}
+    told = {"workers": places.able, "slots": places.slots, "busy": places.busy}
     if standing is not None:
         told["ahead"] = standing.ahead
-    yield Reason(code="WORKERS_BUSY", blocking=False, evidence=told)
+    if places.busy >= places.slots:
+        yield Reason(code="WORKERS_BUSY", blocking=False, evidence=told)
+    else:
+        told["free"] = places.slots - places.busy
+        yield Reason(code="OFFERED", blocking=False, evidence=told)

@@ -22,7 +22,13 @@ from ops_kit import MINUTE, SECOND, TENANT, make_desk
 
 WORKER = UUID(int=77)
 NEEDS_NO_FIX = {"NOT_DUE", "JITTER_DELAY", "RETRY_BACKOFF", "CATCHUP_PACED", "LEASED"}
-NEEDS_NO_FIX |= {"FAIR_SHARE_WAIT", "LOWER_PRIORITY", "SCHEDULER_LAGGING", "LEASE_EXPIRED_WAIT"}
+NEEDS_NO_FIX |= {
+    "OFFERED",
+    "FAIR_SHARE_WAIT",
+    "LOWER_PRIORITY",
+    "SCHEDULER_LAGGING",
+    "LEASE_EXPIRED_WAIT",
+}
 
 
 @dataclass
@@ -207,6 +213,12 @@ async def _(scene: Scene) -> RunId:
 
 
 @case("WORKERS_BUSY")
+async def _(scene: Scene) -> RunId:
+    await scene.sql("UPDATE betimes.workers SET busy = slots")
+    return await scene.add()
+
+
+@case("OFFERED")
 async def _(scene: Scene) -> RunId:
     return await scene.add()
 
