@@ -51,6 +51,8 @@ class Explanation:
     history: Sequence[DecisionRow] = ()
     run: RunId | None = None
     ahead: int | None = None
+    ahead_at_least: bool = False
+    """Whether so many were counted that there may be more."""
     expected_at: datetime | None = None
     next_fire_at: datetime | None = None
     """When the job fires next, where that was asked."""
@@ -254,13 +256,15 @@ async def explain_run(desk: Desk, tenant: TenantId, run: RunId) -> Explanation:
     now, view = await _look(desk, tenant, run)
     if view.state in (Shown.SCHEDULED, Shown.QUEUED, Shown.RETRY_WAIT):
         facts = await gather(desk, tenant, view.run, now)
-        ahead, expected_at = estimate(facts)
+        waits = why_it_waits(facts)
+        turn = estimate(facts, waits)
         return Explanation(
             verdict="waiting",
-            reasons=why_it_waits(facts),
+            reasons=waits,
             run=run,
-            ahead=ahead,
-            expected_at=expected_at,
+            ahead=turn.ahead,
+            ahead_at_least=turn.least,
+            expected_at=turn.expected_at,
             checked=OF_WAITING,
         )
     if view.state is Shown.RUNNING:

@@ -17,6 +17,10 @@ from betimes.store.queues import Queue, read_queue
 
 AHEAD_MAX = 1_000
 """Beyond this a position is told as at least so many."""
+AHEAD_PER_SHARD = 200
+"""The same for what is offered, of each shard."""
+TOOK_MAX = 20
+"""Last runs of a job whose durations are looked at."""
 LATELY = timedelta(hours=1)
 ENDED_MAX = 2_000
 """Rows that are looked at for what ended lately."""
@@ -44,11 +48,15 @@ async def gather(desk: Desk, tenant: TenantId, run: Run, now: datetime) -> Facts
                 connection,
                 tenant,
                 place,
-                shard=run.shard,
+                shards=range(desk.shards),
                 queue=run.queue,
                 priority=run.priority,
-                most=AHEAD_MAX,
+                most=AHEAD_PER_SHARD,
             )
+        took = None
+        if run.job is not None and line is not None:
+            high = floor_of(to_ms(now))
+            took = await rows.read_job_pace(connection, run.job, high=high, most=TOOK_MAX)
         # Those that ended lately were due before the first one that still waits.
         head = standing.head if standing is not None and standing.head is not None else now
         ended, since = await rows.read_pace(
@@ -79,6 +87,7 @@ async def gather(desk: Desk, tenant: TenantId, run: Run, now: datetime) -> Facts
             ceilings=ceilings(above.quotas, queue, of_tenant, of_queue),
             spent=spent_of(used, now),
             rated=rated,
+            took=took,
             ended_lately=ended,
             ended_since=since,
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from betimes.domain.ids import to_text
+from betimes.domain.ids import time_of, to_text
 from betimes.domain.job import Job
 from betimes.domain.parcel import Lane
 from betimes.domain.run import Run
@@ -101,6 +101,8 @@ class Facts:
     spent: Sequence[Spent] = ()
     rated: int | None = None
     """How many wait for the same rate by key, and come first."""
+    took: timedelta | None = None
+    """How long the last runs of its job took, where it stands in the job's line."""
     ended_lately: int = 0
     ended_since: datetime | None = None
 
@@ -134,26 +136,67 @@ def why_it_waits(facts: Facts) -> list[Reason]:
 
 def _waits_since(facts: Facts) -> datetime | None:
     """Since when it has been ready to go; before that, since when it is known."""
-    visible_at = facts.run.due_at if facts.place is None else facts.place.visible_at
-    if visible_at <= facts.now:
+    run, now = facts.run, facts.now
+    visible_at = run.due_at if facts.place is None else facts.place.visible_at
+    if visible_at <= now:
         return visible_at
-    return facts.run.started_at or facts.run.created_at
+    # What was put off or is paced has been due all the same.
+    return run.started_at or run.created_at or (run.due_at if run.due_at <= now else None)
 
 
-def estimate(facts: Facts) -> tuple[int | None, datetime | None]:
-    """How many go first, and when its turn may come if runs go on ending as they did lately."""
-    crowd = facts.gate or facts.line
-    ahead = crowd.ahead if crowd else facts.standing.ahead if facts.standing else None
-    if facts.rated is not None and (ahead is None or facts.rated > ahead):
-        ahead = facts.rated
-    if ahead is None:
-        return None, None
-    turns = [spent.turn_after(ahead) for spent in facts.spent]
-    if facts.ended_since is not None and facts.ended_lately:
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """How many go first (`least`: so many at least), and when its turn may come."""
+
+    ahead: int | None
+    expected_at: datetime | None
+    least: bool = False
+
+
+def estimate(facts: Facts, reasons: Sequence[Reason]) -> Estimate:
+    """Whose turn comes when; what somebody has to mend first comes nobody knows when."""
+    ahead, least = _ahead(facts)
+    if ahead is None or any(reason.blocking for reason in reasons):
+        return Estimate(ahead, None, least)
+    visible_at = facts.run.due_at if facts.place is None else facts.place.visible_at
+    turns = list(_turns(facts, ahead))
+    if visible_at > facts.now:
+        turns.append(visible_at)
+    return Estimate(ahead, max(turns, default=None), least)
+
+
+def _ahead(facts: Facts) -> tuple[int | None, bool]:
+    """How many go first, and whether there may be more."""
+    place, standing = facts.place, facts.standing
+    crowd = _crowd(facts)
+    if place is not None and place.held in (HeldFor.FULL, HeldFor.OVERLAP) and crowd is not None:
+        return crowd.ahead, False
+    if standing is None:
+        return None, False
+    if facts.rated is not None and facts.rated > standing.ahead:
+        return facts.rated, False
+    return standing.ahead, standing.more
+
+
+def _crowd(facts: Facts) -> Crowd | None:
+    """The gate or the line it stands at: the gate if that is full."""
+    if facts.gate is not None and (_is_full(facts.gate) or facts.line is None):
+        return facts.gate
+    return facts.line
+
+
+def _turns(facts: Facts, ahead: int) -> Iterator[datetime]:
+    """When its turn comes, by everything that is known to set the pace."""
+    if facts.spent:
+        yield from (spent.turn_after(ahead) for spent in facts.spent)
+    elif facts.took is not None and facts.line is not None and facts.line.holders:
+        # Runs in a line begin when they are due or when the one before has ended.
+        began_at = time_of(facts.line.holders[0])
+        yield max(facts.now, began_at + facts.took) + ahead * facts.took
+    elif facts.ended_since is not None and facts.ended_lately:
         span = max((facts.now - facts.ended_since).total_seconds(), 0.001)
         wait = (ahead + 1) * span / facts.ended_lately
-        turns.append(max(facts.now, facts.run.due_at) + timedelta(seconds=min(wait, 10**8)))
-    return ahead, max(turns, default=None)
+        yield max(facts.now, facts.run.due_at) + timedelta(seconds=min(wait, 10**8))
 
 
 def _of_states(scenery: Scenery) -> Iterator[Reason]:

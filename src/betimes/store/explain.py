@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import IntEnum, unique
 from typing import Any
 from uuid import UUID
@@ -91,11 +91,13 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What is offered earlier in the same place; whether other fairness keys wait there, too."""
+    """What is offered earlier in the same queue; whether other fairness keys wait there, too."""
 
     ahead: int
     higher: int
     others: bool
+    more: bool = False
+    """Whether there are more ahead than were counted."""
     head: datetime | None = None
     """When the first one there became visible."""
 
@@ -224,24 +226,36 @@ async def read_standing(
     tenant: TenantId,
     place: Place,
     *,
-    shard: ShardId,
+    shards: Sequence[int],
     queue: str,
     priority: int,
     most: int,
 ) -> Standing:
-    """What goes first in the same place."""
+    """What goes first in the same queue; of each shard `most` parcels are looked at."""
     row = await one(
         connection,
         SQL["read_standing"],
-        shard=shard,
+        shards=list(shards),
         queue=queue,
         tenant=tenant,
         fair=place.fair,
         rank=place.rank,
+        parcel=place.id,
         priority=priority,
         most=most,
     )
     return Standing(**dict(row))
+
+
+async def read_job_pace(
+    connection: Connection, job: JobId, *, high: UUID, most: int
+) -> timedelta | None:
+    """How long the last runs of a job took; None where none has ended."""
+    row = await one(
+        connection, SQL["read_job_pace"], shard=shard_of(job), job=job, high=high, most=most
+    )
+    took: timedelta | None = row["took"]
+    return took
 
 
 async def read_places(

@@ -56,6 +56,7 @@ class Explanation(Shown):
     summary: str
     reasons: list[Reason]
     ahead: int | None
+    ahead_at_least: bool
     expected_at: Instant | None
     next_fire_at: Instant | None
     checked: list[str]

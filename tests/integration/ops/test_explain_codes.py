@@ -354,3 +354,55 @@ async def test_the_rates_of_queue_and_tenant_are_told(
         "tenant": (now + SECOND).isoformat(),
         "queue": (now + SECOND / 10).isoformat(),
     }
+
+
+STANDING: dict[str, tuple[str, ...]] = {
+    "QUOTA_EXCEEDED": (
+        (
+            "INSERT INTO betimes.queues (tenant_id, name, max_concurrency, settings)"
+            """ SELECT id, 'default', 0, '{"max_concurrency": 0}' FROM betimes.tenants"""
+        ),
+    ),
+    "WORKERS_BUSY": ("UPDATE betimes.workers SET busy = slots",),
+    "QUEUE_PAUSED": (
+        (
+            "INSERT INTO betimes.queues (tenant_id, name, paused_at)"
+            " SELECT id, 'default', now() FROM betimes.tenants"
+        ),
+    ),
+    "RATE_LIMITED": (
+        (
+            "INSERT INTO betimes.queues (tenant_id, name, rate_limit, rate_per_ms)"
+            " SELECT id, 'default', 1, 2000 FROM betimes.tenants"
+        ),
+        (
+            "INSERT INTO betimes.limits (tenant_id, kind, key, tokens, refilled_at)"
+            " SELECT id, 'queue', 'default', 0, '{now}' FROM betimes.tenants"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("code", STANDING)
+async def test_whoever_stands_before_it_in_any_shard_is_counted(
+    database: Database, clock: ManualClock, code: str
+) -> None:
+    async def make(scene: Scene) -> RunId:
+        for statement in STANDING[code]:
+            await scene.sql(statement.replace("{now}", clock.now().isoformat()))
+        runs = []
+        for _ in range(8):
+            runs.append(await scene.add())
+            clock.advance(timedelta(milliseconds=1))
+        await scene.add()
+        assert len({shard_of(run) for run in runs}) > 1
+        return runs[5]
+
+    answer = await told(database, clock, make)
+    assert code in {reason.code for reason in answer.reasons}
+    assert (answer.ahead, answer.ahead_at_least) == (5, False)
+    if code == "QUEUE_PAUSED":
+        assert answer.expected_at is None
+    if code == "RATE_LIMITED":
+        started = clock.now() - timedelta(milliseconds=8)
+        assert answer.expected_at == started + 12 * SECOND

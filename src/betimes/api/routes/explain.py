@@ -44,6 +44,7 @@ def _shown(subject: Members, told: ops.Explanation) -> Reply:
             summary=" ".join(sentences),
             reasons=reasons,
             ahead=told.ahead,
+            ahead_at_least=told.ahead_at_least,
             expected_at=shown_maybe(told.expected_at),
             next_fire_at=shown_maybe(told.next_fire_at),
             checked=list(told.checked),

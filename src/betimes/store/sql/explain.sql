@@ -97,21 +97,36 @@ SELECT count(*) AS ahead FROM (
      LIMIT :most::integer) AS earlier;
 
 -- name: read_standing :one
--- What is offered before a rank in the same place: how many runs, how many of them with a higher priority; and
--- whether other fairness keys of the tenant wait there, too.
+-- What is offered before a rank in the same queue, over all shards: how many runs, how many of them with a higher
+-- priority, whether a shard has more of them than are looked at; whether other fairness keys of the tenant wait there, too.
+-- Scatter: one range of an index per shard, a bounded number of rows of each
 -- Index: parcels_ready_idx
--- Returns: ahead int8, higher int8, others bool, head timestamptz
-SELECT coalesce(sum(runs), 0)::bigint AS ahead, coalesce(sum(runs) FILTER (WHERE before.priority > :priority::smallint), 0)::bigint AS higher,
-       EXISTS (SELECT FROM betimes.parcels
-                WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid
-                  AND fair <> :fair::smallint AND worker_id IS NULL AND held = 0) AS others,
-       (SELECT visible_at FROM betimes.parcels
-         WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid AND fair = :fair::smallint
-           AND worker_id IS NULL AND held = 0 ORDER BY rank LIMIT 1) AS head
-  FROM (SELECT cardinality(run_ids) AS runs, priority FROM betimes.parcels
-         WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid AND fair = :fair::smallint
-           AND worker_id IS NULL AND held = 0 AND rank < :rank::timestamptz
-         ORDER BY rank LIMIT :most::integer) AS before;
+-- Returns: ahead int8, higher int8, more bool, others bool, head timestamptz
+SELECT coalesce(sum(earlier.ahead), 0)::bigint AS ahead, coalesce(sum(earlier.higher), 0)::bigint AS higher,
+       coalesce(bool_or(earlier.parcels >= :most::integer), false) AS more,
+       EXISTS (SELECT FROM unnest(:shards::smallint[]) AS place (shard) CROSS JOIN LATERAL (
+                 SELECT FROM betimes.parcels
+                  WHERE parcels.shard = place.shard AND queue = :queue::text AND tenant_id = :tenant::uuid
+                    AND fair <> :fair::smallint AND worker_id IS NULL AND held = 0 LIMIT 1) AS other) AS others,
+       min(earlier.head) AS head
+  FROM unnest(:shards::smallint[]) AS place (shard) CROSS JOIN LATERAL (
+    SELECT count(*) AS parcels, sum(runs) AS ahead, sum(runs) FILTER (WHERE priority > :priority::smallint) AS higher,
+           min(visible_at) AS head
+      FROM (SELECT cardinality(run_ids) AS runs, priority, visible_at FROM betimes.parcels
+             WHERE parcels.shard = place.shard AND queue = :queue::text AND tenant_id = :tenant::uuid
+               AND fair = :fair::smallint AND worker_id IS NULL AND held = 0
+               AND rank <= :rank::timestamptz AND (rank < :rank::timestamptz OR id < :parcel::uuid)
+             ORDER BY rank LIMIT :most::integer) AS before) AS earlier;
+
+-- name: read_job_pace :one
+-- How long the last runs of a job took.
+-- Index: runs_job_idx
+-- Returns: took interval
+SELECT avg(finished_at - started_at) AS took
+  FROM (SELECT started_at, finished_at FROM betimes.runs
+         WHERE shard = :shard::smallint AND job_id = :job::uuid AND id < :high::uuid
+         ORDER BY id DESC LIMIT :most::integer) AS lately
+ WHERE started_at IS NOT NULL AND finished_at IS NOT NULL;
 
 -- name: read_places :one
 -- Workers of a tenant and of the service that serve a queue: how many, with the handler, on their way out, places.
