@@ -28,6 +28,7 @@ from betimes.store.pool import Connection
 __all__ = ["DecisionRow", "Explanation", "Reason", "explain_job", "explain_run"]
 
 HISTORY_MAX = 20
+ERROR_MAX = 200
 MICROSECOND = timedelta(microseconds=1)
 DROPPED_MAX = 20
 """Fires taken away by calendars or clocks that are counted before the next one."""
@@ -75,7 +76,7 @@ async def explain_job(
     async def work(connection: Connection) -> tuple[Explanation, RunId | None]:
         inner = desk.inside(connection, desk.hints)
         found = await get_job(inner, tenant, job)
-        history = await rows.list_decisions(connection, job, most=HISTORY_MAX)
+        history = await _history(connection, found)
         states = of_job_state(found)
         run = await _run_of(connection, found, at)
         if run is not None:
@@ -100,7 +101,7 @@ async def _of_next(desk: Desk, tenant: TenantId, job: JobId) -> Explanation:
         told = Explanation(
             verdict="will_not_run",
             reasons=of_job_state(found),
-            history=await rows.list_decisions(connection, job, most=HISTORY_MAX),
+            history=await _history(connection, found),
             checked=("job",),
         )
         if told.reasons:
@@ -185,6 +186,22 @@ async def _of_overlaps(
     return [Reason(code="OVERLAP_LATELY", blocking=False, since=lately.since, evidence=told)]
 
 
+async def _history(connection: Connection, job: Job) -> list[DecisionRow]:
+    """The latest decisions about a job, each with what its sentence needs."""
+    found = await rows.list_decisions(connection, job.id, most=HISTORY_MAX)
+    return [_told(job, row) for row in found]
+
+
+def _told(job: Job, row: DecisionRow) -> DecisionRow:
+    """A decision with what the job knows and the row does not. Pure."""
+    known: dict[str, Any] = {"job": to_text("job", job.id)}
+    if "local" in row.detail:
+        known["timezone"] = job.definition.schedule.get("timezone")
+    if row.code == "CALENDAR_EXCLUDED":
+        known["calendars"] = sorted(job.definition.options.get("calendars") or ())
+    return replace(row, detail=known | dict(row.detail))
+
+
 async def _run_of(connection: Connection, job: Job, at: datetime) -> RunId | None:
     """The run that a fire became; its due time may lie later, never earlier."""
     shard, low = shard_of(job.id), floor_of(to_ms(at))
@@ -197,7 +214,8 @@ async def _of_fire(desk: Desk, connection: Connection, job: Job, at: datetime) -
     about: dict[str, Any] = {"job": to_text("job", job.id)}
     decision = await rows.read_decision(connection, job.id, at)
     if decision is not None:
-        return _no(decision.code, about | dict(decision.detail), since=decision.decided_at)
+        told = _told(job, decision)
+        return _no(told.code, told.detail, since=told.decided_at)
     if at < job.created_at:
         return _no("CREATED_AFTER_FIRE", about)
     timetable = read_timetable(job.definition.schedule, job.id)
@@ -227,7 +245,7 @@ def _off(
         return "MAX_FIRES_REACHED", {**about, "max_fires": common.max_fires}
     if timetable.next(at - MICROSECOND) is None:
         return "AFTER_END", {**about, "end_at": members.get("end_at")}
-    return "NOT_DUE", {**about, "until": ": the schedule has no fire then"}
+    return "NOT_DUE", dict(about)
 
 
 def _of_moves(fire: Fire, timetable: Schedule, about: Mapping[str, Any]) -> list[Reason]:
@@ -291,6 +309,12 @@ def _ended(view: RunView, blocker: RunId | None) -> Explanation:
         told["job"] = to_text("job", run.job)
     if blocker is not None:
         told["blocked_by"] = to_text("run", blocker)
+    if run.words is not None:
+        told["reason"] = run.words
+    if run.terms.gate is not None:
+        told["key"] = run.terms.gate
+    if ran and run.error is not None:
+        told["error"] = error_text(run.error)
     code = run.reason
     reasons = (
         []
@@ -299,6 +323,13 @@ def _ended(view: RunView, blocker: RunId | None) -> Explanation:
     )
     verdict = "ran" if ran else "will_not_run"
     return Explanation(verdict=verdict, reasons=reasons, run=run.id, checked=OF_RUN)
+
+
+def error_text(error: Mapping[str, Any]) -> str:
+    """The kind of an error and the beginning of what it says. Pure."""
+    kind, said = str(error.get("type") or ""), str(error.get("message") or "").strip()
+    told = f"{kind}: {said}" if kind and said else kind or said
+    return told.splitlines()[0][:ERROR_MAX].rstrip(".") if told else ""
 
 
 async def _look(desk: Desk, tenant: TenantId, run: RunId) -> tuple[datetime, RunView]:

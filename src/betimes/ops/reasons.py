@@ -28,13 +28,14 @@ OF_JOB = {
 }
 
 
-OF_TARGETS = {
+PUT_OFF = {
     "BREAKER_OPEN": "CIRCUIT_OPEN",
     "ORIGIN_BUSY": "ORIGIN_BUSY",
     "ORIGIN_RATE": "ORIGIN_RATE",
     "RETRY_BUDGET": "RETRY_BUDGET",
+    "SNOOZED": "SNOOZED",
 }
-"""Why a delivery was put off without counting as an attempt, and how that is told."""
+"""Why a run was put off without counting as an attempt, and how that is told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,11 +223,15 @@ def of_job_state(job: Job) -> list[Reason]:
     code = OF_JOB.get(job.state)
     if code is None:
         return []
-    told = {
+    told: dict[str, Any] = {
         "job": to_text("job", job.id),
         "reason": job.state_reason.get("reason") or job.state_reason.get("detail"),
         "by": job.state_reason.get("by"),
     }
+    if "failures" in job.state_reason:
+        told["failures"] = job.state_reason["failures"]
+    if "detail" in job.state_reason:
+        told["detail"] = job.state_reason["detail"]
     return [Reason(code=code, blocking=True, since=job.updated_at, evidence=told)]
 
 
@@ -248,6 +253,7 @@ def _of_rules(facts: Facts) -> Iterator[Reason]:
             told = {
                 "kind": ceiling.kind,
                 "name": ceiling.name,
+                "whose": f"{ceiling.kind} {ceiling.name}".strip(),
                 "limit": ceiling.limit,
                 "in_flight": ceiling.in_flight,
             }
@@ -256,6 +262,7 @@ def _of_rules(facts: Facts) -> Iterator[Reason]:
         told = {
             "kind": spent.kind,
             "name": spent.name,
+            "whose": f"{spent.kind} {spent.name}".strip(),
             "limit": spent.limit,
             "per_seconds": spent.per.total_seconds(),
             "free_at": spent.free_at.isoformat(),
@@ -268,17 +275,24 @@ def _of_rules(facts: Facts) -> Iterator[Reason]:
 def _of_held(facts: Facts, place: Place) -> Reason:
     since = place.held_at
     if place.held is HeldFor.APPROVAL:
-        return Reason(code="CATCHUP_AWAITS_APPROVAL", blocking=True, since=since)
-    crowd, code, told = facts.line, "OVERLAP_BUFFERED", dict[str, Any]()
+        episode = None if place.episode is None else {"episode": to_text("ctu", place.episode)}
+        return Reason(
+            code="CATCHUP_AWAITS_APPROVAL", blocking=True, since=since, evidence=episode or {}
+        )
+    crowd, code, told = facts.line, "OVERLAP_BUFFERED", _whose(facts.run)
     if facts.gate is not None and _is_full(facts.gate):
         crowd, code = facts.gate, "CONCURRENCY_KEY_FULL"
-        told = {"key": place.gate, "limit": crowd.limit, "in_flight": crowd.in_flight}
+        told |= {"key": place.gate, "limit": crowd.limit, "in_flight": crowd.in_flight}
     if place.held is HeldFor.OVERLAP:
         told["decided_at"] = place.visible_at.isoformat()
     told["holders"] = [to_text("run", run) for run in crowd.holders] if crowd else []
     if crowd is not None:
         told["ahead"] = crowd.ahead
     return Reason(code=code, blocking=False, since=since, evidence=told)
+
+
+def _whose(run: Run) -> dict[str, Any]:
+    return {} if run.job is None else {"job": to_text("job", run.job)}
 
 
 def _is_full(crowd: Crowd) -> bool:
@@ -290,10 +304,10 @@ def _of_time(facts: Facts) -> Iterator[Reason]:
     visible_at = run.due_at if place is None else place.visible_at
     if visible_at <= now:
         return
-    told: dict[str, Any] = {"due_at": visible_at.isoformat(), "until": f" before {visible_at}"}
+    told: dict[str, Any] = {"due_at": visible_at.isoformat()}
     if run.state is RunState.RETRY_WAIT:
         told["attempt"] = run.attempt
-        code = OF_TARGETS.get(run.reason or "", "RETRY_BACKOFF")
+        code = PUT_OFF.get(run.reason or "", "RETRY_BACKOFF")
         yield Reason(code=code, blocking=False, evidence=told)
     elif place is not None and place.lane is Lane.CATCH_UP:
         yield Reason(code="CATCHUP_PACED", blocking=False, evidence=told)

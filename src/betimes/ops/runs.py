@@ -8,13 +8,13 @@ from betimes.domain.dedupe import Dedupe
 from betimes.domain.errors import IllegalTransition, NotFound
 from betimes.domain.ids import RunId, TenantId, compose, shard_of, to_ms, to_text
 from betimes.domain.parcel import Lane, Parcel
-from betimes.domain.run import Holding, Run, shown_state
+from betimes.domain.run import Holding, Run, shown_state, without_words
 from betimes.domain.states import FINAL, RunState, Shown, Trigger, check_run
 from betimes.ops.checks import check_payload
 from betimes.ops.dedupe import OF_RUN, key_of
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.revival import revive_runs
-from betimes.store.control import Frozen, ask_to_end, end_runs, freeze, hold
+from betimes.store.control import Frozen, ask_to_end, end_runs, freeze, hold, keep_words
 from betimes.store.dedupe import holder_of
 from betimes.store.intake import read_asked
 from betimes.store.jobs import to_optional_json
@@ -78,9 +78,12 @@ async def _asked_for(connection: Connection, run: RunId, now: datetime) -> Run |
 
 
 async def cancel_run(
-    desk: Desk, tenant: TenantId, run: RunId, *, reason: str = RUN_CANCELLED
+    desk: Desk, tenant: TenantId, run: RunId, *, code: str = RUN_CANCELLED, reason: str = ""
 ) -> RunView:
-    """A run that waits ends at once; one that a worker holds is told with its next heartbeat."""
+    """A run that waits ends at once; one that a worker holds is told with its next heartbeat.
+
+    `reason` are the words of whoever asks: kept beside the code, never in its place.
+    """
 
     async def work(connection: Connection) -> RunView:
         now = await desk.now(connection)
@@ -90,20 +93,20 @@ async def cancel_run(
             return RunView(run=found, holding=None, state=Shown.CANCELLED)
         parcel = parcels.get(run)
         if found.state not in FINAL and parcel is not None and parcel.worker is not None:
-            await ask_to_end(connection, found.shard, [run], at=now, reason=reason)
+            await ask_to_end(connection, found.shard, [run], at=now, reason=code)
+            await keep_words(connection, run, reason)
             return await _view(connection, run, Shown.RUNNING)
         check_run(found.state, RunState.CANCELLED)
         await end_runs(
-            connection, found.shard, [run], state=RunState.CANCELLED, reason=reason, now=now
+            connection, found.shard, [run], state=RunState.CANCELLED, reason=code, now=now
         )
+        await keep_words(connection, run, reason)
         return await _view(connection, run, Shown.CANCELLED)
 
     return await desk.transact(work, tenant=tenant)
 
 
-async def cancel_by_key(
-    desk: Desk, tenant: TenantId, key: str, *, reason: str = RUN_CANCELLED
-) -> RunView:
+async def cancel_by_key(desk: Desk, tenant: TenantId, key: str, *, reason: str = "") -> RunView:
     """Cancel the run that holds a dedupe key."""
     where = key_of(desk.shards, tenant, Dedupe(key=key), OF_RUN)
 
@@ -173,7 +176,8 @@ async def replay_run(
         if found is None or found.tenant != tenant:
             raise no_such_run(run)
         fresh = fresh or _again(found, now, tail, payload)
-        options = to_optional_json(found.options)
+        # What was said about the end of the old one says nothing about the new one.
+        options = to_optional_json(without_words(found.options))
         if not await insert_manual(connection, fresh, options=options, now=now):
             return fresh, []
         parcel = parcel_of(fresh)

@@ -77,6 +77,7 @@ class Place:
     line: JobId | None
     gate: str | None
     rate_key: str | None = None
+    episode: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

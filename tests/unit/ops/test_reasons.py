@@ -230,8 +230,11 @@ def test_every_reason_reads_as_a_sentence(case: tuple[str, Facts, list[str]]) ->
         assert "?" not in sentence, sentence
 
 
-def test_what_the_evidence_lacks_is_a_question_mark() -> None:
-    assert summary_of("CONCURRENCY_KEY_FULL", {}) == "The concurrency key ? has ? of ? in flight."
+def test_what_the_evidence_lacks_is_left_out() -> None:
+    full = {"key": "k", "in_flight": 2, "limit": 2, "job": "job_1"}
+    assert summary_of("CONCURRENCY_KEY_FULL", full) == "The concurrency key k has 2 of 2 in flight."
+    assert summary_of("CONCURRENCY_KEY_FULL", {}) == "Its concurrency key had no place free."
+    assert fix_of("CONCURRENCY_KEY_FULL", {})[1] == ""
     assert fix_of("JOB_PAUSED", {"job": "job_1"}) == (
         "Resume the job.",
         "POST /v1/jobs/job_1/resume",
@@ -240,6 +243,11 @@ def test_what_the_evidence_lacks_is_a_question_mark() -> None:
         "SOMETHING_NEW",
         ("", ""),
     )
+    holders = {"holders": ["run_1", "run_2"]}
+    assert summary_of("OVERLAP_BUFFERED", holders).endswith("has not ended (run_1, run_2).")
+    tenant = replace(PLAIN, ceilings=[Ceiling(kind="tenant", name="", limit=1, in_flight=1)])
+    (reason,) = why_it_waits(tenant)
+    assert summary_of(reason.code, reason.evidence) == "The tenant has 1 of 1 in flight."
 
 
 def turn(facts: Facts) -> Estimate:

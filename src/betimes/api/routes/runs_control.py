@@ -19,7 +19,7 @@ from betimes.domain.states import Shown
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
 from betimes.ops.meter import Demand
-from betimes.ops.runs import RUN_CANCELLED, RunView, cancel_run, replay_run, retry_run
+from betimes.ops.runs import RunView, cancel_run, replay_run, retry_run
 from betimes.ops.runs import cancel_by_key as cancel_run_by_key
 from betimes.wire import runs as wire
 
@@ -43,9 +43,7 @@ async def cancel(call: Call[NoQuery, wire.CancelRun]) -> Reply:
 
     async def verb(desk: Desk) -> RunView:
         try:
-            return await cancel_run(
-                desk, call.tenant, run, reason=call.body.reason or RUN_CANCELLED
-            )
+            return await cancel_run(desk, call.tenant, run, reason=call.body.reason)
         except NotFound:
             raise missing("run", call.path["run"]) from None
 
@@ -58,9 +56,7 @@ async def cancel_by_key(call: Call[NoQuery, wire.CancelByKey]) -> Reply:
 
     async def verb(desk: Desk) -> RunView:
         try:
-            return await cancel_run_by_key(
-                desk, call.tenant, body.dedupe_key, reason=body.reason or RUN_CANCELLED
-            )
+            return await cancel_run_by_key(desk, call.tenant, body.dedupe_key, reason=body.reason)
         except NotFound:
             raise missing("run", body.dedupe_key) from None
 

@@ -19,11 +19,11 @@ SELECT fire_at, until_at, fires, decided_at, code, detail::text AS detail FROM b
 -- name: read_parcel_of :maybe
 -- The parcel that holds a run, with everything that decides when it is leased. Where there are many parcels they hold
 -- one run each, and are named after it.
--- Returns: id uuid, worker_id uuid, rank timestamptz, visible_at timestamptz, lease_until timestamptz, deliveries int4, lane int2, fair int2, held int2, held_at timestamptz, line uuid, gate text, rate_key text
-SELECT id, worker_id, rank, visible_at, lease_until, deliveries, lane, fair, held, held_at, line, gate, rate_key
+-- Returns: id uuid, worker_id uuid, rank timestamptz, visible_at timestamptz, lease_until timestamptz, deliveries int4, lane int2, fair int2, held int2, held_at timestamptz, line uuid, gate text, rate_key text, episode uuid
+SELECT id, worker_id, rank, visible_at, lease_until, deliveries, lane, fair, held, held_at, line, gate, rate_key, episode
   FROM betimes.parcels WHERE shard = :shard::smallint AND id = :run::uuid AND :run::uuid = ANY (run_ids)
 UNION ALL
-SELECT id, worker_id, rank, visible_at, lease_until, deliveries, lane, fair, held, held_at, line, gate, rate_key
+SELECT id, worker_id, rank, visible_at, lease_until, deliveries, lane, fair, held, held_at, line, gate, rate_key, episode
   FROM betimes.parcels WHERE shard = :shard::smallint AND :run::uuid = ANY (run_ids)
 LIMIT 1;
 
