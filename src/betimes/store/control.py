@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, TenantId, WorkerId
+from betimes.domain.ids import (
+    Fence,
+    JobId,
+    ParcelId,
+    RunId,
+    ShardId,
+    TenantId,
+    WorkerId,
+    shard_of,
+)
 from betimes.domain.run import bounds
 from betimes.domain.states import RunState, Trigger
 from betimes.store.ask import execute, many, one
@@ -254,3 +263,8 @@ async def ask_to_end(
         reason=reason,
     )
     return {row["id"] for row in rows}
+
+
+async def keep_words(connection: Connection, run: RunId, words: str) -> None:
+    """Keep what somebody said when a run was cancelled; nothing takes back what was said before."""
+    await execute(connection, SQL["keep_words"], shard=shard_of(run), run=run, words=words or None)

@@ -161,3 +161,12 @@ UPDATE betimes.runs
        moved = moved OR :moved::boolean OR due_at <> :due_at::timestamptz
  WHERE shard = :shard::smallint AND id = :id::uuid AND state < 4
 RETURNING id;
+
+-- name: keep_words :exec
+-- Keep what somebody said when a run was cancelled, or forget what was said before.
+-- Index: runs_pkey
+-- Guard: the caller holds the run
+UPDATE betimes.runs
+   SET options = CASE WHEN :words::text IS NULL THEN options - 'cancel_reason'
+                      ELSE coalesce(options, '{}') || jsonb_build_object('cancel_reason', :words::text) END
+ WHERE shard = :shard::smallint AND id = :run::uuid AND (:words::text IS NOT NULL OR options ? 'cancel_reason');
