@@ -41,6 +41,7 @@ async def usage_of(desk: Desk, tenant: TenantId) -> dict[str, int]:
             "jobs": await count_jobs(connection, tenant, most=COUNTED_MAX),
             "active_runs": waiting + leased,
             "backlog": waiting,
+            "max_in_flight": leased,
         }
 
     return await desk.transact(work, tenant=tenant)

@@ -143,3 +143,21 @@ async def test_a_key_bound_to_queues_serves_only_them(served: Served) -> None:
     refused = await client("POST", "/v1/workers", {"name": "w", "queues": ["other"]})
     assert (refused.status, refused.code) == (403, "scope_missing")
     assert (await client("POST", "/v1/workers", {"name": "w", "queues": ["mail"]})).status == 201
+
+
+async def test_a_tenant_has_no_more_in_flight_than_its_quota(served: Served, admin: Client) -> None:
+    tenant = (await admin("GET", "/v1/whoami")).json["tenant"]["slug"]
+    path = f"/v1/tenants/{tenant}/quotas"
+    put = await admin("PUT", path, {"quotas": {"max_in_flight": 1}})
+    assert put.status == 200, put.body
+    client, worker = await worker_of(served)
+    for _ in range(3):
+        await admin("POST", "/v1/runs", {"handler": "noop"})
+    (one,) = await leased(client, worker, 3)
+    items = (await admin("GET", "/v1/quotas")).json["items"]
+    (shown,) = [item for item in items if item["name"] == "max_in_flight"]
+    assert (shown["limit"], shown["used"]) == (1, 1)
+    assert await leased(client, worker, 3) == []
+    done = await client("POST", f"/v1/leases/{one['lease_id']}/complete", {})
+    assert done.status == 200
+    assert len(await leased(client, worker, 3)) == 1
