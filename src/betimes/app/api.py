@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import closing
+from datetime import timedelta
 
 from betimes.api.application import Application
 from betimes.api.cursor import Cursors
@@ -152,6 +153,7 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
         targets=url_policy(node.settings.target),
         signing=signing_secrets(pepper),
         notifying=notifying_of(node.settings, pepper),
+        runs_kept=timedelta(days=node.settings.janitor.retain_runs_days),
     )
 
 

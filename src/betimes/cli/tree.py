@@ -541,6 +541,8 @@ ELSEWHERE: dict[str, str] = {
     "jobs.apply": "`betimes apply` and `betimes diff`",
     "export.read": "`betimes export`",
     "import.betimes": "`betimes import betimes`",
+    "import.crontab": "`betimes import crontab`, which reads it here",
+    "import.kubernetes": "`betimes import kubernetes`, which reads them here",
     "runs.create": "`betimes enqueue`",
     "runs.create_many": "`betimes enqueue --batch`",
     "runs.enqueue_body": "`betimes enqueue` says the same with flags",

@@ -60,9 +60,10 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """Given back unfinished by a draining worker; no attempt is counted."""
+    """Given back unfinished, for others to take after a while; no attempt is counted."""
 
     reason: str = ""
+    after: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -264,6 +264,7 @@ class _Slow:
                 reasons=[one.reason for one in news],
                 retries=[None if one.again is None else one.again.visible_at for one in news],
                 wanted=[one.is_wanted for one in news],
+                failed=[one.has_failed for one in news],
             )
 
     async def _follow(self, follows: Sequence[Follow]) -> None:

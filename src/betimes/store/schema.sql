@@ -1344,6 +1344,15 @@ COMMENT ON COLUMN betimes.queues.key_rate_limit IS 'The rate of each rate limit 
 
 COMMENT ON COLUMN betimes.queues.retain_ms IS 'How long after their end its runs are kept, if that is shorter than runs are kept at all.';
 
+CREATE TABLE betimes.quota_news (
+    tenant_id uuid NOT NULL,
+    quota text NOT NULL,
+    type text NOT NULL,
+    told_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY betimes.quota_news FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE betimes.routings (
     tenant_id uuid NOT NULL,
     routed_through timestamp with time zone NOT NULL
@@ -1775,6 +1784,9 @@ ALTER TABLE ONLY betimes.producers
 ALTER TABLE ONLY betimes.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (tenant_id, name);
 
+ALTER TABLE ONLY betimes.quota_news
+    ADD CONSTRAINT quota_news_pkey PRIMARY KEY (tenant_id, quota, type);
+
 ALTER TABLE ONLY betimes.routings
     ADD CONSTRAINT routings_pkey PRIMARY KEY (tenant_id);
 
@@ -1928,6 +1940,8 @@ CREATE INDEX parcels_rate_idx ON betimes.parcels USING btree (tenant_id, rate_ke
 
 CREATE INDEX parcels_ready_idx ON betimes.parcels USING btree (shard, queue, tenant_id, fair, rank) INCLUDE (visible_at, deliveries) WHERE ((worker_id IS NULL) AND (held = 0));
 
+CREATE INDEX parcels_retry_idx ON betimes.parcels USING btree (tenant_id, visible_at) WHERE ((lane = 1) AND (worker_id IS NULL));
+
 CREATE INDEX parcels_worker_idx ON betimes.parcels USING btree (worker_id) WHERE (worker_id IS NOT NULL);
 
 CREATE INDEX run_logs_at_idx ON betimes.run_logs USING btree (shard, at);
@@ -2016,6 +2030,9 @@ ALTER TABLE ONLY betimes.producers
 
 ALTER TABLE ONLY betimes.queues
     ADD CONSTRAINT queues_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.quota_news
+    ADD CONSTRAINT quota_news_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.routings
     ADD CONSTRAINT routings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
@@ -2153,6 +2170,8 @@ CREATE POLICY own_tenant ON betimes.producers TO betimes_api USING ((tenant_id =
 
 CREATE POLICY own_tenant ON betimes.queues TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.quota_news TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.routings TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.run_logs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -2182,6 +2201,8 @@ ALTER TABLE betimes.parcels ENABLE ROW LEVEL SECURITY;
 ALTER TABLE betimes.producers ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.queues ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.quota_news ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.routings ENABLE ROW LEVEL SECURITY;
 
@@ -2260,6 +2281,8 @@ CREATE POLICY whole_system ON betimes.parcels TO betimes_system USING (true) WIT
 CREATE POLICY whole_system ON betimes.producers TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.queues TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.quota_news TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.routings TO betimes_system USING (true) WITH CHECK (true);
 
@@ -2457,6 +2480,9 @@ GRANT SELECT ON TABLE betimes.producers TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.queues TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.queues TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.quota_news TO betimes_system;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.quota_news TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.routings TO betimes_system;
 GRANT SELECT,INSERT ON TABLE betimes.routings TO betimes_api;

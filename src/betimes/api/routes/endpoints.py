@@ -333,6 +333,7 @@ ROUTES = (
         scope=Scope.NOTIFICATIONS_WRITE,
         body=wire.ChangeEndpoint,
         answers={200: wire.Endpoint},
+        keyed=Keyed.OPTIONAL,
         load=Load.WRITE,
         problems=("precondition_failed", "url_not_allowed"),
         headers=("ETag",),

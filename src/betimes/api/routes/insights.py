@@ -17,7 +17,8 @@ from betimes.wire.base import shown_duration, shown_instant
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 
 
-def _percentiles(spread: ops.Spread) -> wire.Percentiles:
+def shown_percentiles(spread: ops.Spread) -> wire.Percentiles:
+    """Percentiles in milliseconds."""
     return wire.Percentiles(p50=_ms(spread.p50), p95=_ms(spread.p95), p99=_ms(spread.p99))
 
 
@@ -37,8 +38,8 @@ async def stats(call: Call[wire.Window, None]) -> Reply:
             counts=found.counts,
             success_rate=good / (good + bad) if good + bad else None,
             run_seconds=found.run_seconds,
-            lag_ms=_percentiles(found.lag),
-            run_ms=_percentiles(found.run_time),
+            lag_ms=shown_percentiles(found.lag),
+            run_ms=shown_percentiles(found.run_time),
         )
     )
 
@@ -62,7 +63,7 @@ async def usage(call: Call[wire.AskUsage, None]) -> Reply:
             dead=row.dead,
             run_seconds=row.run_seconds,
             bytes=str(row.bytes),
-            lag_ms=_percentiles(row.lag),
+            lag_ms=shown_percentiles(row.lag),
         )
         for row in found
     ]

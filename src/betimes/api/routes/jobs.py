@@ -16,7 +16,7 @@ from betimes.api.merging import merge_patch
 from betimes.api.problem import Trouble
 from betimes.api.reading import convert
 from betimes.api.route import Keyed, Load, Policy, Route
-from betimes.api.routes.jobs_list import check_view, list_all
+from betimes.api.routes.jobs_list import add_last_runs, check_view, list_all
 from betimes.api.shaping import selected
 from betimes.api.told_jobs import told_made, told_of
 from betimes.domain.errors import NotFound
@@ -54,10 +54,11 @@ async def read(call: Call[wire.JobView, None]) -> Reply:
     check_view(call, call.query.view)
     job = await find_job(call)
     shown = shown_job(job, view=call.query.view)
+    await add_last_runs(call, [shown], [job], call.query.include)
     return Reply(
         value=selected(shown, call.query.fields),
         headers={"ETag": tag_of(job.revision)},
-        cacheable=call.query.view == "definition",
+        cacheable=call.query.view == "definition" and not call.query.include,
     )
 
 
@@ -96,7 +97,7 @@ async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
     )
 
 
-async def patch(call: Call[wire.CreateOptions, Members]) -> Reply:
+async def patch(call: Call[wire.PatchOptions, Members]) -> Reply:
     """Edit a job by a merge patch."""
     job = await find_job(call)
     require_match(call)
@@ -108,10 +109,13 @@ async def patch(call: Call[wire.CreateOptions, Members]) -> Reply:
     asked: wire.NewJob = convert(merged, wire.NewJob)
     if (asked.name, asked.group) != (job.name, job.group):
         raise Trouble("invalid_parameter", "a job cannot be renamed; create a new one")
-    return await _update(call, job, asked, event="job.updated")
+    pending = call.query.apply_to == "pending"
+    return await _update(call, job, asked, event="job.updated", pending=pending)
 
 
-async def _update(call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: str) -> Reply:
+async def _update(
+    call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: str, pending: bool = False
+) -> Reply:
     definition = definition_of(asked, await context_of(call, asked.schedule))
     # Even without If-Match, what we merged into must still be there.
     revision = job.revision
@@ -124,6 +128,7 @@ async def _update(call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: 
             definition,
             expected_revision=revision,
             actor=call.caller.key,
+            pending=pending,
         )
 
     return await perform(
@@ -239,7 +244,7 @@ ROUTES = (
         says="Edit a job by a merge patch (RFC 7396).",
         handler=patch,
         scope=Scope.JOBS_WRITE,
-        query=wire.CreateOptions,
+        query=wire.PatchOptions,
         body=Members,
         media="application/merge-patch+json",
         answers={200: wire.Job},

@@ -56,7 +56,12 @@ async def _report(call: Call[Any, Any], outcome: Outcome) -> Reply:
     )
 
 
-def _result(value: Any) -> bytes | None:
+def _result(told: wire.Complete | wire.ReportOne) -> bytes | None:
+    value = told.result
+    if told.result_ref is not None:
+        if value is not None:
+            raise Trouble("invalid_parameter", "expected a result or a result_ref, got both")
+        value = {"result_ref": told.result_ref}
     if value is None:
         return None
     encoded = msgspec.json.encode(value)
@@ -70,7 +75,7 @@ def _result(value: Any) -> bytes | None:
 
 async def complete(call: Call[NoQuery, wire.Complete]) -> Reply:
     """The run ended well; saying so again is fine."""
-    return await _report(call, Succeeded(_result(call.body.result)))
+    return await _report(call, Succeeded(_result(call.body)))
 
 
 async def fail(call: Call[NoQuery, wire.Fail]) -> Reply:
@@ -98,7 +103,13 @@ async def cancel(call: Call[NoQuery, wire.CancelLease]) -> Reply:
 
 async def release(call: Call[NoQuery, wire.Release]) -> Reply:
     """Give a run back unfinished, without counting the attempt."""
-    return await _report(call, Released(call.body.reason))
+    return await _report(call, _released(call.body))
+
+
+def _released(told: wire.Release | wire.ReportOne) -> Released:
+    if told.after is None:
+        return Released(told.reason)
+    return Released(told.reason, read_span(told.after, pointer="/after"))
 
 
 async def snooze(call: Call[NoQuery, wire.Snooze]) -> Reply:
@@ -193,11 +204,11 @@ def outcome_of(one: wire.ReportOne, now: datetime) -> Outcome:
     """One of many reports as an outcome."""
     match one.action:
         case "complete":
-            return Succeeded(_result(one.result))
+            return Succeeded(_result(one))
         case "fail":
             return _failed(one)
         case "release":
-            return Released(one.reason)
+            return _released(one)
         case "snooze":
             return _snoozed(one, now)
         case "cancel":
@@ -305,5 +316,6 @@ ROUTES = (
         scope=Scope.RUNS_READ,
         query=wire.ReadLog,
         answers={200: wire.Log},
+        problems=("retention_expired",),
     ),
 )

@@ -25,10 +25,11 @@ SELECT id, tenant_id, name, version, queues, handlers, slots, busy, started_at, 
   FROM betimes.workers WHERE tenant_id = :tenant::uuid AND id > :after::uuid ORDER BY id LIMIT :most::integer;
 
 -- name: beat_worker :maybe
--- Say that a worker is alive; once told to drain it stays so.
+-- Say that a worker is alive, and what it says of itself; once told to drain it stays so.
 -- Returns: draining bool
 UPDATE betimes.workers
-   SET heartbeat_at = :now::timestamptz, busy = :busy::integer, draining = draining OR :draining::boolean
+   SET heartbeat_at = :now::timestamptz, busy = :busy::integer, draining = draining OR :draining::boolean,
+       details = CASE WHEN :facts::text IS NULL THEN details ELSE coalesce(details, '{}') || :facts::text::jsonb END
  WHERE id = :id::uuid AND tenant_id = :tenant::uuid
 RETURNING draining;
 
