@@ -10,7 +10,8 @@ import msgspec
 from betimes.api.callbacks import callbacks_of
 from betimes.api.definitions import concurrency_of, dedupe_of, policy_of, shown_payload
 from betimes.api.problem import Trouble
-from betimes.api.shaping import maybe_instant, maybe_span
+from betimes.api.references import UNSEEN, References
+from betimes.api.shaping import maybe_instant, maybe_limit, maybe_span
 from betimes.api.targets import work_of
 from betimes.domain.ids import to_text
 from betimes.domain.outcome import OutcomeKind
@@ -37,6 +38,7 @@ def new_run(
     *,
     trace: Mapping[str, str] = NO_TRACE,
     accepted: Accepted = ANYTHING,
+    references: References = UNSEEN,
 ) -> NewRun:
     """A wire run as the verbs take it; `targets` are the rules for what it may call."""
     if asked.target is not None and asked.handler is not None:
@@ -52,21 +54,21 @@ def new_run(
         priority=asked.priority,
         due_at=maybe_instant(asked.at, pointer="/at"),
         delay=maybe_span(asked.delay, pointer="/delay"),
-        options=_options(asked, targets) | dict(trace),
+        options=_options(asked, targets, references) | dict(trace),
         dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
     )
 
 
-def _options(asked: wire.NewRun, targets: UrlPolicy) -> dict[str, Any]:
-    timeout = maybe_span(asked.timeout, pointer="/timeout")
-    deadline = maybe_span(asked.start_deadline, pointer="/start_deadline")
+def _options(asked: wire.NewRun, targets: UrlPolicy, references: References) -> dict[str, Any]:
+    timeout = maybe_limit(asked.timeout, pointer="/timeout")
+    deadline = maybe_limit(asked.start_deadline, pointer="/start_deadline")
     options: dict[str, Any] = {
         "retry": None if asked.retry is None else retry_to_json(policy_of(asked.retry)),
         "timeout_ms": None if timeout is None else to_ms(timeout),
         "start_deadline_ms": None if deadline is None else to_ms(deadline),
         "tags": asked.tags,
         "notify": callbacks_of(asked.notify, targets),
-        "payload_ref": asked.payload_ref,
+        "payload_ref": references.check(asked.payload_ref),
         "concurrency": concurrency_of(asked.concurrency),
         "fairness_key": asked.fairness_key,
         "rate_limit_key": asked.rate_limit_key,

@@ -6,7 +6,7 @@ file that nobody refers to, or a row whose turn comes again, and never a row wit
 No transaction is open while somebody else's store is asked.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -26,6 +26,7 @@ __all__ = [
     "Blob",
     "BlobRow",
     "create_blob",
+    "find_blobs",
     "forget_expired",
     "forget_objects",
     "get_blob",
@@ -167,6 +168,17 @@ async def get_blob_row(desk: Desk, tenant: TenantId, blob: UUID) -> BlobRow:
         if found is None:
             raise NotFound(f"there is no blob {to_text('blob', blob)}")
         return found
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def find_blobs(desk: Desk, tenant: TenantId, blobs: Collection[UUID]) -> frozenset[UUID]:
+    """Those of the blobs that are there and have not expired."""
+    if not blobs:
+        return frozenset()
+
+    async def work(connection: Connection) -> frozenset[UUID]:
+        return await rows.find_blobs(connection, tenant, blobs, now=desk.clock.stated())
 
     return await desk.transact(work, tenant=tenant)
 

@@ -51,7 +51,7 @@ class Upcoming(Asked):
     """What is due soon."""
 
     within: Duration = "PT5M"
-    queue: str | None = None
+    queue: Queue | None = None
     job: str | None = None
     include: list[Literal["fires", "runs", "retries"]] = []
     limit: Limit = 50

@@ -8,7 +8,13 @@ from betimes.api.acting import answer, intent_of, perform, replied
 from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import asked_again, definition_of, new_job, shown_job
+from betimes.api.definitions import (
+    asked_again,
+    definition_of,
+    new_job,
+    reference_of,
+    shown_job,
+)
 from betimes.api.editing import check_preconditions, require_match
 from betimes.api.etag import expected_revision, tag_of
 from betimes.api.finding import find_job, split_name
@@ -35,7 +41,8 @@ from betimes.wire.base import Members, Page
 
 async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
     """Create a job."""
-    new = new_job(call.body, await context_of(call, call.body.schedule))
+    body = call.body
+    new = new_job(body, await context_of(call, body.schedule, references=[reference_of(body)]))
 
     async def verb(desk: Desk) -> MadeJob:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
@@ -82,7 +89,8 @@ async def replace(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
 
 
 async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
-    new = new_job(call.body, await context_of(call, call.body.schedule))
+    body = call.body
+    new = new_job(body, await context_of(call, body.schedule, references=[reference_of(body)]))
     if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
         return told
 
@@ -116,7 +124,10 @@ async def patch(call: Call[wire.PatchOptions, Members]) -> Reply:
 async def _update(
     call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: str, pending: bool = False
 ) -> Reply:
-    definition = definition_of(asked, await context_of(call, asked.schedule))
+    reference = reference_of(asked)
+    # A reference that stays may have expired meanwhile; that is no reason to refuse other edits.
+    fresh = [] if reference == job.definition.options.get("payload_ref") else [reference]
+    definition = definition_of(asked, await context_of(call, asked.schedule, references=fresh))
     # Even without If-Match, what we merged into must still be there.
     revision = job.revision
 

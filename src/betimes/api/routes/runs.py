@@ -10,6 +10,7 @@ from betimes.api.call import Call, Reply
 from betimes.api.context import targets_of
 from betimes.api.finding import find_run, missing_run, run_in_path
 from betimes.api.problem import Trouble, body_of, trouble_of
+from betimes.api.references import References, references_of
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs import WRITE_PROBLEMS
 from betimes.api.routes.jobs_list import check_view
@@ -40,7 +41,14 @@ from betimes.wire.jobs import BatchItem
 async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     """Enqueue one run."""
     accepted = await call.service.schemas.of(call.service.desk, call.tenant)
-    new = new_run(call.body, targets_of(call), trace=call.request.trace, accepted=accepted)
+    references = await references_of(call, [call.body.payload_ref])
+    new = new_run(
+        call.body,
+        targets_of(call),
+        trace=call.request.trace,
+        accepted=accepted,
+        references=references,
+    )
 
     async def verb(desk: Desk) -> Enqueued:
         key = call.key.key if call.key else call.request.id
@@ -58,7 +66,8 @@ async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
     """Enqueue many runs, all or none, or each for itself."""
     alone = call.body.mode == "independent"
     accepted = await call.service.schemas.of(call.service.desk, call.tenant)
-    new, refused = _read_all(call, accepted, stop=not alone)
+    references = await references_of(call, (one.payload_ref for one in call.body.items))
+    new, refused = _read_all(call, accepted, references, stop=not alone)
     if not new:
         items = [refused[place] for place in range(len(refused))]
         return Reply(status=207, value=wire.RunsTold(items=items))
@@ -74,14 +83,20 @@ async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
 
 
 def _read_all(
-    call: Call[NoQuery, wire.NewRuns], accepted: Accepted, *, stop: bool
+    call: Call[NoQuery, wire.NewRuns], accepted: Accepted, references: References, *, stop: bool
 ) -> tuple[list[NewRun], dict[int, BatchItem]]:
     """What can be enqueued, and what not by its place in the batch."""
     new, refused = list[NewRun](), dict[int, BatchItem]()
     targets = targets_of(call)
     for place, asked in enumerate(call.body.items):
         try:
-            made = new_run(asked, targets, trace=call.request.trace, accepted=accepted)
+            made = new_run(
+                asked,
+                targets,
+                trace=call.request.trace,
+                accepted=accepted,
+                references=references,
+            )
             if not stop:
                 check_new_run(made)
             new.append(made)
