@@ -20,6 +20,7 @@ from betimes.ops.vault import Keyring, Sealed
 from betimes.store import blobs as rows
 from betimes.store.blobs import BlobRow, Located
 from betimes.store.pool import Connection
+from betimes.wire.base import shown_duration
 
 __all__ = [
     "RETENTIONS",
@@ -81,7 +82,9 @@ def new_blob(
         raise Invalid(f"expected one of {', '.join(RETENTIONS)}, got {retention[:40]!r}")
     lasts = RETENTIONS[retention] if ttl is None else ttl
     if not timedelta(0) < lasts <= TTL_MAX:
-        raise Invalid(f"expected to keep a blob for at most {TTL_MAX.days} days, got {ttl}")
+        raise Invalid(
+            f"expected to keep a blob for at most {TTL_MAX.days} days, got {shown_duration(lasts)}"
+        )
     now = desk.clock.now()
     (identity,) = random_ids(to_ms(now), desk.next_shard(), desk.entropy(TAIL_BYTES))
     return Blob(

@@ -31,8 +31,9 @@ class QuotaReached(OverQuota):
         *,
         resets_at: datetime | None = None,
         wait: timedelta | None = None,
+        sentence: str | None = None,
     ) -> None:
-        super().__init__(f"the quota {quota} allows {limit}, and {used} are in use")
+        super().__init__(sentence or f"the quota {quota} allows {limit}, and {used} are in use")
         self.quota = quota
         self.limit = limit
         self.used = used
