@@ -17,6 +17,7 @@ from betimes.domain.ids import to_text
 from betimes.domain.outcome import OutcomeKind
 from betimes.domain.run import NewRun, Run
 from betimes.domain.spec import retry_to_json, to_ms
+from betimes.domain.states import Shown
 from betimes.domain.trace import trace_of
 from betimes.ops.history import Attempt
 from betimes.ops.runs import RunView
@@ -97,7 +98,7 @@ def shown_run(view: RunView, *, full: bool = False, redaction: Redaction = PLAIN
         trigger=run.trigger.name.lower(),
         queue=run.queue,
         priority=run.priority,
-        attempt=run.attempt,
+        attempt=_attempt(view),
         due_at=shown_instant(run.due_at),
         job_id=None if run.job is None else to_text("job", run.job),
         revision=run.revision,
@@ -106,6 +107,7 @@ def shown_run(view: RunView, *, full: bool = False, redaction: Redaction = PLAIN
         created_at=shown_maybe(run.created_at),
         started_at=shown_maybe(run.started_at),
         finished_at=shown_maybe(run.finished_at),
+        next_retry_at=_next_retry(view),
         cancel_requested_at=shown_maybe(run.cancel_at),
         state_reason=None if run.reason is None else wire.StateReason(code=run.reason),
         lease=lease,
@@ -124,6 +126,19 @@ def shown_run(view: RunView, *, full: bool = False, redaction: Redaction = PLAIN
         shown.payload = redaction.json(shown_payload(run.payload))
         shown.result = hidden_in(shown_payload(run.result), redaction)
     return shown
+
+
+def _attempt(view: RunView) -> int:
+    """The number of the attempt under way, as its worker was told it; else of the last one."""
+    if view.state is not Shown.RUNNING or view.holding is None:
+        return view.run.attempt
+    return view.run.attempt + view.holding.deliveries
+
+
+def _next_retry(view: RunView) -> str | None:
+    if view.state is not Shown.RETRY_WAIT or view.holding is None:
+        return None
+    return shown_instant(view.holding.visible_at)
 
 
 def reference_in(result: bytes | None) -> str | None:

@@ -112,3 +112,85 @@ async def test_what_if_needs_a_place_and_a_ceiling_of_none_starts_nothing(
         await admin("POST", "/v1/runs", {"handler": "h", "queue": queue})
     got = await client("POST", f"/v1/workers/{made}/lease", {"max": 10, "wait": 0})
     assert [run["queue"] for run in got.json["runs"]] == ["open"]
+
+
+async def test_a_queue_that_drains_takes_no_job_that_would_fill_it(admin: Client) -> None:
+    old = (await admin("POST", "/v1/jobs", {**JOB, "queue": "mail"})).json["id"]
+    other = (await admin("POST", "/v1/jobs", JOB)).json["id"]
+    assert (await admin("POST", "/v1/queues/mail/drain")).status == 200
+    into = {**JOB, "queue": "mail"}
+    for method, path, body, more in (
+        ("POST", "/v1/jobs", into, {}),
+        ("POST", "/v1/jobs?validate_only=true", into, {}),
+        ("PUT", "/v1/jobs/x", into, {"headers": {"If-None-Match": "*"}}),
+        ("POST", "/v1/jobs/batch", {"items": [JOB, into]}, {}),
+        ("POST", "/v1/jobs/apply", {"jobs": [{**into, "name": "x"}]}, {}),
+        ("PATCH", f"/v1/jobs/{other}", {"queue": "mail"}, {}),
+        ("POST", f"/v1/jobs/{old}/run", {}, {}),
+    ):
+        told = await refused(admin, method, path, body, **more)
+        assert (told["status"], told["code"]) == (409, "queue_draining"), path
+    alone = {"items": [JOB, into], "mode": "independent"}
+    items = (await admin("POST", "/v1/jobs/batch", alone)).json["items"]
+    assert [item["status"] for item in items] == [201, 409]
+    assert (await admin("PATCH", f"/v1/jobs/{old}", {"priority": 1})).status == 200
+    await admin("POST", "/v1/queues/mail/resume")
+    assert (await admin("POST", "/v1/jobs", into)).status == 201
+
+
+async def test_as_many_next_fires_as_were_asked_for(admin: Client) -> None:
+    """What a calendar takes away is counted, and listed only for those who want it."""
+    days = [f"2199-01-{day:02}" for day in range(2, 20)]
+    await admin("PUT", "/v1/calendars/off", {"dates": days}, headers={"If-None-Match": "*"})
+    schedule = {"type": "cron", "expr": "0 9 * * *", "calendars": {"exclude": ["off"]}}
+    made = await admin("POST", "/v1/jobs", {"schedule": schedule, "handler": "h", "name": "cal"})
+    assert made.status == 201, made.body
+    path = "/v1/jobs/cal/next?count=2&from=2199-01-01T00:00:00Z"
+    shown = (await admin("GET", path)).json
+    assert [one["utc"][:10] for one in shown["occurrences"]] == ["2199-01-01", "2199-01-20"]
+    assert shown["excluded"] == 18
+    both = (await admin("GET", f"{path}&excluded=true")).json["occurrences"]
+    assert [one["flags"] for one in both] == [
+        [],
+        ["calendar_excluded"],
+        ["calendar_excluded"],
+        [],
+    ]
+    asked = {"schedule": schedule, "count": 2, "from": "2199-01-01T00:00:00Z"}
+    looked = (await admin("POST", "/v1/schedules/preview", asked)).json
+    assert (len(looked["occurrences"]), looked["excluded"]) == (4, 18)
+
+
+async def test_names_stand_where_ids_do(admin: Client) -> None:
+    await admin("POST", "/v1/jobs", {**JOB, "schedule": "every 1m", "name": "mid"})
+    soon = await admin("GET", "/v1/upcoming?job=mid&within=PT1H")
+    assert (soon.status, bool(soon.json["items"])) == (200, True), soon.body
+    assert (await admin("GET", "/v1/runs?job=mid")).status == 200
+    gone = await admin("POST", "/v1/forecast/what-if", {"remove": ["mid"]})
+    assert (gone.status, gone.json["diff"]["peak_after"]) == (200, 0), gone.body
+    change = [{"job": "default~mid", "schedule": "every 2m"}]
+    slower = await admin("POST", "/v1/forecast/what-if", {"change": change})
+    assert slower.json["diff"]["fires"] < 0
+    for body in ({"remove": ["nobody"]}, {"change": [{"job": "nobody", "schedule": "every 2m"}]}):
+        assert (await admin("POST", "/v1/forecast/what-if", body)).status == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/v1/upcoming?within=P30D", "at most 7 days, got PT720H"),
+        ("/v1/forecast?step=PT0.5S", "at least a second, got PT0.5S"),
+        (
+            "/v1/forecast?from=2030-01-02T00:00:00Z&to=2030-01-01T00:00:00Z",
+            "after 2030-01-02T00:00:00.000000Z, got 2030-01-01T00:00:00.000000Z",
+        ),
+        (
+            "/v1/forecast?from=2030-01-01T00:00:00Z&to=2030-03-01T00:00:00Z",
+            "at most 31 days, got PT1416H",
+        ),
+    ],
+)
+async def test_durations_are_told_as_they_are_written(admin: Client, path: str, told: str) -> None:
+    reply = await admin("GET", path)
+    assert reply.status == 400, reply.body
+    assert told in reply.json["detail"]

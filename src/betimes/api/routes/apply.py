@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from betimes.api.acting import answer, intent_of, perform
+from betimes.api.admitting import check_open
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
 from betimes.api.definitions import new_job, reference_of
@@ -43,6 +44,8 @@ async def apply(call: Call[NoQuery, wire.ApplyJobs]) -> Reply:
             for error in trouble.errors:
                 error.pointer = f"/jobs/{place}{error.pointer}"
             raise
+
+    await check_open(call, {one.new.definition.queue for one in wanted})
 
     async def verb(desk: Desk) -> Applied:
         done = await apply_jobs(

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from betimes.api.acting import answer, intent_of, perform, replied
-from betimes.api.admitting import admitted
+from betimes.api.admitting import admitted, check_open
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
 from betimes.api.definitions import (
@@ -50,6 +50,7 @@ async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
 
     if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
         return told
+    await check_open(call, [new.definition.queue])
     intent = intent_of(call, only_try=call.query.validate_only)
     return replied(
         await call.service.jobs.act(new, intent, verb, lambda made: told_made(call, made))
@@ -93,6 +94,7 @@ async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
     new = new_job(body, await context_of(call, body.schedule, references=[reference_of(body)]))
     if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
         return told
+    await check_open(call, [new.definition.queue])
 
     async def verb(desk: Desk) -> MadeJob:
         return (await create_made(desk, call.tenant, [new]))[0]
@@ -128,6 +130,8 @@ async def _update(
     # A reference that stays may have expired meanwhile; that is no reason to refuse other edits.
     fresh = [] if reference == job.definition.options.get("payload_ref") else [reference]
     definition = definition_of(asked, await context_of(call, asked.schedule, references=fresh))
+    if definition.queue != job.definition.queue:
+        await check_open(call, [definition.queue])
     # Even without If-Match, what we merged into must still be there.
     revision = job.revision
 
@@ -190,6 +194,7 @@ EDITABLE = tuple(
 WRITE_PROBLEMS = (
     *("malformed_json", "unknown_field", "invalid_parameter", "payload_too_large"),
     *("unsupported_media_type", "invalid_schedule", "invalid_payload", "quota_exceeded"),
+    "queue_draining",
 )
 
 ROUTES = (

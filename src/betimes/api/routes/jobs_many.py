@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from betimes.api.acting import answer, perform
-from betimes.api.admitting import admitted_demand
+from betimes.api.admitting import admitted_demand, check_open
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
 from betimes.api.definitions import (
@@ -51,6 +51,7 @@ async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
         return await _each_alone(call)
     context = await _context(call)
     new = [_read(context, place, asked) for place, asked in enumerate(body.items)]
+    await check_open(call, {one.definition.queue for one in new})
 
     async def verb(desk: Desk) -> list[MadeJob]:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
@@ -127,6 +128,7 @@ async def _one(
 ) -> wire.BatchItem:
     try:
         new = _read(context, place, call.body.items[place])
+        await check_open(call, [new.definition.queue])
         (made,) = await create_made(desk, call.tenant, [new])
     except (Refused, Trouble) as error:
         trouble = trouble_of(error)

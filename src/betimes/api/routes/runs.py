@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from betimes.api.acting import intent_of, perform, replied
-from betimes.api.admitting import admitted
+from betimes.api.admitting import admitted, check_open
 from betimes.api.call import Call, Reply
 from betimes.api.context import targets_of
 from betimes.api.finding import find_run, missing_run, run_in_path
@@ -57,8 +57,11 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
 
     if told := await admitted(call, runs=[new]):
         return told
-    await call.service.gates.check(call.service.desk, call.tenant, [new.queue])
-    done = await call.service.runs.act(new, intent_of(call), verb, told_enqueued)
+    await check_open(call, [new.queue])
+    now = call.service.now()
+    done = await call.service.runs.act(
+        new, intent_of(call), verb, lambda made: told_enqueued(made, new, now)
+    )
     return await prefer_wait(call, replied(done))
 
 
@@ -78,8 +81,11 @@ async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
 
     if told := await admitted(call, runs=new):
         return told
-    await call.service.gates.check(call.service.desk, call.tenant, {one.queue for one in new})
-    return await perform(call, verb, lambda runs: told_runs(runs, refused if alone else None))
+    await check_open(call, {one.queue for one in new})
+    now = call.service.now()
+    return await perform(
+        call, verb, lambda runs: told_runs(runs, new, refused if alone else None, now)
+    )
 
 
 def _read_all(
@@ -210,7 +216,7 @@ ROUTES = (
         load=Load.CREATE,
         policy=Policy.CREATE,
         headers=("Location",),
-        problems=(*WRITE_PROBLEMS, "idempotency_key_reused", "queue_draining"),
+        problems=(*WRITE_PROBLEMS, "idempotency_key_reused"),
     ),
     Route(
         method="POST",
@@ -225,7 +231,7 @@ ROUTES = (
         keyed=Keyed.REQUIRED,
         load=Load.CREATE,
         policy=Policy.BULK,
-        problems=(*WRITE_PROBLEMS, "idempotency_key_reused", "queue_draining"),
+        problems=(*WRITE_PROBLEMS, "idempotency_key_reused"),
     ),
     Route(
         method="GET",
