@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from betimes.api.call import Call
 from betimes.api.definitions import Context
+from betimes.api.references import references_of
 from betimes.domain.run import Run
 from betimes.ops.calendars import calendar_names, find_calendars
 from betimes.ops.schemas import Accepted, read_contents
@@ -21,9 +22,12 @@ class Work(Protocol):
 
 
 async def context_of(
-    call: Call[Any, Any], *schedules: object, works: Iterable[Work] = ()
+    call: Call[Any, Any],
+    *schedules: object,
+    works: Iterable[Work] = (),
+    references: Iterable[str | None] = (),
 ) -> Context:
-    """What a definition needs from its surroundings: also the calendars that schedules name."""
+    """What definitions need: also the calendars that schedules name, and the blobs referred to."""
     names = {name for schedule in schedules for name in calendar_names(schedule)}
     calendars = await find_calendars(call.service.desk, call.tenant, names) if names else {}
     return Context(
@@ -34,6 +38,7 @@ async def context_of(
         trace=call.request.trace,
         targets=targets_of(call),
         accepted=await accepted_of(call, works),
+        references=await references_of(call, references),
     )
 
 

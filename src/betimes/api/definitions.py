@@ -10,7 +10,8 @@ import msgspec
 
 from betimes.api.callbacks import callbacks_of
 from betimes.api.etag import tag_of
-from betimes.api.shaping import maybe_span, read_span
+from betimes.api.references import UNSEEN, References
+from betimes.api.shaping import maybe_limit, maybe_span, read_span
 from betimes.api.targets import shown_target, work_of
 from betimes.domain.dedupe import Dedupe, DedupeForm
 from betimes.domain.errors import Refused
@@ -44,6 +45,7 @@ class Context:
     """The caller's place in its own trace."""
     targets: UrlPolicy = field(default_factory=UrlPolicy)
     accepted: Accepted = ANYTHING
+    references: References = UNSEEN
 
 
 def new_job(asked: wire.NewJob, context: Context) -> NewJob:
@@ -89,7 +91,7 @@ def definition_of(asked: wire.NewJob, context: Context) -> Definition:
     context.accepted.check(handler, payload, asked.payload_ref or asked.payload_reference)
     return Definition(
         schedule=_schedule(asked, context),
-        handler=handler if target else handler or HANDLER_DEFAULT,
+        handler=_default(asked) if handler is None and not target else handler,
         target=target,
         payload=payload,
         queue=asked.queue,
@@ -97,6 +99,16 @@ def definition_of(asked: wire.NewJob, context: Context) -> Definition:
         options=_options(asked, context),
         after_completion=AfterCompletion[asked.action_after_completion.upper()],
     )
+
+
+def _default(asked: wire.NewJob) -> str | None:
+    """The short form has no handler: its reference says what is to be done."""
+    return HANDLER_DEFAULT if asked.payload_reference is not None else None
+
+
+def reference_of(asked: wire.NewJob) -> str | None:
+    """What stands for the payload of a wire job, by either of its names."""
+    return asked.payload_ref or asked.payload_reference
 
 
 def payload_of(asked: wire.NewJob) -> bytes | None:
@@ -151,8 +163,8 @@ def read_schedule(
 
 
 def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
-    timeout = maybe_span(asked.timeout, pointer="/timeout")
-    deadline = maybe_span(asked.start_deadline, pointer="/start_deadline")
+    timeout = maybe_limit(asked.timeout, pointer="/timeout")
+    deadline = maybe_limit(asked.start_deadline, pointer="/start_deadline")
     options: dict[str, Any] = {
         "retry": None if asked.retry is None else retry_to_json(policy_of(asked.retry)),
         "timeout_ms": None if timeout is None else to_ms(timeout),
@@ -163,7 +175,7 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "description": asked.description,
         "dedupe_key": asked.dedupe_key if asked.dedupe is None else asked.dedupe.key,
         **context.trace,
-        "payload_ref": asked.payload_ref or asked.payload_reference,
+        "payload_ref": context.references.check(reference_of(asked)),
         "concurrency": concurrency_of(asked.concurrency),
         "fairness_key": asked.fairness_key,
         "rate_limit_key": asked.rate_limit_key,
@@ -357,6 +369,7 @@ __all__ = [
     "payload_of",
     "policy_of",
     "read_schedule",
+    "reference_of",
     "shown_job",
     "shown_policy",
     "timetable_of",

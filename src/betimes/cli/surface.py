@@ -594,6 +594,7 @@ OFFERS: dict[str, Offer] = {
             Member("count", "int"),
             Member("from", "time"),
             Member("to", "time"),
+            Member("excluded", "switch"),
         ),
     ),
     "upcoming.list": Offer(

@@ -116,7 +116,13 @@ class Meter:
         largest = quotas.get("payload_bytes")
         if largest is not None and demand.largest_payload > largest:
             # One payload is too large: of what is in use it says nothing.
-            raise QuotaReached("payload_bytes", largest, demand.largest_payload)
+            raise QuotaReached(
+                "payload_bytes",
+                largest,
+                demand.largest_payload,
+                sentence=f"the quota payload_bytes allows payloads of at most {largest} bytes, "
+                f"got one of {demand.largest_payload}",
+            )
         try:
             uses = await self._admit(desk, tenant, quotas, demand)
         except QuotaReached as full:

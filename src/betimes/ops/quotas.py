@@ -31,8 +31,9 @@ class QuotaReached(OverQuota):
         *,
         resets_at: datetime | None = None,
         wait: timedelta | None = None,
+        sentence: str | None = None,
     ) -> None:
-        super().__init__(f"the quota {quota} allows {limit}, and {used} are in use")
+        super().__init__(sentence or f"the quota {quota} allows {limit}, and {used} are in use")
         self.quota = quota
         self.limit = limit
         self.used = used
@@ -49,6 +50,7 @@ async def usage_of(desk: Desk, tenant: TenantId) -> dict[str, int]:
             "jobs": await count_jobs(connection, tenant, most=COUNTED_MAX),
             "active_runs": waiting + leased,
             "backlog": waiting,
+            "max_in_flight": leased,
         }
 
     return await desk.transact(work, tenant=tenant)

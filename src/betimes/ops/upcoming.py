@@ -43,6 +43,7 @@ from betimes.store.upcoming import (
     read_retries,
     read_runs,
 )
+from betimes.wire.base import shown_duration
 
 WITHIN_DEFAULT = timedelta(minutes=5)
 WITHIN_MAX = timedelta(days=7)
@@ -105,7 +106,10 @@ async def list_upcoming(
 ) -> SoonPage:
     """A page of what is due within a span; give `until` of the first page to the next ones."""
     if not timedelta(0) < within <= WITHIN_MAX:
-        raise Invalid(f"expected a span of at most 7 days, got {within}", pointer="/within")
+        raise Invalid(
+            f"expected a span above 0 and of at most 7 days, got {shown_duration(within)}",
+            pointer="/within",
+        )
     most = min(max(limit, 1), PAGE_MAX)
     chosen = SoonFilter(tenant=tenant, queue=queue, job=job)
 

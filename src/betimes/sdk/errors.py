@@ -187,7 +187,7 @@ class InvalidRrule(ApiError):
 
 
 class InvalidPayload(ApiError):
-    """The payload does not fit its declared schema."""
+    """The payload does not fit its declared schema, or the blob it refers to is not there."""
 
 
 class UrlNotAllowed(ApiError):

@@ -1134,13 +1134,14 @@ class Jobs:
         count: int | Unset = UNSET,
         from_: str | Unset | None = UNSET,
         to: str | Unset | None = UNSET,
+        excluded: bool | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.more.Preview:
         """The next fires of a job."""
         answer: betimes.wire.more.Preview = self._caller.call(
             table.JOBS_NEXT,
             path={"job": job},
-            query={"count": count, "from": from_, "to": to},
+            query={"count": count, "from": from_, "to": to, "excluded": excluded},
             timeout=request_timeout,
         )
         return answer
@@ -5048,13 +5049,14 @@ class AsyncJobs:
         count: int | Unset = UNSET,
         from_: str | Unset | None = UNSET,
         to: str | Unset | None = UNSET,
+        excluded: bool | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.more.Preview:
         """The next fires of a job."""
         answer: betimes.wire.more.Preview = await self._caller.call(
             table.JOBS_NEXT,
             path={"job": job},
-            query={"count": count, "from": from_, "to": to},
+            query={"count": count, "from": from_, "to": to, "excluded": excluded},
             timeout=request_timeout,
         )
         return answer

@@ -205,6 +205,7 @@ async def read_holdings(
             fence=row["fence"],
             lease_until=row["lease_until"],
             visible_at=row["visible_at"],
+            deliveries=row["deliveries"],
         )
         for row in rows
     }

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, WorkerId
+from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, WorkerId, shard_of
 from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.states import Trigger
 from betimes.store.admit import Admission, Applicant, admit
@@ -241,17 +241,15 @@ class Parcels:
         )
         return len(rows)
 
-    async def cancelled(
-        self, shard: ShardId, runs: Sequence[UUID], fences: Sequence[Fence]
-    ) -> set[UUID]:
+    async def unwanted(self, held: Mapping[RunId, Fence]) -> set[UUID]:
         """Which of these runs, held with these fences, somebody wants ended or has ended."""
         rows = await self.database.many(
-            FINISH["find_cancelled"],
+            FINISH["find_unwanted"],
             lane=Pool.COMPLETE,
-            shard=shard,
-            runs=list(runs),
-            fences=list(fences),
-            low=min(runs),
-            high=max(runs),
+            shards=[shard_of(run) for run in held],
+            runs=list(held),
+            fences=list(held.values()),
+            low=min(held),
+            high=max(held),
         )
         return {row["run_id"] for row in rows}

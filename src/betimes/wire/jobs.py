@@ -22,7 +22,15 @@ Name = Annotated[
     msgspec.Meta(min_length=1, max_length=200, description="Unique per tenant and group."),
 ]
 Handler = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
-Queue = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern="^[^:]+$")]
+Queue = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=128,
+        pattern="^[^:]+$",
+        description="1 to 128 printable characters without a colon.",
+    ),
+]
 Priority = Annotated[int, msgspec.Meta(ge=0, le=9, description="9 is the most urgent.")]
 Attempts = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Reason = Annotated[str, msgspec.Meta(max_length=1000)]

@@ -45,13 +45,17 @@ class NextFires(Asked):
     count: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
     from_: Instant | None = msgspec.field(default=None, name="from")
     to: Instant | None = None
+    excluded: Annotated[
+        bool,
+        msgspec.Meta(description="List what a gap or a calendar takes away, too, up to `count`."),
+    ] = False
 
 
 class Upcoming(Asked):
     """What is due soon."""
 
     within: Duration = "PT5M"
-    queue: str | None = None
+    queue: Queue | None = None
     job: str | None = None
     include: list[Literal["fires", "runs", "retries"]] = []
     limit: Limit = 50
@@ -349,6 +353,10 @@ class Preview(Shown):
     dialect: str | None
     description: str
     occurrences: list[Members]
+    excluded: Annotated[
+        int,
+        msgspec.Meta(description="Times among them that a gap or a calendar takes away; to 1000."),
+    ]
     warnings: list[Members]
     per_day: float
     min_gap: float | None

@@ -20,7 +20,13 @@ class RateLimit(Asked):
 class QueueSettings(Asked):
     """How a queue is served, and what it is for; all of it may change while it is served."""
 
-    max_concurrency: Annotated[int, msgspec.Meta(ge=0, le=2147483647)] | None = None
+    max_concurrency: (
+        Annotated[
+            int,
+            msgspec.Meta(ge=0, le=2147483647, description="With 0 nothing of the queue starts."),
+        ]
+        | None
+    ) = None
     per_key_concurrency: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
     rate: RateLimit | None = None
     per_key_rate: RateLimit | None = None

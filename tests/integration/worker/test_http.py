@@ -14,6 +14,7 @@ from betimes.domain.ids import to_us
 from betimes.domain.outcome import ErrorFacts, Failed, Outcome, Succeeded
 from betimes.domain.states import RunState
 from betimes.ops.leases import HeldLease, Report, report
+from betimes.ops.runs import cancel_run
 from betimes.store.database import Database
 from betimes.target.answer import Patience
 from betimes.target.delivery import Delivery
@@ -270,3 +271,32 @@ async def test_what_a_target_reports_ends_the_attempt_here(
     assert await state_of(database, second) is RunState.CANCELLED
     held = await rows(database, "SELECT FROM betimes.parcels WHERE worker_id IS NOT NULL")
     assert held == [], "the parcel went with its last run"
+
+
+async def test_a_request_under_way_ends_within_seconds_of_its_cancellation(
+    database: Database, clock: ManualClock
+) -> None:
+    """Two looks a second apart: neither the heartbeat nor a grace is waited for."""
+
+    async def never(*_: Any) -> None:
+        await asyncio.Event().wait()
+
+    async with a_target(behave=never) as target:
+        (run,) = await accepted(database, clock, target, 1)
+        async with (
+            a_delivering_worker(database, clock, heartbeat_every=timedelta(minutes=1)) as bench,
+            asyncio.TaskGroup() as group,
+        ):
+            watching = group.create_task(bench.parts.watch.run())
+            assert await bench.once() == 1
+            await target.arrived.wait()
+            await cancel_run(make_desk(database, clock), TENANT, run)
+            running = bench.parts.executor.running.get(run)
+            assert running is not None
+            for _ in range(3):
+                clock.advance(1)
+                await asyncio.wait([running.task], timeout=1)
+            assert running.task.done()
+            await bench.parts.reporter.flush()
+            watching.cancel()
+    assert await state_of(database, run) is RunState.CANCELLED

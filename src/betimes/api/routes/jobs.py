@@ -6,10 +6,16 @@ from typing import Any
 import msgspec
 
 from betimes.api.acting import answer, intent_of, perform, replied
-from betimes.api.admitting import admitted
+from betimes.api.admitting import admitted, check_open
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import asked_again, definition_of, new_job, shown_job
+from betimes.api.definitions import (
+    asked_again,
+    definition_of,
+    new_job,
+    reference_of,
+    shown_job,
+)
 from betimes.api.editing import check_preconditions, require_match
 from betimes.api.etag import expected_revision, tag_of
 from betimes.api.finding import find_job, split_name
@@ -39,7 +45,9 @@ DAY = timedelta(days=1)
 
 async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
     """Create a job."""
-    new = new_job(call.body, await context_of(call, call.body.schedule, works=[call.body]))
+    body = call.body
+    context = await context_of(call, body.schedule, works=[body], references=[reference_of(body)])
+    new = new_job(body, context)
 
     async def verb(desk: Desk) -> MadeJob:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
@@ -47,6 +55,7 @@ async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
 
     if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
         return told
+    await check_open(call, [new.definition.queue])
     intent = intent_of(call, only_try=call.query.validate_only)
     return replied(
         await call.service.jobs.act(new, intent, verb, lambda made: told_made(call, made))
@@ -88,9 +97,12 @@ async def replace(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
 
 
 async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
-    new = new_job(call.body, await context_of(call, call.body.schedule, works=[call.body]))
+    body = call.body
+    context = await context_of(call, body.schedule, works=[body], references=[reference_of(body)])
+    new = new_job(body, context)
     if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
         return told
+    await check_open(call, [new.definition.queue])
 
     async def verb(desk: Desk) -> MadeJob:
         return (await create_made(desk, call.tenant, [new]))[0]
@@ -127,7 +139,13 @@ async def patch(call: Call[wire.PatchOptions, Members]) -> Reply:
 async def _update(
     call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: str, pending: bool = False
 ) -> Reply:
-    definition = definition_of(asked, await context_of(call, asked.schedule, works=[asked]))
+    reference = reference_of(asked)
+    # A reference that stays may have expired meanwhile; that is no reason to refuse other edits.
+    fresh = [] if reference == job.definition.options.get("payload_ref") else [reference]
+    context = await context_of(call, asked.schedule, works=[asked], references=fresh)
+    definition = definition_of(asked, context)
+    if definition.queue != job.definition.queue:
+        await check_open(call, [definition.queue])
     # Even without If-Match, what we merged into must still be there.
     revision = job.revision
 
@@ -191,6 +209,7 @@ EDITABLE = tuple(
 WRITE_PROBLEMS = (
     *("malformed_json", "unknown_field", "invalid_parameter", "payload_too_large"),
     *("unsupported_media_type", "invalid_schedule", "invalid_payload", "quota_exceeded"),
+    "queue_draining",
 )
 
 ROUTES = (

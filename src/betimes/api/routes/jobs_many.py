@@ -6,10 +6,16 @@ from typing import Any
 import msgspec
 
 from betimes.api.acting import answer, perform
-from betimes.api.admitting import admitted_demand
+from betimes.api.admitting import admitted_demand, check_open
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import Context, definition_shown, new_job, payload_of
+from betimes.api.definitions import (
+    Context,
+    definition_shown,
+    new_job,
+    payload_of,
+    reference_of,
+)
 from betimes.api.etag import expected_revision
 from betimes.api.finding import find_job
 from betimes.api.problem import Trouble, body_of, trouble_of
@@ -43,8 +49,9 @@ async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
         return told
     if body.mode == "independent":
         return await _each_alone(call)
-    context = await context_of(call, *(asked.schedule for asked in body.items))
+    context = await _context(call)
     new = [_read(context, place, asked) for place, asked in enumerate(body.items)]
+    await check_open(call, {one.definition.queue for one in new})
 
     async def verb(desk: Desk) -> list[MadeJob]:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
@@ -60,6 +67,15 @@ async def _admitted(
     call: Call[Any, Any], payloads: Sequence[bytes | None], *, only_try: bool
 ) -> Reply | None:
     return None if only_try else await admitted_demand(call, Demand.of(jobs=payloads))
+
+
+async def _context(call: Call[Any, wire.NewJobs]) -> Context:
+    items = call.body.items
+    return await context_of(
+        call,
+        *(asked.schedule for asked in items),
+        references=[reference_of(asked) for asked in items],
+    )
 
 
 def _read(context: Context, place: int, asked: wire.NewJob) -> NewJob:
@@ -88,7 +104,7 @@ def _told_many(jobs: list[MadeJob], *, validated: bool) -> Told:
 
 async def _each_alone(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
     """Item by item inside one guarded act: what is refused leaves the others alone."""
-    context = await context_of(call, *(asked.schedule for asked in call.body.items))
+    context = await _context(call)
 
     async def verb(desk: Desk) -> list[wire.BatchItem]:
         return [await _one(call, desk, context, place) for place in range(len(call.body.items))]
@@ -112,6 +128,7 @@ async def _one(
 ) -> wire.BatchItem:
     try:
         new = _read(context, place, call.body.items[place])
+        await check_open(call, [new.definition.queue])
         (made,) = await create_made(desk, call.tenant, [new])
     except (Refused, Trouble) as error:
         trouble = trouble_of(error)

@@ -5,11 +5,12 @@ from typing import Any
 import msgspec
 
 from betimes.api.acting import intent_of, perform, replied
-from betimes.api.admitting import admitted
+from betimes.api.admitting import admitted, check_open
 from betimes.api.call import Call, Reply
 from betimes.api.context import accepted_of, targets_of
 from betimes.api.finding import find_run, missing_run, run_in_path
 from betimes.api.problem import Trouble, body_of, trouble_of
+from betimes.api.references import References, references_of
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs import WRITE_PROBLEMS
 from betimes.api.routes.jobs_list import check_view
@@ -40,7 +41,14 @@ from betimes.wire.jobs import BatchItem
 async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     """Enqueue one run."""
     accepted = await accepted_of(call, [call.body])
-    new = new_run(call.body, targets_of(call), trace=call.request.trace, accepted=accepted)
+    references = await references_of(call, [call.body.payload_ref])
+    new = new_run(
+        call.body,
+        targets_of(call),
+        trace=call.request.trace,
+        accepted=accepted,
+        references=references,
+    )
 
     async def verb(desk: Desk) -> Enqueued:
         key = call.key.key if call.key else call.request.id
@@ -49,8 +57,11 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
 
     if told := await admitted(call, runs=[new]):
         return told
-    await call.service.gates.check(call.service.desk, call.tenant, [new.queue])
-    done = await call.service.runs.act(new, intent_of(call), verb, told_enqueued)
+    await check_open(call, [new.queue])
+    now = call.service.now()
+    done = await call.service.runs.act(
+        new, intent_of(call), verb, lambda made: told_enqueued(made, new, now)
+    )
     return await prefer_wait(call, replied(done))
 
 
@@ -58,7 +69,8 @@ async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
     """Enqueue many runs, all or none, or each for itself."""
     alone = call.body.mode == "independent"
     accepted = await accepted_of(call, call.body.items)
-    new, refused = _read_all(call, accepted, stop=not alone)
+    references = await references_of(call, (one.payload_ref for one in call.body.items))
+    new, refused = _read_all(call, accepted, references, stop=not alone)
     if not new:
         items = [refused[place] for place in range(len(refused))]
         return Reply(status=207, value=wire.RunsTold(items=items))
@@ -69,19 +81,28 @@ async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
 
     if told := await admitted(call, runs=new):
         return told
-    await call.service.gates.check(call.service.desk, call.tenant, {one.queue for one in new})
-    return await perform(call, verb, lambda runs: told_runs(runs, refused if alone else None))
+    await check_open(call, {one.queue for one in new})
+    now = call.service.now()
+    return await perform(
+        call, verb, lambda runs: told_runs(runs, new, refused if alone else None, now)
+    )
 
 
 def _read_all(
-    call: Call[NoQuery, wire.NewRuns], accepted: Accepted, *, stop: bool
+    call: Call[NoQuery, wire.NewRuns], accepted: Accepted, references: References, *, stop: bool
 ) -> tuple[list[NewRun], dict[int, BatchItem]]:
     """What can be enqueued, and what not by its place in the batch."""
     new, refused = list[NewRun](), dict[int, BatchItem]()
     targets = targets_of(call)
     for place, asked in enumerate(call.body.items):
         try:
-            made = new_run(asked, targets, trace=call.request.trace, accepted=accepted)
+            made = new_run(
+                asked,
+                targets,
+                trace=call.request.trace,
+                accepted=accepted,
+                references=references,
+            )
             if not stop:
                 check_new_run(made)
             new.append(made)
@@ -195,7 +216,7 @@ ROUTES = (
         load=Load.CREATE,
         policy=Policy.CREATE,
         headers=("Location",),
-        problems=(*WRITE_PROBLEMS, "idempotency_key_reused", "queue_draining"),
+        problems=(*WRITE_PROBLEMS, "idempotency_key_reused"),
     ),
     Route(
         method="POST",
@@ -210,7 +231,7 @@ ROUTES = (
         keyed=Keyed.REQUIRED,
         load=Load.CREATE,
         policy=Policy.BULK,
-        problems=(*WRITE_PROBLEMS, "idempotency_key_reused", "queue_draining"),
+        problems=(*WRITE_PROBLEMS, "idempotency_key_reused"),
     ),
     Route(
         method="GET",

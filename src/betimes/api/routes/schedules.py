@@ -60,10 +60,12 @@ def _end(body: wire.PreviewSchedule, begin: datetime) -> datetime | None:
     return end
 
 
-def _preview(schedule: Schedule, *, begin: Any, end: Any, count: int) -> Reply:
+def _preview(
+    schedule: Schedule, *, begin: Any, end: Any, count: int, excluded: bool = True
+) -> Reply:
     if end is not None and end <= begin:
         raise Trouble("invalid_parameter", "expected an end later than the beginning")
-    return Reply(value=wire.Preview(**preview(schedule, begin, count, end)))
+    return Reply(value=wire.Preview(**preview(schedule, begin, count, end, excluded=excluded)))
 
 
 async def understand(call: Call[NoQuery, wire.ParseSchedule]) -> Reply:
@@ -90,6 +92,7 @@ async def next_of_job(call: Call[wire.NextFires, None]) -> Reply:
         begin=maybe_instant(query.from_, pointer="/from") or call.service.now(),
         end=maybe_instant(query.to, pointer="/to"),
         count=query.count,
+        excluded=query.excluded,
     )
 
 

@@ -163,6 +163,17 @@ SELECT runs.id AS run_id
    -- A time beyond all times means: let this attempt end in peace, but start no other.
    AND (runs.cancel_at < '9999-01-01 00:00:00+00' OR runs.state >= 4 OR runs.fence >= ours.fence);
 
+-- name: find_unwanted :many
+-- The same for everything a worker executes, in one question.
+-- Scatter: a worker executes runs of many shards
+-- Index: runs_pkey
+-- Returns: run_id uuid
+SELECT runs.id AS run_id
+  FROM unnest(:shards::smallint[], :runs::uuid[], :fences::integer[]) AS ours (shard, id, fence)
+  JOIN betimes.runs ON runs.shard = ours.shard AND runs.id = ours.id
+ WHERE runs.id >= :low::uuid AND runs.id <= :high::uuid
+   AND (runs.cancel_at < '9999-01-01 00:00:00+00' OR runs.state >= 4 OR runs.fence >= ours.fence);
+
 -- name: follow_jobs :exec
 -- Give jobs with a fixed delay their next fire, now that their run has ended.
 -- Index: jobs_pkey

@@ -186,8 +186,9 @@ DELETE FROM betimes.parcels WHERE shard = :shard::smallint AND id = ANY (:ids::u
 
 -- name: read_parcelled :many
 -- Which of these runs some parcel of the shard holds.
--- Returns: run_id uuid, parcel_id uuid, worker_id uuid, fence int4, lease_until timestamptz, visible_at timestamptz
-SELECT held.run_id, parcels.id AS parcel_id, parcels.worker_id, parcels.fence, parcels.lease_until, parcels.visible_at
+-- Returns: run_id uuid, parcel_id uuid, worker_id uuid, fence int4, lease_until timestamptz, visible_at timestamptz, deliveries int4
+SELECT held.run_id, parcels.id AS parcel_id, parcels.worker_id, parcels.fence, parcels.lease_until, parcels.visible_at,
+       parcels.deliveries
   FROM betimes.parcels CROSS JOIN LATERAL unnest(parcels.run_ids) AS held (run_id)
  WHERE parcels.shard = :shard::smallint AND parcels.run_ids && :runs::uuid[] AND held.run_id = ANY (:runs::uuid[]);
 
