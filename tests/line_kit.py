@@ -133,6 +133,7 @@ class Line:
                 suspects=False,
                 parcels_max=100,
                 slots=1_000,
+                before=None,
                 worker=WORKER,
                 ttl=TTL,
             )

@@ -30,6 +30,7 @@ PARTS = {
     "stored": FEW,
     "tasks": FEW,
     "time": ["--quick"],
+    "transact": FEW,
     "workers": [*FEW, "--workers", "2"],
 }
 

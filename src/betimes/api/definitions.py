@@ -54,7 +54,17 @@ def new_job(asked: wire.NewJob, context: Context) -> NewJob:
         group=asked.group,
         created_by=context.by,
         dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
+        pause=_pause_of(asked),
     )
+
+
+def _pause_of(asked: wire.NewJob) -> str | None:
+    """Why a job begins paused; None when it does not."""
+    if asked.pause_reason and not asked.paused:
+        raise _trouble(
+            "invalid_parameter", "expected paused: true beside a reason for it", "/pause_reason"
+        )
+    return asked.pause_reason if asked.paused else None
 
 
 def dedupe_of(asked: wire.Dedupe | None, key: str | None) -> Dedupe | None:
@@ -76,7 +86,7 @@ def definition_of(asked: wire.NewJob, context: Context) -> Definition:
     """The part of a wire job that a revision covers."""
     handler, target = work_of(asked.handler, asked.target, context.targets)
     payload = payload_of(asked)
-    context.accepted.check(handler, payload)
+    context.accepted.check(handler, payload, asked.payload_ref or asked.payload_reference)
     return Definition(
         schedule=_schedule(asked, context),
         handler=handler if target else handler or HANDLER_DEFAULT,

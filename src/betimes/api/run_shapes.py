@@ -43,7 +43,7 @@ def new_run(
         raise Trouble("invalid_parameter", "expected a handler or a target, got both")
     handler, target = work_of(asked.handler, asked.target, targets)
     payload = None if asked.payload is None else msgspec.json.encode(asked.payload)
-    accepted.check(handler, payload)
+    accepted.check(handler, payload, asked.payload_ref)
     return NewRun(
         handler=handler,
         target=target,

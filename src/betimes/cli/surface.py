@@ -237,6 +237,8 @@ OFFERS: dict[str, Offer] = {
             Member("metadata", "json"),
             Member("action_after_completion", "choice", ("keep", "delete")),
             Member("notify", "json"),
+            Member("paused", "switch"),
+            Member("pause_reason", "text"),
             Member("dedupe.key", "text"),
             Member("dedupe.window", "duration"),
             Member("dedupe.form", "choice", ("unique", "throttle", "debounce")),
@@ -263,7 +265,12 @@ OFFERS: dict[str, Offer] = {
             Member("tag", "texts"),
             Member("next_fire_after", "time"),
             Member("next_fire_before", "time"),
-            Member("sort", "choice", ("created_at", "-created_at")),
+            Member("include", "choices", ("last_run",)),
+            Member(
+                "sort",
+                "choice",
+                ("created_at", "-created_at", "name", "next_fire_at", "-updated_at"),
+            ),
             Member("q", "text"),
         ),
         pages=True,
@@ -273,7 +280,10 @@ OFFERS: dict[str, Offer] = {
         "/v1/jobs/{job}",
         "Read one job.",
         parameters=("job",),
-        query=(Member("view", "choice", ("definition", "basic", "full")),),
+        query=(
+            Member("view", "choice", ("definition", "basic", "full")),
+            Member("include", "choices", ("last_run", "stats_24h")),
+        ),
     ),
     "jobs.replace": Offer(
         "PUT",
@@ -313,6 +323,8 @@ OFFERS: dict[str, Offer] = {
             Member("metadata", "json"),
             Member("action_after_completion", "choice", ("keep", "delete")),
             Member("notify", "json"),
+            Member("paused", "switch"),
+            Member("pause_reason", "text"),
             Member("dedupe.key", "text"),
             Member("dedupe.window", "duration"),
             Member("dedupe.form", "choice", ("unique", "throttle", "debounce")),
@@ -325,6 +337,7 @@ OFFERS: dict[str, Offer] = {
         "/v1/jobs/{job}",
         "Edit a job by a merge patch (RFC 7396).",
         parameters=("job",),
+        query=(Member("apply_to", "choice", ("future", "pending")),),
         whole=True,
         keyed=True,
         tries=True,
@@ -426,7 +439,7 @@ OFFERS: dict[str, Offer] = {
     "search.find": Offer(
         "GET",
         "/v1/search",
-        "A job or a run by its id, or jobs by the beginning of their names.",
+        "A job or a run by its id, jobs by name or tag, dead runs by error or tag.",
         query=(
             Member("q", "text", required=True),
             Member("limit", "int"),
@@ -491,6 +504,41 @@ OFFERS: dict[str, Offer] = {
         ),
         keyed=True,
     ),
+    "import.crontab": Offer(
+        "POST",
+        "/v1/import/crontab",
+        "Make jobs of the lines of a crontab.",
+        query=(
+            Member("dry_run", "switch"),
+            Member("timezone", "text"),
+            Member("system", "switch"),
+            Member("user", "text"),
+            Member("flavour", "choice", ("debian", "cronie")),
+            Member("handler", "text"),
+            Member("queue", "text"),
+            Member("prefix", "text"),
+        ),
+        raw=True,
+        keyed=True,
+    ),
+    "import.kubernetes": Offer(
+        "POST",
+        "/v1/import/kubernetes",
+        "Make jobs of the CronJobs of a Kubernetes cluster.",
+        query=(
+            Member("dry_run", "switch"),
+            Member("timezone", "text"),
+            Member("handler", "text"),
+            Member("queue", "text"),
+        ),
+        body=(
+            Member("items", "json", required=True),
+            Member("kind", "text"),
+            Member("apiVersion", "text"),
+            Member("metadata", "json"),
+        ),
+        keyed=True,
+    ),
     "export.read": Offer(
         "GET",
         "/v1/export",
@@ -525,6 +573,7 @@ OFFERS: dict[str, Offer] = {
             Member("from", "time"),
             Member("count", "int"),
             Member("until", "time"),
+            Member("horizon", "duration"),
         ),
     ),
     "schedules.parse": Offer(
@@ -550,12 +599,12 @@ OFFERS: dict[str, Offer] = {
     "upcoming.list": Offer(
         "GET",
         "/v1/upcoming",
-        "What is due soon: runs that exist, and fires that will become some.",
+        "What is due soon: runs, those that are tried again, and fires that become some.",
         query=(
             Member("within", "duration"),
             Member("queue", "text"),
             Member("job", "text"),
-            Member("include", "choices", ("fires", "runs")),
+            Member("include", "choices", ("fires", "runs", "retries")),
             Member("limit", "int"),
         ),
         pages=True,
@@ -614,6 +663,7 @@ OFFERS: dict[str, Offer] = {
         "/v1/targets/reset",
         "Close the breaker of an origin by hand; it is asked for little at first.",
         body=(Member("origin", "text", required=True),),
+        keyed=True,
     ),
     "targets.list": Offer(
         "GET",
@@ -846,7 +896,11 @@ OFFERS: dict[str, Offer] = {
         "/v1/runs/{run}/cancel",
         "End a run; one under way is told with its worker's next heartbeat.",
         parameters=("run",),
-        body=(Member("reason", "text"),),
+        body=(
+            Member("reason", "text"),
+            Member("grace", "duration"),
+            Member("force", "switch"),
+        ),
         keyed=True,
     ),
     "runs.cancel_by_key": Offer(
@@ -1001,9 +1055,14 @@ OFFERS: dict[str, Offer] = {
             Member("limit", "int"),
             Member("state", "choice", ("open", "redriven", "discarded")),
             Member("fingerprint", "text"),
+            Member("group", "text"),
             Member("queue", "text"),
             Member("handler", "text"),
             Member("job", "text"),
+            Member("tag", "texts"),
+            Member("finished_after", "time"),
+            Member("finished_before", "time"),
+            Member("q", "text"),
         ),
         pages=True,
     ),
@@ -1124,7 +1183,11 @@ OFFERS: dict[str, Offer] = {
         keyed=True,
     ),
     "queues.resume": Offer(
-        "POST", "/v1/queues/{queue}/resume", "Go on with a paused queue.", parameters=("queue",)
+        "POST",
+        "/v1/queues/{queue}/resume",
+        "Go on with a paused queue.",
+        parameters=("queue",),
+        keyed=True,
     ),
     "queues.drain": Offer(
         "POST",
@@ -1285,6 +1348,8 @@ OFFERS: dict[str, Offer] = {
             Member("running", "json"),
             Member("free_slots", "int"),
             Member("state", "choice", ("ok", "draining")),
+            Member("rss", "int"),
+            Member("cpu", "number"),
         ),
     ),
     "workers.lease": Offer(
@@ -1304,7 +1369,10 @@ OFFERS: dict[str, Offer] = {
         "/v1/leases/{lease}/complete",
         "The run ended well.",
         parameters=("lease",),
-        body=(Member("result", "json"),),
+        body=(
+            Member("result", "json"),
+            Member("result_ref", "text"),
+        ),
     ),
     "leases.fail": Offer(
         "POST",
@@ -1330,7 +1398,10 @@ OFFERS: dict[str, Offer] = {
         "/v1/leases/{lease}/release",
         "Give a run back unfinished.",
         parameters=("lease",),
-        body=(Member("reason", "text"),),
+        body=(
+            Member("reason", "text"),
+            Member("after", "duration"),
+        ),
     ),
     "leases.snooze": Offer(
         "POST",
@@ -1449,6 +1520,7 @@ OFFERS: dict[str, Offer] = {
             Member("resource", "text"),
             Member("actor", "text"),
             Member("since", "time"),
+            Member("until", "time"),
         ),
         pages=True,
     ),
@@ -1471,6 +1543,17 @@ OFFERS: dict[str, Offer] = {
         "/v1/events/stream",
         "Events as they happen, as server-sent events.",
         query=(Member("types", "texts"),),
+    ),
+    "events.trigger": Offer(
+        "POST",
+        "/v1/events/trigger",
+        "Make an event at will, to try who is told of it.",
+        body=(
+            Member("type", "text", required=True),
+            Member("subject", "text"),
+            Member("data", "json"),
+        ),
+        keyed=True,
     ),
     "endpoints.list": Offer(
         "GET",
@@ -1529,6 +1612,7 @@ OFFERS: dict[str, Offer] = {
             Member("payload", "choice", ("thin", "full")),
             Member("disabled", "switch"),
         ),
+        keyed=True,
         tries=True,
     ),
     "endpoints.delete": Offer(

@@ -13,6 +13,7 @@ from betimes.ops.checks import check_payload, check_queue, check_rate, check_rea
 from betimes.ops.contents import sealed_one
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.revival import revive_runs
+from betimes.store import dead_letters as rows
 from betimes.store.dead_letters import (
     BEGINNING,
     Attempt,
@@ -64,6 +65,15 @@ async def list_dead_letters(
     return LetterPage(
         letters=letters, next=(letters[-1].dead_at, letters[-1].run) if full else None
     )
+
+
+async def estimate_letters(desk: Desk, tenant: TenantId, chosen: LetterFilter) -> int:
+    """About how many letters fit, without counting them."""
+
+    async def work(connection: Connection) -> int:
+        return await rows.estimate_letters(connection, tenant, chosen)
+
+    return await desk.transact(work, tenant=tenant)
 
 
 async def list_dead_groups(desk: Desk, tenant: TenantId) -> list[LetterGroup]:

@@ -14,7 +14,7 @@ from betimes.domain.states import RunState
 from betimes.domain.terms import most_of
 from betimes.ops.contents import is_sealed, open_bytes
 from betimes.ops.desk import Desk
-from betimes.ops.turns import Turns
+from betimes.ops.turns import Turns, best_first
 from betimes.store import remote as rows
 from betimes.store.admit import CONCURRENCY_KEY_FULL, Applicant, Offered, admit
 from betimes.store.ceilings import Ledger, close_ledger, open_ledger
@@ -208,11 +208,11 @@ class Leasing:
             ttl=self.ttl,
             now=now,
         )
-        sources = await rows.find_ready(connection, self.tenant, queues, suspects=suspects, now=now)
+        ranks = await rows.find_ready(connection, self.tenant, queues, suspects=suspects, now=now)
         self.turns.rules = self.rules
-        sources = self.turns.pick(sources, most=SOURCES_MAX)
+        sources, bounds = best_first(self.turns.pick(list(ranks), most=SOURCES_MAX), ranks)
         limited = {one for one in sources if self.rules.limited(one.tenant, one.queue)}
-        lot = await order.lease(connection, sources, most, self.ledger, limited)
+        lot = await order.lease(connection, sources, most, self.ledger, limited, bounds)
         return lot.leased
 
     async def _unpack(

@@ -28,7 +28,7 @@ from betimes.ops.grip import (
 )
 from betimes.ops.outlook import Outlook, look_ahead
 from betimes.ops.placing import insert_fires
-from betimes.ops.telling import tell_job
+from betimes.ops.telling import tell_completion, tell_job
 from betimes.ops.timetable import read_timetable
 from betimes.store.control import find_fires
 from betimes.store.jobs import elapsed_pauses, steer_job
@@ -195,5 +195,6 @@ async def _resume(
         updated_at=held.now,
     )
     await steer_job(connection, resumed, now=held.now)
+    await tell_completion(connection, job, resumed)
     caught_up = tuple(fire.nominal for fire in closed.runs)
     return Resumed(job=resumed, caught_up=caught_up), [*late, *ahead]

@@ -8,8 +8,16 @@ from betimes.domain.ids import TenantId
 from betimes.ops.desk import Desk
 from betimes.store.listing import count_jobs, count_work
 from betimes.store.pool import Connection
+from betimes.store.telling import QuotaNews, tell_quota
 
 COUNTED_MAX = 1_000_000
+SOFT_SHARE = 0.8
+TOLD_EVERY = timedelta(hours=1)
+
+
+def soft_limit(limit: int) -> int:
+    """From here on a quota is nearly used."""
+    return int(limit * SOFT_SHARE)
 
 
 class QuotaReached(OverQuota):
@@ -58,3 +66,14 @@ async def check_jobs(desk: Desk, tenant: TenantId, quotas: Mapping[str, int], *,
     used = await desk.transact(work, tenant=tenant)
     if used + more > limit:
         raise QuotaReached("jobs", limit, used)
+
+
+async def tell_use(desk: Desk, tenant: TenantId, news: QuotaNews) -> bool:
+    """Tell a tenant what is used, at most once an hour over all nodes; whether it was told."""
+
+    async def work(connection: Connection) -> bool:
+        now = await desk.now(connection)
+        shard = desk.next_shard()
+        return await tell_quota(connection, shard, tenant, news, now=now, pause=TOLD_EVERY)
+
+    return await desk.transact(work, tenant=tenant)

@@ -1,7 +1,7 @@
 """Single runs: what they are, cancelling them, trying again, doing them over."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from betimes.domain.dedupe import Dedupe
@@ -15,12 +15,15 @@ from betimes.ops.contents import open_runs, sealed_one
 from betimes.ops.dedupe import OF_RUN, key_of
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.revival import revive_runs
+from betimes.store.admit import Offered
 from betimes.store.control import Frozen, ask_to_end, end_runs, freeze, hold
 from betimes.store.dedupe import holder_of
+from betimes.store.forcing import end_by_force
 from betimes.store.intake import read_asked
 from betimes.store.jobs import to_optional_json
 from betimes.store.pool import Connection
 from betimes.store.publish import insert_parcels
+from betimes.store.release import release
 from betimes.store.run_notes import Note, read_notes
 from betimes.store.runs import insert_manual, lock_run, new_run, read_holding, read_run
 
@@ -80,11 +83,22 @@ async def _asked_for(connection: Connection, run: RunId, now: datetime) -> Run |
 
 
 async def cancel_run(
-    desk: Desk, tenant: TenantId, run: RunId, *, reason: str = RUN_CANCELLED
+    desk: Desk,
+    tenant: TenantId,
+    run: RunId,
+    *,
+    reason: str = RUN_CANCELLED,
+    grace: timedelta | None = None,
+    force: bool = False,
 ) -> RunView:
-    """A run that waits ends at once; one that a worker holds is told with its next heartbeat."""
+    """A run that waits ends at once; one that a worker holds is told with its next heartbeat.
+
+    With a grace the worker has so long to end it, and after that loses it; by force, at once.
+    """
+    offered: list[Offered] = []
 
     async def work(connection: Connection) -> RunView:
+        nonlocal offered
         now = await desk.now(connection)
         parcels = await hold(connection, shard_of(run), tenant, [run])
         found = await locked_run(connection, tenant, run)
@@ -92,15 +106,25 @@ async def cancel_run(
             return RunView(run=found, holding=None, state=Shown.CANCELLED)
         parcel = parcels.get(run)
         if found.state not in FINAL and parcel is not None and parcel.worker is not None:
-            await ask_to_end(connection, found.shard, [run], at=now, reason=reason)
-            return await _view(connection, run, Shown.RUNNING)
+            if not force:
+                by = None if grace is None else now + grace
+                await ask_to_end(connection, found.shard, [run], at=now, reason=reason, by=by)
+                return await _view(connection, run, Shown.RUNNING)
+            freed = await end_by_force(
+                connection, found, parcel, reason=reason, now=now, margin=desk.margin
+            )
+            offered = await release(connection, freed)
+            return await _view(connection, run, Shown.CANCELLED)
         check_run(found.state, RunState.CANCELLED)
         await end_runs(
             connection, found.shard, [run], state=RunState.CANCELLED, reason=reason, now=now
         )
         return await _view(connection, run, Shown.CANCELLED)
 
-    return await desk.transact(work, tenant=tenant)
+    view = await desk.transact(work, tenant=tenant)
+    for one in offered:
+        desk.hints.hint(*one.hint)
+    return view
 
 
 async def cancel_by_key(

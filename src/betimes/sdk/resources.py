@@ -20,6 +20,7 @@ import betimes.wire.explain
 import betimes.wire.forecast
 import betimes.wire.insights
 import betimes.wire.jobs
+import betimes.wire.jobs_bulk
 import betimes.wire.keys
 import betimes.wire.meta
 import betimes.wire.more
@@ -641,6 +642,8 @@ class Jobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -676,6 +679,8 @@ class Jobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -705,7 +710,9 @@ class Jobs:
         tag: builtins.list[str] | Unset = UNSET,
         next_fire_after: str | Unset | None = UNSET,
         next_fire_before: str | Unset | None = UNSET,
-        sort: Literal["created_at", "-created_at"] | Unset = UNSET,
+        include: builtins.list[Literal["last_run"]] | Unset = UNSET,
+        sort: Literal["created_at", "-created_at", "name", "next_fire_at", "-updated_at"]
+        | Unset = UNSET,
         q: str | Unset | None = UNSET,
         count: Literal["estimate"] | Unset | None = UNSET,
         request_timeout: float | None = None,
@@ -727,6 +734,7 @@ class Jobs:
                 "tag": tag,
                 "next_fire_after": next_fire_after,
                 "next_fire_before": next_fire_before,
+                "include": include,
                 "sort": sort,
                 "q": q,
                 "count": count,
@@ -741,13 +749,14 @@ class Jobs:
         *,
         view: Literal["definition", "basic", "full"] | Unset = UNSET,
         fields: builtins.list[str] | Unset = UNSET,
+        include: builtins.list[Literal["last_run", "stats_24h"]] | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.jobs.Job:
         """Read one job."""
         answer: betimes.wire.jobs.Job = self._caller.call(
             table.JOBS_GET,
             path={"job": job},
-            query={"view": view, "fields": fields},
+            query={"view": view, "fields": fields, "include": include},
             timeout=request_timeout,
         )
         return answer
@@ -776,6 +785,8 @@ class Jobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -813,6 +824,8 @@ class Jobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -831,6 +844,7 @@ class Jobs:
         *,
         changes: dict[str, Any],
         validate_only: bool | Unset = UNSET,
+        apply_to: Literal["future", "pending"] | Unset = UNSET,
         if_match: str | None = None,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
@@ -839,7 +853,7 @@ class Jobs:
         answer: betimes.wire.jobs.Job = self._caller.call(
             table.JOBS_UPDATE,
             path={"job": job},
-            query={"validate_only": validate_only},
+            query={"validate_only": validate_only, "apply_to": apply_to},
             body=changes,
             if_match=if_match,
             idempotency_key=idempotency_key,
@@ -1053,8 +1067,8 @@ class Jobs:
         self,
         *,
         action: Literal["pause", "resume", "cancel", "delete", "set"],
-        filter: betimes.wire.jobs.JobChoice,
-        set_: betimes.wire.jobs.SetJob | Unset | None = UNSET,
+        filter: betimes.wire.jobs_bulk.JobChoice,
+        set_: betimes.wire.jobs_bulk.SetJob | Unset | None = UNSET,
         reason: str | Unset = UNSET,
         rate_per_second: float | Unset | None = UNSET,
         dry_run: bool | Unset = UNSET,
@@ -1285,34 +1299,10 @@ class Search:
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.FoundList:
-        """A job or a run by its id, or jobs by the beginning of their names."""
+        """A job or a run by its id, jobs by name or tag, dead runs by error or tag."""
         answer: betimes.wire.queues.FoundList = self._caller.call(
             table.SEARCH_FIND,
             query={"q": q, "limit": limit},
-            timeout=request_timeout,
-        )
-        return answer
-
-
-class Export:
-    """Operations of export."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    def read(
-        self,
-        *,
-        group: str | Unset | None = UNSET,
-        tag: builtins.list[str] | Unset = UNSET,
-        cursor: str | Unset | None = UNSET,
-        limit: int | Unset = UNSET,
-        request_timeout: float | None = None,
-    ) -> betimes.wire.queues.Exported:
-        """Definitions of jobs, and the calendars they name, in our own format."""
-        answer: betimes.wire.queues.Exported = self._caller.call(
-            table.EXPORT_READ,
-            query={"group": group, "tag": tag, "cursor": cursor, "limit": limit},
             timeout=request_timeout,
         )
         return answer
@@ -1323,6 +1313,64 @@ class Import:
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
+
+    def crontab(
+        self,
+        *,
+        content: bytes,
+        dry_run: bool | Unset = UNSET,
+        timezone: str | Unset | None = UNSET,
+        system: bool | Unset = UNSET,
+        user: str | Unset | None = UNSET,
+        flavour: Literal["debian", "cronie"] | Unset | None = UNSET,
+        handler: str | Unset = UNSET,
+        queue: str | Unset | None = UNSET,
+        prefix: str | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.Imported:
+        """Make jobs of the lines of a crontab."""
+        answer: betimes.wire.queues.Imported = self._caller.call(
+            table.IMPORT_CRONTAB,
+            query={
+                "dry_run": dry_run,
+                "timezone": timezone,
+                "system": system,
+                "user": user,
+                "flavour": flavour,
+                "handler": handler,
+                "queue": queue,
+                "prefix": prefix,
+            },
+            body=content,
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def kubernetes(
+        self,
+        *,
+        items: builtins.list[dict[str, Any]],
+        kind: str | Unset = UNSET,
+        api_version: str | Unset = UNSET,
+        metadata: dict[str, Any] | Unset = UNSET,
+        dry_run: bool | Unset = UNSET,
+        timezone: str | Unset | None = UNSET,
+        handler: str | Unset = UNSET,
+        queue: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.Imported:
+        """Make jobs of the CronJobs of a Kubernetes cluster."""
+        answer: betimes.wire.queues.Imported = self._caller.call(
+            table.IMPORT_KUBERNETES,
+            query={"dry_run": dry_run, "timezone": timezone, "handler": handler, "queue": queue},
+            body={"items": items, "kind": kind, "apiVersion": api_version, "metadata": metadata},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
 
     def betimes(
         self,
@@ -1353,6 +1401,30 @@ class Import:
         return answer
 
 
+class Export:
+    """Operations of export."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def read(
+        self,
+        *,
+        group: str | Unset | None = UNSET,
+        tag: builtins.list[str] | Unset = UNSET,
+        cursor: str | Unset | None = UNSET,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.Exported:
+        """Definitions of jobs, and the calendars they name, in our own format."""
+        answer: betimes.wire.queues.Exported = self._caller.call(
+            table.EXPORT_READ,
+            query={"group": group, "tag": tag, "cursor": cursor, "limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+
 class Schedules:
     """Operations of schedules."""
 
@@ -1367,6 +1439,7 @@ class Schedules:
         from_: str | Unset | None = UNSET,
         count: int | Unset = UNSET,
         until: str | Unset | None = UNSET,
+        horizon: str | float | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.more.Preview:
         """The next fires of a schedule, and what may surprise about it."""
@@ -1378,6 +1451,7 @@ class Schedules:
                 "from": from_,
                 "count": count,
                 "until": until,
+                "horizon": horizon,
             },
             timeout=request_timeout,
         )
@@ -1411,11 +1485,11 @@ class Upcoming:
         within: str | float | Unset = UNSET,
         queue: str | Unset | None = UNSET,
         job: str | Unset | None = UNSET,
-        include: builtins.list[Literal["fires", "runs"]] | Unset = UNSET,
+        include: builtins.list[Literal["fires", "runs", "retries"]] | Unset = UNSET,
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> Pages[betimes.wire.more.Soon]:
-        """What is due soon: runs that exist, and fires that will become some."""
+        """What is due soon: runs, those that are tried again, and fires that become some."""
         answer: Pages[betimes.wire.more.Soon] = self._caller.pages(
             table.UPCOMING_LIST,
             query={
@@ -1524,12 +1598,14 @@ class Targets:
         self,
         *,
         origin: str,
+        idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.targets.Origin:
         """Close the breaker of an origin by hand; it is asked for little at first."""
         answer: betimes.wire.targets.Origin = self._caller.call(
             table.TARGETS_RESET,
             body={"origin": origin},
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer
@@ -1906,6 +1982,8 @@ class Runs:
         run: str,
         *,
         reason: str | Unset = UNSET,
+        grace: str | float | Unset | None = UNSET,
+        force: bool | Unset = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.runs.Run:
@@ -1913,7 +1991,7 @@ class Runs:
         answer: betimes.wire.runs.Run = self._caller.call(
             table.RUNS_CANCEL,
             path={"run": run},
-            body={"reason": reason},
+            body={"reason": reason, "grace": grace, "force": force},
             idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
@@ -2129,6 +2207,7 @@ class Audit:
         resource: str | Unset | None = UNSET,
         actor: str | Unset | None = UNSET,
         since: str | Unset | None = UNSET,
+        until: str | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> Pages[betimes.wire.more.AuditEntry]:
         """List what was done, newest first."""
@@ -2140,6 +2219,7 @@ class Audit:
                 "resource": resource,
                 "actor": actor,
                 "since": since,
+                "until": until,
             },
             timeout=request_timeout,
         )
@@ -2255,9 +2335,15 @@ class DeadLetters:
         limit: int | Unset = UNSET,
         state: Literal["open", "redriven", "discarded"] | Unset = UNSET,
         fingerprint: str | Unset | None = UNSET,
+        group: str | Unset | None = UNSET,
         queue: str | Unset | None = UNSET,
         handler: str | Unset | None = UNSET,
         job: str | Unset | None = UNSET,
+        tag: builtins.list[str] | Unset = UNSET,
+        finished_after: str | Unset | None = UNSET,
+        finished_before: str | Unset | None = UNSET,
+        q: str | Unset | None = UNSET,
+        count: Literal["estimate"] | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> Pages[betimes.wire.more.DeadLetter]:
         """List dead letters, oldest death first."""
@@ -2267,9 +2353,15 @@ class DeadLetters:
                 "limit": limit,
                 "state": state,
                 "fingerprint": fingerprint,
+                "group": group,
                 "queue": queue,
                 "handler": handler,
                 "job": job,
+                "tag": tag,
+                "finished_after": finished_after,
+                "finished_before": finished_before,
+                "q": q,
+                "count": count,
             },
             timeout=request_timeout,
         )
@@ -2512,12 +2604,14 @@ class Queues:
         self,
         queue: str,
         *,
+        idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.Queue:
         """Go on with a paused queue."""
         answer: betimes.wire.queues.Queue = self._caller.call(
             table.QUEUES_RESUME,
             path={"queue": queue},
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer
@@ -2898,13 +2992,21 @@ class Workers:
         running: builtins.list[betimes.wire.workers.RunningLease] | Unset = UNSET,
         free_slots: int | Unset | None = UNSET,
         state: Literal["ok", "draining"] | Unset = UNSET,
+        rss: int | Unset | None = UNSET,
+        cpu: float | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.HeartbeatAnswer:
         """A sign of life: renews every lease it names."""
         answer: betimes.wire.workers.HeartbeatAnswer = self._caller.call(
             table.WORKERS_HEARTBEAT,
             path={"worker": worker},
-            body={"running": running, "free_slots": free_slots, "state": state},
+            body={
+                "running": running,
+                "free_slots": free_slots,
+                "state": state,
+                "rss": rss,
+                "cpu": cpu,
+            },
             timeout=request_timeout,
         )
         return answer
@@ -2940,13 +3042,14 @@ class Leases:
         lease: str,
         *,
         result: Any | Unset = UNSET,
+        result_ref: str | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Settled:
         """The run ended well."""
         answer: betimes.wire.workers.Settled = self._caller.call(
             table.LEASES_COMPLETE,
             path={"lease": lease},
-            body={"result": result},
+            body={"result": result, "result_ref": result_ref},
             timeout=request_timeout,
         )
         return answer
@@ -2989,13 +3092,14 @@ class Leases:
         lease: str,
         *,
         reason: str | Unset = UNSET,
+        after: str | float | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Settled:
         """Give a run back unfinished."""
         answer: betimes.wire.workers.Settled = self._caller.call(
             table.LEASES_RELEASE,
             path={"lease": lease},
-            body={"reason": reason},
+            body={"reason": reason, "after": after},
             timeout=request_timeout,
         )
         return answer
@@ -3196,6 +3300,24 @@ class Events:
         )
         return answer
 
+    def trigger(
+        self,
+        *,
+        type: str,
+        subject: str | Unset | None = UNSET,
+        data: dict[str, Any] | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.Event:
+        """Make an event at will, to try who is told of it."""
+        answer: betimes.wire.more.Event = self._caller.call(
+            table.EVENTS_TRIGGER,
+            body={"type": type, "subject": subject, "data": data},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
 
 class Endpoints:
     """Operations of endpoints."""
@@ -3283,6 +3405,7 @@ class Endpoints:
         payload: Literal["thin", "full"] | Unset | None = UNSET,
         disabled: bool | Unset | None = UNSET,
         if_match: str | None = None,
+        idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.endpoints.Endpoint:
         """Change an endpoint, disable it, or send to it again."""
@@ -3302,6 +3425,7 @@ class Endpoints:
                 "disabled": disabled,
             },
             if_match=if_match,
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer
@@ -3795,8 +3919,8 @@ class Resources(Meta):
         self.auth = Auth(caller)
         self.jobs = Jobs(caller)
         self.search = Search(caller)
-        self.export = Export(caller)
         self.import_ = Import(caller)
+        self.export = Export(caller)
         self.schedules = Schedules(caller)
         self.upcoming = Upcoming(caller)
         self.calendars = Calendars(caller)
@@ -4432,6 +4556,8 @@ class AsyncJobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -4467,6 +4593,8 @@ class AsyncJobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -4496,7 +4624,9 @@ class AsyncJobs:
         tag: builtins.list[str] | Unset = UNSET,
         next_fire_after: str | Unset | None = UNSET,
         next_fire_before: str | Unset | None = UNSET,
-        sort: Literal["created_at", "-created_at"] | Unset = UNSET,
+        include: builtins.list[Literal["last_run"]] | Unset = UNSET,
+        sort: Literal["created_at", "-created_at", "name", "next_fire_at", "-updated_at"]
+        | Unset = UNSET,
         q: str | Unset | None = UNSET,
         count: Literal["estimate"] | Unset | None = UNSET,
         request_timeout: float | None = None,
@@ -4518,6 +4648,7 @@ class AsyncJobs:
                 "tag": tag,
                 "next_fire_after": next_fire_after,
                 "next_fire_before": next_fire_before,
+                "include": include,
                 "sort": sort,
                 "q": q,
                 "count": count,
@@ -4532,13 +4663,14 @@ class AsyncJobs:
         *,
         view: Literal["definition", "basic", "full"] | Unset = UNSET,
         fields: builtins.list[str] | Unset = UNSET,
+        include: builtins.list[Literal["last_run", "stats_24h"]] | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.jobs.Job:
         """Read one job."""
         answer: betimes.wire.jobs.Job = await self._caller.call(
             table.JOBS_GET,
             path={"job": job},
-            query={"view": view, "fields": fields},
+            query={"view": view, "fields": fields, "include": include},
             timeout=request_timeout,
         )
         return answer
@@ -4567,6 +4699,8 @@ class AsyncJobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -4604,6 +4738,8 @@ class AsyncJobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -4622,6 +4758,7 @@ class AsyncJobs:
         *,
         changes: dict[str, Any],
         validate_only: bool | Unset = UNSET,
+        apply_to: Literal["future", "pending"] | Unset = UNSET,
         if_match: str | None = None,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
@@ -4630,7 +4767,7 @@ class AsyncJobs:
         answer: betimes.wire.jobs.Job = await self._caller.call(
             table.JOBS_UPDATE,
             path={"job": job},
-            query={"validate_only": validate_only},
+            query={"validate_only": validate_only, "apply_to": apply_to},
             body=changes,
             if_match=if_match,
             idempotency_key=idempotency_key,
@@ -4844,8 +4981,8 @@ class AsyncJobs:
         self,
         *,
         action: Literal["pause", "resume", "cancel", "delete", "set"],
-        filter: betimes.wire.jobs.JobChoice,
-        set_: betimes.wire.jobs.SetJob | Unset | None = UNSET,
+        filter: betimes.wire.jobs_bulk.JobChoice,
+        set_: betimes.wire.jobs_bulk.SetJob | Unset | None = UNSET,
         reason: str | Unset = UNSET,
         rate_per_second: float | Unset | None = UNSET,
         dry_run: bool | Unset = UNSET,
@@ -5076,34 +5213,10 @@ class AsyncSearch:
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.FoundList:
-        """A job or a run by its id, or jobs by the beginning of their names."""
+        """A job or a run by its id, jobs by name or tag, dead runs by error or tag."""
         answer: betimes.wire.queues.FoundList = await self._caller.call(
             table.SEARCH_FIND,
             query={"q": q, "limit": limit},
-            timeout=request_timeout,
-        )
-        return answer
-
-
-class AsyncExport:
-    """Operations of export."""
-
-    def __init__(self, caller: AsyncCaller) -> None:
-        self._caller = caller
-
-    async def read(
-        self,
-        *,
-        group: str | Unset | None = UNSET,
-        tag: builtins.list[str] | Unset = UNSET,
-        cursor: str | Unset | None = UNSET,
-        limit: int | Unset = UNSET,
-        request_timeout: float | None = None,
-    ) -> betimes.wire.queues.Exported:
-        """Definitions of jobs, and the calendars they name, in our own format."""
-        answer: betimes.wire.queues.Exported = await self._caller.call(
-            table.EXPORT_READ,
-            query={"group": group, "tag": tag, "cursor": cursor, "limit": limit},
             timeout=request_timeout,
         )
         return answer
@@ -5114,6 +5227,64 @@ class AsyncImport:
 
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
+
+    async def crontab(
+        self,
+        *,
+        content: bytes,
+        dry_run: bool | Unset = UNSET,
+        timezone: str | Unset | None = UNSET,
+        system: bool | Unset = UNSET,
+        user: str | Unset | None = UNSET,
+        flavour: Literal["debian", "cronie"] | Unset | None = UNSET,
+        handler: str | Unset = UNSET,
+        queue: str | Unset | None = UNSET,
+        prefix: str | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.Imported:
+        """Make jobs of the lines of a crontab."""
+        answer: betimes.wire.queues.Imported = await self._caller.call(
+            table.IMPORT_CRONTAB,
+            query={
+                "dry_run": dry_run,
+                "timezone": timezone,
+                "system": system,
+                "user": user,
+                "flavour": flavour,
+                "handler": handler,
+                "queue": queue,
+                "prefix": prefix,
+            },
+            body=content,
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def kubernetes(
+        self,
+        *,
+        items: builtins.list[dict[str, Any]],
+        kind: str | Unset = UNSET,
+        api_version: str | Unset = UNSET,
+        metadata: dict[str, Any] | Unset = UNSET,
+        dry_run: bool | Unset = UNSET,
+        timezone: str | Unset | None = UNSET,
+        handler: str | Unset = UNSET,
+        queue: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.Imported:
+        """Make jobs of the CronJobs of a Kubernetes cluster."""
+        answer: betimes.wire.queues.Imported = await self._caller.call(
+            table.IMPORT_KUBERNETES,
+            query={"dry_run": dry_run, "timezone": timezone, "handler": handler, "queue": queue},
+            body={"items": items, "kind": kind, "apiVersion": api_version, "metadata": metadata},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
 
     async def betimes(
         self,
@@ -5144,6 +5315,30 @@ class AsyncImport:
         return answer
 
 
+class AsyncExport:
+    """Operations of export."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    async def read(
+        self,
+        *,
+        group: str | Unset | None = UNSET,
+        tag: builtins.list[str] | Unset = UNSET,
+        cursor: str | Unset | None = UNSET,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.Exported:
+        """Definitions of jobs, and the calendars they name, in our own format."""
+        answer: betimes.wire.queues.Exported = await self._caller.call(
+            table.EXPORT_READ,
+            query={"group": group, "tag": tag, "cursor": cursor, "limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+
 class AsyncSchedules:
     """Operations of schedules."""
 
@@ -5158,6 +5353,7 @@ class AsyncSchedules:
         from_: str | Unset | None = UNSET,
         count: int | Unset = UNSET,
         until: str | Unset | None = UNSET,
+        horizon: str | float | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.more.Preview:
         """The next fires of a schedule, and what may surprise about it."""
@@ -5169,6 +5365,7 @@ class AsyncSchedules:
                 "from": from_,
                 "count": count,
                 "until": until,
+                "horizon": horizon,
             },
             timeout=request_timeout,
         )
@@ -5202,11 +5399,11 @@ class AsyncUpcoming:
         within: str | float | Unset = UNSET,
         queue: str | Unset | None = UNSET,
         job: str | Unset | None = UNSET,
-        include: builtins.list[Literal["fires", "runs"]] | Unset = UNSET,
+        include: builtins.list[Literal["fires", "runs", "retries"]] | Unset = UNSET,
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> AsyncPages[betimes.wire.more.Soon]:
-        """What is due soon: runs that exist, and fires that will become some."""
+        """What is due soon: runs, those that are tried again, and fires that become some."""
         answer: AsyncPages[betimes.wire.more.Soon] = self._caller.pages(
             table.UPCOMING_LIST,
             query={
@@ -5315,12 +5512,14 @@ class AsyncTargets:
         self,
         *,
         origin: str,
+        idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.targets.Origin:
         """Close the breaker of an origin by hand; it is asked for little at first."""
         answer: betimes.wire.targets.Origin = await self._caller.call(
             table.TARGETS_RESET,
             body={"origin": origin},
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer
@@ -5697,6 +5896,8 @@ class AsyncRuns:
         run: str,
         *,
         reason: str | Unset = UNSET,
+        grace: str | float | Unset | None = UNSET,
+        force: bool | Unset = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.runs.Run:
@@ -5704,7 +5905,7 @@ class AsyncRuns:
         answer: betimes.wire.runs.Run = await self._caller.call(
             table.RUNS_CANCEL,
             path={"run": run},
-            body={"reason": reason},
+            body={"reason": reason, "grace": grace, "force": force},
             idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
@@ -5920,6 +6121,7 @@ class AsyncAudit:
         resource: str | Unset | None = UNSET,
         actor: str | Unset | None = UNSET,
         since: str | Unset | None = UNSET,
+        until: str | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> AsyncPages[betimes.wire.more.AuditEntry]:
         """List what was done, newest first."""
@@ -5931,6 +6133,7 @@ class AsyncAudit:
                 "resource": resource,
                 "actor": actor,
                 "since": since,
+                "until": until,
             },
             timeout=request_timeout,
         )
@@ -6046,9 +6249,15 @@ class AsyncDeadLetters:
         limit: int | Unset = UNSET,
         state: Literal["open", "redriven", "discarded"] | Unset = UNSET,
         fingerprint: str | Unset | None = UNSET,
+        group: str | Unset | None = UNSET,
         queue: str | Unset | None = UNSET,
         handler: str | Unset | None = UNSET,
         job: str | Unset | None = UNSET,
+        tag: builtins.list[str] | Unset = UNSET,
+        finished_after: str | Unset | None = UNSET,
+        finished_before: str | Unset | None = UNSET,
+        q: str | Unset | None = UNSET,
+        count: Literal["estimate"] | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> AsyncPages[betimes.wire.more.DeadLetter]:
         """List dead letters, oldest death first."""
@@ -6058,9 +6267,15 @@ class AsyncDeadLetters:
                 "limit": limit,
                 "state": state,
                 "fingerprint": fingerprint,
+                "group": group,
                 "queue": queue,
                 "handler": handler,
                 "job": job,
+                "tag": tag,
+                "finished_after": finished_after,
+                "finished_before": finished_before,
+                "q": q,
+                "count": count,
             },
             timeout=request_timeout,
         )
@@ -6303,12 +6518,14 @@ class AsyncQueues:
         self,
         queue: str,
         *,
+        idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.Queue:
         """Go on with a paused queue."""
         answer: betimes.wire.queues.Queue = await self._caller.call(
             table.QUEUES_RESUME,
             path={"queue": queue},
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer
@@ -6689,13 +6906,21 @@ class AsyncWorkers:
         running: builtins.list[betimes.wire.workers.RunningLease] | Unset = UNSET,
         free_slots: int | Unset | None = UNSET,
         state: Literal["ok", "draining"] | Unset = UNSET,
+        rss: int | Unset | None = UNSET,
+        cpu: float | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.HeartbeatAnswer:
         """A sign of life: renews every lease it names."""
         answer: betimes.wire.workers.HeartbeatAnswer = await self._caller.call(
             table.WORKERS_HEARTBEAT,
             path={"worker": worker},
-            body={"running": running, "free_slots": free_slots, "state": state},
+            body={
+                "running": running,
+                "free_slots": free_slots,
+                "state": state,
+                "rss": rss,
+                "cpu": cpu,
+            },
             timeout=request_timeout,
         )
         return answer
@@ -6731,13 +6956,14 @@ class AsyncLeases:
         lease: str,
         *,
         result: Any | Unset = UNSET,
+        result_ref: str | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Settled:
         """The run ended well."""
         answer: betimes.wire.workers.Settled = await self._caller.call(
             table.LEASES_COMPLETE,
             path={"lease": lease},
-            body={"result": result},
+            body={"result": result, "result_ref": result_ref},
             timeout=request_timeout,
         )
         return answer
@@ -6780,13 +7006,14 @@ class AsyncLeases:
         lease: str,
         *,
         reason: str | Unset = UNSET,
+        after: str | float | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Settled:
         """Give a run back unfinished."""
         answer: betimes.wire.workers.Settled = await self._caller.call(
             table.LEASES_RELEASE,
             path={"lease": lease},
-            body={"reason": reason},
+            body={"reason": reason, "after": after},
             timeout=request_timeout,
         )
         return answer
@@ -6987,6 +7214,24 @@ class AsyncEvents:
         )
         return answer
 
+    async def trigger(
+        self,
+        *,
+        type: str,
+        subject: str | Unset | None = UNSET,
+        data: dict[str, Any] | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.Event:
+        """Make an event at will, to try who is told of it."""
+        answer: betimes.wire.more.Event = await self._caller.call(
+            table.EVENTS_TRIGGER,
+            body={"type": type, "subject": subject, "data": data},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
 
 class AsyncEndpoints:
     """Operations of endpoints."""
@@ -7074,6 +7319,7 @@ class AsyncEndpoints:
         payload: Literal["thin", "full"] | Unset | None = UNSET,
         disabled: bool | Unset | None = UNSET,
         if_match: str | None = None,
+        idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.endpoints.Endpoint:
         """Change an endpoint, disable it, or send to it again."""
@@ -7093,6 +7339,7 @@ class AsyncEndpoints:
                 "disabled": disabled,
             },
             if_match=if_match,
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer
@@ -7586,8 +7833,8 @@ class AsyncResources(AsyncMeta):
         self.auth = AsyncAuth(caller)
         self.jobs = AsyncJobs(caller)
         self.search = AsyncSearch(caller)
-        self.export = AsyncExport(caller)
         self.import_ = AsyncImport(caller)
+        self.export = AsyncExport(caller)
         self.schedules = AsyncSchedules(caller)
         self.upcoming = AsyncUpcoming(caller)
         self.calendars = AsyncCalendars(caller)

@@ -179,10 +179,41 @@ async def end_runs(
     return {row["id"] for row in rows}
 
 
-async def ask_to_end(
-    connection: Connection, shard: ShardId, runs: Sequence[RunId], *, at: datetime, reason: str
+async def renew_revision(
+    connection: Connection,
+    shard: ShardId,
+    runs: Sequence[RunId],
+    *,
+    revision: int,
+    handler: str | None,
 ) -> set[RunId]:
-    """Ask for the end of runs that workers hold."""
+    """Let runs that wait be done as their job is now."""
+    if not runs:
+        return set()
+    low, high = bounds(runs)
+    rows = await many(
+        connection,
+        SQL["renew_revision"],
+        shard=shard,
+        runs=list(runs),
+        low=low,
+        high=high,
+        revision=revision,
+        handler=handler,
+    )
+    return {row["id"] for row in rows}
+
+
+async def ask_to_end(
+    connection: Connection,
+    shard: ShardId,
+    runs: Sequence[RunId],
+    *,
+    at: datetime,
+    reason: str,
+    by: datetime | None = None,
+) -> set[RunId]:
+    """Ask for the end of runs that workers hold; what has not ended `by` then is ended by force."""
     if not runs:
         return set()
     low, high = bounds(runs)
@@ -194,6 +225,7 @@ async def ask_to_end(
         low=low,
         high=high,
         at=at,
+        by=by,
         reason=reason,
     )
     return {row["id"] for row in rows}

@@ -254,7 +254,7 @@ class _Slow:
             for one in endings
             if one.state in EVENTS and (one.again is None or one.attempted is not None)
         ]
-        told += [(FAILED, one) for one in endings if one.error is not None]
+        told += [(FAILED, one) for one in endings if one.has_failed]
         if told:
             await self._many(SQL["tell_endings"], **_columns(told))
 

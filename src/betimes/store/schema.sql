@@ -16,6 +16,22 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.check_elsewhere(asked jsonb) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF asked ? 'target' THEN
+        PERFORM betimes.refuse(400, 'a request is not enqueued by SQL, because which addresses may be called is checked by the service; '
+            'name a handler that makes the request, write to the outbox (app.tx(…, outbox=True) and betimes relay), or call POST /v1/runs '
+            'after the commit', '/target');
+    ELSIF asked ? 'notify' THEN
+        PERFORM betimes.refuse(400, 'whom to tell is not said by SQL, because the service checks addresses; make an endpoint '
+            '(POST /v1/endpoints) that filters by tags, or write to the outbox', '/notify');
+    END IF;
+END
+$$;
+
 CREATE FUNCTION betimes.check_line(line text, what text, most integer, pointer text) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -207,12 +223,14 @@ DECLARE
     drains   boolean;
     used     bigint := 0;
     place    smallint;
+    fits     boolean := true;
 BEGIN
+    PERFORM betimes.check_elsewhere(asked);
     PERFORM betimes.check_line(handler, 'a handler', 255, '/handler');
     PERFORM betimes.check_members(asked, '{"queue": "string", "priority": "number", "delay": "string|number|null", "at": "string|null",
         "dedupe_key": "string|null", "dedupe": "object|null", "timeout": "string|number|null", "start_deadline": "string|number|null",
         "retry": "object|null", "tags": "object|null", "concurrency": "object|null", "fairness_key": "string|null",
-        "payload_ref": "string|null", "trace": "string|null", "tenant": "string|null"}', '');
+        "rate_limit_key": "string|null", "payload_ref": "string|null", "trace": "string|null", "tenant": "string|null"}', '');
     PERFORM betimes.check_whole(asked -> 'priority', 0, 9, '/priority');
     PERFORM betimes.check_line(coalesce(asked ->> 'queue', 'default'), 'a queue', 128, '/queue');
     IF asked ->> 'queue' LIKE '%:%' THEN
@@ -257,6 +275,9 @@ BEGIN
             IF key ->> 'key' IS NOT NULL AND key ->> 'form' IS DISTINCT FROM 'debounce' THEN
                 holder := betimes.holder_of(producer.tenant, key ->> 'key', coalesce(key ->> 'form', 'unique'), cell.shards);
             END IF;
+            IF holder IS NULL AND (payload IS NOT NULL OR asked ->> 'payload_ref' IS NULL) THEN
+                fits := betimes.may_be_taken(producer.tenant, handler, payload);
+            END IF;
             IF limits.backlog IS NOT NULL AND holder IS NULL THEN
                 SELECT used + coalesce(sum(cardinality(run_ids)), 0) INTO used FROM betimes.parcels WHERE tenant_id = producer.tenant;
                 SELECT used + count(*) INTO used FROM betimes.intake WHERE tenant_id = producer.tenant AND refused IS NULL;
@@ -281,7 +302,9 @@ BEGIN
         deduplicated := true;
         RETURN;
     END IF;
-    IF drains THEN
+    IF NOT fits THEN
+        PERFORM betimes.refuse(422, format('the payload does not fit the handler %L, as its workers have declared it', handler), '/payload');
+    ELSIF drains THEN
         PERFORM betimes.refuse(409, format('the queue %L drains and accepts nothing new', coalesce(asked ->> 'queue', 'default')), '/queue');
     ELSIF used >= limits.backlog THEN
         PERFORM betimes.refuse(429, format('the quota of waiting runs allows %s, and %s are in use', limits.backlog, used));
@@ -375,6 +398,70 @@ CREATE FUNCTION betimes.id_text(prefix text, id uuid) RETURNS text
            generate_series(0, 25) AS place
 $$;
 
+CREATE FUNCTION betimes.may_be_taken(tenant uuid, wanted text, payload jsonb) RETURNS boolean
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT coalesce(bool_or(betimes.may_fit(coalesce(payload, 'null'), told.schema::jsonb, told.schema::jsonb)), true)
+      FROM betimes.handler_schemas AS told
+     WHERE told.tenant_id = tenant AND told.handler = wanted
+       AND (NOT EXISTS (
+            SELECT FROM betimes.handler_schemas AS newer
+             WHERE newer.tenant_id = told.tenant_id AND newer.handler = told.handler AND newer.declared_at > told.declared_at)
+         OR EXISTS (
+            SELECT FROM betimes.workers
+             WHERE workers.tenant_id = told.tenant_id AND workers.heartbeat_at > statement_timestamp() - interval '5 minutes'
+               AND workers.details -> 'schemas' ->> told.handler = told.digest));
+$$;
+
+CREATE FUNCTION betimes.may_fit(given jsonb, wanted jsonb, whole jsonb, depth integer DEFAULT 0) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    kind   text := CASE jsonb_typeof(given) WHEN 'number' THEN CASE WHEN (given #>> '{}')::numeric % 1 = 0 THEN 'integer' ELSE 'number' END
+                        ELSE jsonb_typeof(given) END;
+    kinds  text[];
+    member record;
+BEGIN
+    IF jsonb_typeof(wanted) <> 'object' OR depth > 32 THEN
+        RETURN wanted IS DISTINCT FROM 'false';
+    ELSIF wanted ->> '$ref' IS NOT NULL AND wanted ->> '$ref' NOT LIKE '#/$defs/%' THEN
+        RETURN true;
+    ELSIF wanted ? '$ref' AND NOT betimes.may_fit(given, coalesce(whole #> ARRAY['$defs', substr(wanted ->> '$ref', 9)], 'true'), whole, depth + 1) THEN
+        RETURN false;
+    ELSIF jsonb_typeof(wanted -> 'anyOf') = 'array' AND NOT EXISTS (
+        SELECT FROM jsonb_array_elements(wanted -> 'anyOf') AS choice WHERE betimes.may_fit(given, choice, whole, depth + 1)) THEN
+        RETURN false;
+    ELSIF wanted ? 'const' AND given <> wanted -> 'const' OR jsonb_typeof(wanted -> 'enum') = 'array' AND NOT wanted -> 'enum' @> jsonb_build_array(given) THEN
+        RETURN false;
+    END IF;
+    kinds := CASE jsonb_typeof(wanted -> 'type') WHEN 'string' THEN ARRAY[wanted ->> 'type']
+                  WHEN 'array' THEN ARRAY(SELECT jsonb_array_elements_text(wanted -> 'type')) END;
+    IF NOT (kind = ANY (kinds) OR (kind = 'integer' AND 'number' = ANY (kinds))) THEN
+        RETURN false;
+    END IF;
+    IF kind = 'array' AND wanted ? 'items' THEN
+        RETURN NOT EXISTS (SELECT FROM jsonb_array_elements(given) AS item WHERE NOT betimes.may_fit(item, wanted -> 'items', whole, depth + 1));
+    ELSIF kind = 'object' THEN
+        IF jsonb_typeof(wanted -> 'required') = 'array' AND NOT given ?& ARRAY(SELECT jsonb_array_elements_text(wanted -> 'required')) THEN
+            RETURN false;
+        END IF;
+        FOR member IN SELECT key, value FROM jsonb_each(given) LOOP
+            IF wanted -> 'properties' ? member.key THEN
+                IF NOT betimes.may_fit(member.value, wanted -> 'properties' -> member.key, whole, depth + 1) THEN
+                    RETURN false;
+                END IF;
+            ELSIF NOT wanted ? 'patternProperties'
+                  AND NOT betimes.may_fit(member.value, coalesce(wanted -> 'additionalProperties', 'true'), whole, depth + 1) THEN
+                RETURN false;
+            END IF;
+        END LOOP;
+    END IF;
+    RETURN true;
+END
+$_$;
+
 CREATE FUNCTION betimes.new_id(shard smallint) RETURNS uuid
     LANGUAGE sql PARALLEL SAFE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -460,10 +547,12 @@ BEGIN
     IF asked ->> 'retry' IS NOT NULL THEN
         stored := stored || jsonb_build_object('retry', betimes.stored_retry(asked -> 'retry'));
     END IF;
-    IF asked ->> 'fairness_key' IS NOT NULL THEN
-        PERFORM betimes.check_line(asked ->> 'fairness_key', 'a fairness key', 255, '/fairness_key');
-        stored := stored || jsonb_build_object('fairness_key', asked -> 'fairness_key');
-    END IF;
+    FOREACH name IN ARRAY ARRAY['fairness_key', 'rate_limit_key'] LOOP
+        IF asked ->> name IS NOT NULL THEN
+            PERFORM betimes.check_line(asked ->> name, 'a ' || replace(name, '_', ' '), 255, '/' || name);
+            stored := stored || jsonb_build_object(name, asked -> name);
+        END IF;
+    END LOOP;
     IF asked ->> 'concurrency' IS NOT NULL THEN
         PERFORM betimes.check_members(asked -> 'concurrency', '{"key": "string", "limit": "number|null", "on_limit": "string"}',
                                       '/concurrency');
@@ -1347,6 +1436,15 @@ COMMENT ON COLUMN betimes.queues.key_rate_limit IS 'The rate of each rate limit 
 
 COMMENT ON COLUMN betimes.queues.retain_ms IS 'How long after their end its runs are kept, if that is shorter than runs are kept at all.';
 
+CREATE TABLE betimes.quota_news (
+    tenant_id uuid NOT NULL,
+    quota text NOT NULL,
+    type text NOT NULL,
+    told_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE ONLY betimes.quota_news FORCE ROW LEVEL SECURITY;
+
 CREATE TABLE betimes.routings (
     tenant_id uuid NOT NULL,
     routed_through timestamp with time zone NOT NULL
@@ -1778,6 +1876,9 @@ ALTER TABLE ONLY betimes.producers
 ALTER TABLE ONLY betimes.queues
     ADD CONSTRAINT queues_pkey PRIMARY KEY (tenant_id, name);
 
+ALTER TABLE ONLY betimes.quota_news
+    ADD CONSTRAINT quota_news_pkey PRIMARY KEY (tenant_id, quota, type);
+
 ALTER TABLE ONLY betimes.routings
     ADD CONSTRAINT routings_pkey PRIMARY KEY (tenant_id);
 
@@ -1933,6 +2034,8 @@ CREATE INDEX parcels_rate_idx ON betimes.parcels USING btree (tenant_id, rate_ke
 
 CREATE INDEX parcels_ready_idx ON betimes.parcels USING btree (shard, queue, tenant_id, fair, rank) INCLUDE (visible_at, deliveries) WHERE ((worker_id IS NULL) AND (held = 0));
 
+CREATE INDEX parcels_retry_idx ON betimes.parcels USING btree (tenant_id, visible_at) WHERE ((lane = 1) AND (worker_id IS NULL));
+
 CREATE INDEX parcels_worker_idx ON betimes.parcels USING btree (worker_id) WHERE (worker_id IS NOT NULL);
 
 CREATE INDEX run_logs_at_idx ON betimes.run_logs USING btree (shard, at);
@@ -2021,6 +2124,9 @@ ALTER TABLE ONLY betimes.producers
 
 ALTER TABLE ONLY betimes.queues
     ADD CONSTRAINT queues_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
+
+ALTER TABLE ONLY betimes.quota_news
+    ADD CONSTRAINT quota_news_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
 ALTER TABLE ONLY betimes.routings
     ADD CONSTRAINT routings_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
@@ -2158,6 +2264,8 @@ CREATE POLICY own_tenant ON betimes.producers TO betimes_api USING ((tenant_id =
 
 CREATE POLICY own_tenant ON betimes.queues TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.quota_news TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.routings TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.run_logs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
@@ -2187,6 +2295,8 @@ ALTER TABLE betimes.parcels ENABLE ROW LEVEL SECURITY;
 ALTER TABLE betimes.producers ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.queues ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.quota_news ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.routings ENABLE ROW LEVEL SECURITY;
 
@@ -2266,6 +2376,8 @@ CREATE POLICY whole_system ON betimes.producers TO betimes_system USING (true) W
 
 CREATE POLICY whole_system ON betimes.queues TO betimes_system USING (true) WITH CHECK (true);
 
+CREATE POLICY whole_system ON betimes.quota_news TO betimes_system USING (true) WITH CHECK (true);
+
 CREATE POLICY whole_system ON betimes.routings TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.run_logs TO betimes_system USING (true) WITH CHECK (true);
@@ -2304,6 +2416,9 @@ GRANT USAGE ON SCHEMA betimes TO betimes_system WITH GRANT OPTION;
 REVOKE ALL ON FUNCTION betimes.admit_producer(role text, tenant uuid, hints boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.admit_producer(role text, tenant uuid, hints boolean) TO betimes_system;
 
+REVOKE ALL ON FUNCTION betimes.check_elsewhere(asked jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.check_elsewhere(asked jsonb) TO betimes_system;
+
 REVOKE ALL ON FUNCTION betimes.check_line(line text, what text, most integer, pointer text) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.check_line(line text, what text, most integer, pointer text) TO betimes_system;
 
@@ -2336,6 +2451,12 @@ GRANT ALL ON FUNCTION betimes.ensure_partition(parent text, day date) TO betimes
 
 REVOKE ALL ON FUNCTION betimes.holder_of(tenant uuid, wanted text, form text, shards smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.holder_of(tenant uuid, wanted text, form text, shards smallint) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.may_be_taken(tenant uuid, wanted text, payload jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.may_be_taken(tenant uuid, wanted text, payload jsonb) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.may_fit(given jsonb, wanted jsonb, whole jsonb, depth integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.may_fit(given jsonb, wanted jsonb, whole jsonb, depth integer) TO betimes_system;
 
 REVOKE ALL ON FUNCTION betimes.refuse(status integer, sentence text, pointer text) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.refuse(status integer, sentence text, pointer text) TO betimes_system;
@@ -2464,6 +2585,9 @@ GRANT SELECT ON TABLE betimes.producers TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.queues TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.queues TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.quota_news TO betimes_system;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.quota_news TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.routings TO betimes_system;
 GRANT SELECT,INSERT ON TABLE betimes.routings TO betimes_api;

@@ -310,7 +310,12 @@ class Delivery:
         target, origin = prepared.target, prepared.origin
         if isinstance(result, NoAnswer):
             facts = ErrorFacts(result.trouble.value, f"{origin}: {result.detail}")
-            return Failed(facts, retryable=result.trouble not in PERMANENT, http=evidence.decode())
+            return Failed(
+                facts,
+                retryable=result.trouble not in PERMANENT,
+                http=evidence.decode(),
+                timed_out=result.trouble is Trouble.TIMEOUT,
+            )
         is_async = (result.header(ASYNC) or "").lower() == "true"
         verdict = classify(result.status, is_async=is_async, success_codes=target.success_codes)
         if verdict is Verdict.SUCCESS:

@@ -221,9 +221,11 @@ class ListRuns(ListRunsOfJob):
 
 
 class CancelRun(Asked):
-    """Why."""
+    """Why, and how long its worker has to end it; by force it has no time at all."""
 
     reason: Reason = ""
+    grace: Duration | None = None
+    force: bool = False
 
 
 class CancelByKey(Asked):

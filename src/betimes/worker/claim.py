@@ -19,6 +19,7 @@ from betimes.ops.turns import Turns
 from betimes.rhythm import DatabaseTime
 from betimes.store.admit import CONCURRENCY_KEY_FULL, Offered
 from betimes.store.handing import Handed, is_news, news_of
+from betimes.store.lease import NO_BOUNDS
 from betimes.store.parcels import LeasedParcel, Lot, Parcels, Source, WantedRun
 from betimes.store.release import Freed
 from betimes.store.telling import News
@@ -92,9 +93,14 @@ class Claims:
         self._signals = signals
 
     async def take(
-        self, sources: Sequence[Source], places: int, *, suspects: bool = False
+        self,
+        sources: Sequence[Source],
+        places: int,
+        *,
+        suspects: bool = False,
+        bounds: Mapping[Source, datetime] = NO_BOUNDS,
     ) -> Taken:
-        """Lease for places that the caller has reserved.
+        """Lease for places that the caller has reserved, from sources up to their bounds.
 
         Places that are not needed are free again afterwards, whatever happens. If the answer of
         the lease gets lost, the parcels are ours without our knowing: the heartbeat finds them.
@@ -104,9 +110,9 @@ class Claims:
             with self._telemetry.span("worker.claim", sources=len(sources)) as span:
                 span.expect_errors()  # the outage tells them, once
                 asked_at = self._clock.monotonic()
-                leased, later = await self._lease(sources, places, suspects=suspects)
+                leased, later = await self._lease(sources, places, bounds, suspects=suspects)
                 if not leased:
-                    drained = [source for source in sources if source not in later]
+                    drained = [one for one in sources if one not in later]
                     return Taken(Counter(), drained, later)
                 self._time.observe(leased[0].lease_until - self._ttl)
                 used, work, news = await self._prepare(leased, asked_at, foreign)
@@ -119,12 +125,20 @@ class Claims:
             with suppress(Unavailable):  # what runs already is not held up by the news of it
                 await self._parcels.tell(news)
         self._signals.claimed(used)
-        return _taken(sources, leased, places, later)._replace(foreign=foreign)
+        return _taken(sources, leased, places, later, bounds)._replace(foreign=foreign)
 
-    async def _lease(self, sources: Sequence[Source], places: int, *, suspects: bool) -> Lot:
+    async def _lease(
+        self,
+        sources: Sequence[Source],
+        places: int,
+        bounds: Mapping[Source, datetime],
+        *,
+        suspects: bool,
+    ) -> Lot:
         rules = self._turns.rules
         return await self._parcels.lease(
             sources,
+            bounds=bounds,
             limited={one for one in sources if rules.limited(one.tenant, one.queue)},
             slots=places,
             parcels_max=1 if suspects else parcels_max(sources),
@@ -301,6 +315,7 @@ def _taken(
     leased: list[LeasedParcel],
     places: int,
     later: Mapping[Source, datetime],
+    bounds: Mapping[Source, datetime],
 ) -> Taken:
     runs: Counter[Source] = Counter()
     parcels: Counter[Source] = Counter()
@@ -313,7 +328,10 @@ def _taken(
         reached = max(place for place, source in enumerate(sources, 1) if source in runs)
         return Taken(runs, (), later, sources[reached:])
     most = parcels_max(sources)
-    drained = [one for one in sources if parcels[one] < most and one not in later]
+    # Up to its bound a place has at least one, unless somebody else has it or nobody may.
+    drained = [
+        one for one in sources if parcels[one] < (1 if one in bounds else most) and one not in later
+    ]
     return Taken(runs, drained, later)
 
 

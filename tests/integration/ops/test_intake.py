@@ -135,6 +135,7 @@ async def test_options_are_stored_as_the_api_stores_them(
     desk: Desk, buyer: asyncpg.Connection
 ) -> None:
     options = """{"priority": 9, "timeout": "2m", "start_deadline": 60, "fairness_key": "a",
+        "rate_limit_key": "stripe",
         "retry": {"max_attempts": 8, "backoff": "list", "delays": ["1s", "PT1M", 5], "max": "1h30m",
                   "retry_on": ["Timeout"]},
         "tags": {"env": "prod"}, "concurrency": {"key": "k", "limit": 2}}"""
@@ -144,10 +145,12 @@ async def test_options_are_stored_as_the_api_stores_them(
     found = (await get_run(desk, TENANT, run)).run
     assert found.priority == 9
     assert (found.terms.gate, found.terms.fair > 0) == ("k", True)
+    assert found.terms.rate == "stripe"
     assert found.options == {
         "timeout_ms": 120_000,
         "start_deadline_ms": 60_000,
         "fairness_key": "a",
+        "rate_limit_key": "stripe",
         "retry": {
             "max_attempts": 8,
             "backoff": "list",
@@ -194,7 +197,8 @@ async def test_options_are_stored_as_the_api_stores_them(
         ('{"tags": {"a": 1}}', "/tags"),
         ('{"concurrency": {"limit": 1}}', "/concurrency/key"),
         ('{"concurrency": {"key": "a", "limit": 0}}', "/concurrency/limit"),
-        ('{"target": {"type": "http"}}', ""),
+        ('{"rate_limit_key": ""}', "/rate_limit_key"),
+        ('{"webhook": "https://a.example"}', ""),
         ("[]", ""),
     ],
 )
@@ -206,6 +210,23 @@ async def test_nonsense_is_refused_with_a_sentence_and_a_pointer(
 
     assert (caught.value.sqlstate, caught.value.detail or "") == ("BT400", pointer)
     assert "expected" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("member", "instead"),
+    [
+        ('"target": {"type": "http", "url": "https://a.example"}', "betimes relay"),
+        ('"notify": [{"on": ["run.dead"], "endpoint": "ops"}]', "POST /v1/endpoints"),
+    ],
+)
+async def test_what_only_the_service_can_check_is_refused_with_the_way_that_can(
+    buyer: asyncpg.Connection, member: str, instead: str
+) -> None:
+    with pytest.raises(asyncpg.PostgresError) as caught:
+        await ask(buyer, "one", options=f"{{{member}}}")
+    assert caught.value.sqlstate == "BT400"
+    assert caught.value.detail == f"/{member.split(chr(34))[1]}"
+    assert instead in str(caught.value)
 
 
 async def test_a_large_payload_is_refused(buyer: asyncpg.Connection) -> None:

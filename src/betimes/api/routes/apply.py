@@ -27,7 +27,7 @@ DONE = answer(200)
 async def apply(call: Call[NoQuery, wire.ApplyJobs]) -> Reply:
     """Bring the jobs of a set to what is declared, all or none."""
     body = call.body
-    context = await context_of(call, *(asked.schedule for asked in body.jobs))
+    context = await context_of(call, *(asked.schedule for asked in body.jobs), works=body.jobs)
     wanted = []
     for place, asked in enumerate(body.jobs):
         try:

@@ -304,6 +304,7 @@ ROUTES = (
         scope=Scope.NOTIFICATIONS_WRITE,
         body=wire.ChangeEndpoint,
         answers={200: wire.Endpoint},
+        keyed=Keyed.OPTIONAL,
         load=Load.WRITE,
         problems=("precondition_failed", "url_not_allowed"),
         headers=("ETag",),

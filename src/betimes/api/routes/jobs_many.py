@@ -1,4 +1,4 @@
-"""Many jobs at once: batches, revisions, search."""
+"""Many jobs at once: batches, revisions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,10 +15,10 @@ from betimes.api.finding import find_job
 from betimes.api.problem import Trouble, body_of, trouble_of
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs import WRITE_PROBLEMS
-from betimes.api.shaping import coerced, missing
+from betimes.api.shaping import missing
 from betimes.api.told_jobs import told_of
-from betimes.domain.errors import NotFound, Refused
-from betimes.domain.ids import JobId, RunId, from_text, shard_of, to_text
+from betimes.domain.errors import Refused
+from betimes.domain.ids import to_text
 from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
 from betimes.ops.acting import Told
@@ -27,17 +27,12 @@ from betimes.ops.create import NewJob
 from betimes.ops.dedupe import MadeJob, create_made
 from betimes.ops.desk import Desk
 from betimes.ops.idempotency import shard_of_idempotency
-from betimes.ops.listing import JobFilter, find_jobs
 from betimes.ops.meter import Demand
-from betimes.ops.read import get_job, get_revisions
-from betimes.ops.runs import get_run
+from betimes.ops.read import get_revisions
 from betimes.ops.update import update_job
 from betimes.wire import jobs as wire
-from betimes.wire import queues as more
 from betimes.wire.base import shown_instant
 from betimes.wire.more import RevisionList
-
-ENOUGH = 20
 
 
 async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
@@ -200,48 +195,6 @@ async def rollback(call: Call[NoQuery, wire.Rollback]) -> Reply:
     )
 
 
-async def search(call: Call[more.Search, None]) -> Reply:
-    """A job or a run by its id, or jobs by the beginning of their names."""
-    text, desk = call.query.q.strip(), call.service.desk
-    found = await _by_id(call, text)
-    if found is None:
-        jobs = await find_jobs(
-            desk,
-            call.tenant,
-            JobFilter(prefix=text),
-            after=None,
-            newest_first=True,
-            limit=min(coerced(call.query.limit), ENOUGH),
-        )
-        found = [_found(job) for job in jobs]
-    return Reply(value=more.FoundList(items=found))
-
-
-async def _by_id(call: Call[Any, Any], text: str) -> list[more.Found] | None:
-    desk = call.service.desk
-    try:
-        if text.startswith("job_"):
-            identity = from_text("job", text)
-            if shard_of(identity) < desk.shards:
-                return [_found(await get_job(desk, call.tenant, JobId(identity)))]
-        if text.startswith("run_"):
-            identity = from_text("run", text)
-            if shard_of(identity) < desk.shards:
-                view = await get_run(desk, call.tenant, RunId(identity))
-                return [more.Found(kind="run", id=text, name=None, state=view.state.value)]
-    except NotFound:
-        return []
-    except Refused:
-        return None
-    return None
-
-
-def _found(job: Job) -> more.Found:
-    return more.Found(
-        kind="job", id=to_text("job", job.id), name=job.name, state=job.state.name.lower()
-    )
-
-
 ROUTES = (
     Route(
         method="POST",
@@ -292,16 +245,5 @@ ROUTES = (
         load=Load.WRITE,
         headers=("ETag",),
         problems=("invalid_state", "precondition_failed", "invalid_schedule"),
-    ),
-    Route(
-        method="GET",
-        path="/v1/search",
-        name="search.find",
-        says="A job or a run by its id, or jobs by the beginning of their names.",
-        handler=search,
-        scope=Scope.JOBS_READ,
-        query=more.Search,
-        load=Load.AGGREGATE,
-        answers={200: more.FoundList},
     ),
 )

@@ -7,8 +7,8 @@ import msgspec
 from betimes.api.acting import intent_of, perform, replied
 from betimes.api.admitting import admitted
 from betimes.api.call import Call, Reply
-from betimes.api.context import targets_of
-from betimes.api.finding import find_run, run_in_path
+from betimes.api.context import accepted_of, targets_of
+from betimes.api.finding import find_run, missing_run, run_in_path
 from betimes.api.problem import Trouble, body_of, trouble_of
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs import WRITE_PROBLEMS
@@ -27,7 +27,7 @@ from betimes.domain.states import FINAL, RunState
 from betimes.ops.dedupe import MadeRun, enqueue_made
 from betimes.ops.desk import Desk
 from betimes.ops.enqueue import check_new_run
-from betimes.ops.history import get_history
+from betimes.ops.history import get_history, with_payload
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.making import Enqueued, make_runs
 from betimes.ops.runs import RunView
@@ -39,7 +39,7 @@ from betimes.wire.jobs import BatchItem
 
 async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     """Enqueue one run."""
-    accepted = await call.service.schemas.of(call.service.desk, call.tenant)
+    accepted = await accepted_of(call, [call.body])
     new = new_run(call.body, targets_of(call), trace=call.request.trace, accepted=accepted)
 
     async def verb(desk: Desk) -> Enqueued:
@@ -57,7 +57,7 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
 async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
     """Enqueue many runs, all or none, or each for itself."""
     alone = call.body.mode == "independent"
-    accepted = await call.service.schemas.of(call.service.desk, call.tenant)
+    accepted = await accepted_of(call, call.body.items)
     new, refused = _read_all(call, accepted, stop=not alone)
     if not new:
         items = [refused[place] for place in range(len(refused))]
@@ -103,20 +103,25 @@ async def read(call: Call[wire.RunView, None]) -> Reply:
         check_view(call, "full")
     if not call.query.include:
         view = await find_run(call)
+        if full:
+            view = await with_payload(call.service.desk, call.tenant, view)
         shown = shown_run(view, full=full, redaction=redaction_of(call))
     else:
         hidden = redaction_of(call)
         view, attempts = await _history(call)
+        if full:
+            view = await with_payload(call.service.desk, call.tenant, view)
         shown = shown_run(view, full=full, redaction=hidden)
         shown.attempts = [shown_attempt(one, hidden) for one in attempts]
     return Reply(value=selected(shown, call.query.fields), cacheable=view.run.state in FINAL)
 
 
 async def _history(call: Call[Any, Any]) -> tuple[RunView, list[Any]]:
+    run = run_in_path(call)
     try:
-        return await get_history(call.service.desk, call.tenant, run_in_path(call))
+        return await get_history(call.service.desk, call.tenant, run)
     except NotFound:
-        raise missing("run", call.path["run"]) from None
+        raise missing_run(call, run) from None
 
 
 async def wait(call: Call[wire.WaitRun, None]) -> Reply:
@@ -229,7 +234,7 @@ ROUTES = (
         query=wire.RunView,
         answers={200: wire.Run, 304: None},
         headers=("ETag",),
-        problems=("not_found",),
+        problems=("not_found", "retention_expired"),
     ),
     Route(
         method="GET",
@@ -240,7 +245,7 @@ ROUTES = (
         scope=Scope.RUNS_READ,
         query=wire.WaitRun,
         answers={200: wire.Run},
-        problems=("not_found", "invalid_parameter"),
+        problems=("retention_expired", "not_found", "invalid_parameter"),
         seconds=60.0,
         waits=True,
     ),
@@ -252,7 +257,7 @@ ROUTES = (
         handler=attempts,
         scope=Scope.RUNS_READ,
         answers={200: Page[wire.Attempt]},
-        problems=("not_found",),
+        problems=("not_found", "retention_expired"),
     ),
     Route(
         method="GET",
@@ -262,7 +267,7 @@ ROUTES = (
         handler=attempt,
         scope=Scope.RUNS_READ,
         answers={200: wire.Attempt},
-        problems=("not_found",),
+        problems=("not_found", "retention_expired"),
     ),
     Route(
         method="GET",
@@ -284,6 +289,6 @@ ROUTES = (
         handler=timeline,
         scope=Scope.RUNS_READ,
         answers={200: wire.Timeline},
-        problems=("not_found",),
+        problems=("not_found", "retention_expired"),
     ),
 )

@@ -38,6 +38,21 @@ SELECT walk.shard, walk.queue, walk.tenant_id, walk.fair, best.rank
  WHERE :queues::text[] IS NULL OR walk.queue = ANY (:queues::text[])
  LIMIT :most::integer;
 
+-- name: read_best_ranks :many
+-- The best rank of what is visible in some places; those in which nothing is are missing.
+-- Scatter: one probe per place
+-- Index: parcels_ready_idx
+-- Returns: number int8, rank timestamptz
+SELECT place.number, best.rank
+  FROM unnest(:shards::smallint[], :queues::text[], :tenants::uuid[], :fairs::smallint[]) WITH ORDINALITY
+       AS place (shard, queue, tenant_id, fair, number)
+ CROSS JOIN LATERAL (
+    SELECT parcels.rank FROM betimes.parcels
+     WHERE parcels.shard = place.shard AND parcels.queue = place.queue AND parcels.tenant_id = place.tenant_id
+       AND parcels.fair = place.fair AND worker_id IS NULL AND held = 0
+       AND visible_at <= coalesce(:now::timestamptz, statement_timestamp()) AND deliveries < :suspect_after::integer
+     ORDER BY parcels.rank LIMIT 1) AS best;
+
 -- name: lease_parcels :many
 -- Lease what fits into the free slots, best rank first; a parcel that is larger is split. A paused queue
 -- gives nothing, and a paused cell gives nothing at all.
@@ -50,6 +65,7 @@ WITH picked AS MATERIALIZED (
      WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid AND fair = :fair::smallint
        AND worker_id IS NULL AND held = 0 AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
        AND (deliveries >= :suspect_after::integer) = :suspects::boolean
+       AND rank <= coalesce(:before::timestamptz, 'infinity')
        AND NOT EXISTS (SELECT FROM betimes.cluster WHERE cluster.paused_at IS NOT NULL)
        AND NOT EXISTS (
         SELECT FROM betimes.queues
