@@ -365,26 +365,6 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION betimes.follow_tags() RETURNS trigger
-    LANGUAGE plpgsql
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-BEGIN
-    IF TG_OP <> 'INSERT' THEN
-        DELETE FROM betimes.job_tags
-         USING jsonb_each_text(OLD.options -> 'tags') AS tag
-         WHERE job_tags.tenant_id = OLD.tenant_id AND job_tags.key = tag.key AND job_tags.value = tag.value
-           AND job_tags.job_id = OLD.id;
-    END IF;
-    IF TG_OP <> 'DELETE' THEN
-        INSERT INTO betimes.job_tags (tenant_id, key, value, job_id)
-        SELECT NEW.tenant_id, tag.key, tag.value, NEW.id FROM jsonb_each_text(NEW.options -> 'tags') AS tag
-            ON CONFLICT DO NOTHING;
-    END IF;
-    RETURN NULL;
-END
-$$;
-
 CREATE FUNCTION betimes.holder_of(tenant uuid, wanted text, form text, shards smallint) RETURNS uuid
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1183,17 +1163,6 @@ ALTER TABLE ONLY betimes.job_revisions FORCE ROW LEVEL SECURITY;
 
 COMMENT ON TABLE betimes.job_revisions IS 'Definitions as they were before an edit; the current one is in jobs.';
 
-CREATE TABLE betimes.job_tags (
-    tenant_id uuid NOT NULL,
-    key text NOT NULL,
-    value text NOT NULL,
-    job_id uuid NOT NULL
-);
-
-ALTER TABLE ONLY betimes.job_tags FORCE ROW LEVEL SECURITY;
-
-COMMENT ON TABLE betimes.job_tags IS 'The tags of jobs, the other way round.';
-
 CREATE TABLE betimes.jobs (
     shard smallint NOT NULL,
     id uuid NOT NULL,
@@ -1871,9 +1840,6 @@ ALTER TABLE ONLY betimes.intake
 ALTER TABLE ONLY betimes.job_revisions
     ADD CONSTRAINT job_revisions_pkey PRIMARY KEY (shard, job_id, revision);
 
-ALTER TABLE ONLY betimes.job_tags
-    ADD CONSTRAINT job_tags_pkey PRIMARY KEY (tenant_id, key, value, job_id);
-
 ALTER TABLE ONLY betimes.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (shard, id);
 
@@ -2126,12 +2092,6 @@ ALTER INDEX betimes.runs_start_by_idx ATTACH PARTITION betimes.runs_default_shar
 
 ALTER INDEX betimes.runs_tenant_idx ATTACH PARTITION betimes.runs_default_tenant_id_id_idx;
 
-CREATE TRIGGER jobs_tags_changed AFTER UPDATE OF options ON betimes.jobs FOR EACH ROW WHEN (((old.options -> 'tags'::text) IS DISTINCT FROM (new.options -> 'tags'::text))) EXECUTE FUNCTION betimes.follow_tags();
-
-CREATE TRIGGER jobs_tags_gone AFTER DELETE ON betimes.jobs FOR EACH ROW WHEN ((old.options ? 'tags'::text)) EXECUTE FUNCTION betimes.follow_tags();
-
-CREATE TRIGGER jobs_tags_made AFTER INSERT ON betimes.jobs FOR EACH ROW WHEN ((new.options ? 'tags'::text)) EXECUTE FUNCTION betimes.follow_tags();
-
 ALTER TABLE ONLY betimes.alert_rules
     ADD CONSTRAINT alert_rules_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
@@ -2230,8 +2190,6 @@ ALTER TABLE betimes.intake ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.job_revisions ENABLE ROW LEVEL SECURITY;
 
-ALTER TABLE betimes.job_tags ENABLE ROW LEVEL SECURITY;
-
 ALTER TABLE betimes.jobs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.limits ENABLE ROW LEVEL SECURITY;
@@ -2287,8 +2245,6 @@ CREATE POLICY own_tenant ON betimes.idempotency TO betimes_api USING ((tenant_id
 CREATE POLICY own_tenant ON betimes.intake TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.job_revisions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
-
-CREATE POLICY own_tenant ON betimes.job_tags TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.jobs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -2401,8 +2357,6 @@ CREATE POLICY whole_system ON betimes.idempotency TO betimes_system USING (true)
 CREATE POLICY whole_system ON betimes.intake TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.job_revisions TO betimes_system USING (true) WITH CHECK (true);
-
-CREATE POLICY whole_system ON betimes.job_tags TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.jobs TO betimes_system USING (true) WITH CHECK (true);
 
@@ -2597,9 +2551,6 @@ GRANT SELECT ON TABLE betimes.intake TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.job_revisions TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.job_revisions TO betimes_api;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.job_tags TO betimes_system;
-GRANT SELECT,INSERT,DELETE ON TABLE betimes.job_tags TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.jobs TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.jobs TO betimes_api;

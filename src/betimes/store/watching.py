@@ -1,7 +1,8 @@
 """What alert rules look at: for each condition, the subjects for which it holds.
 
 Every look is bounded by the jobs and queues a rule names, or by what happened since its window
-began, and finds its rows by index; none walks over a tenant's jobs or runs.
+began, and finds its rows by index; only a rule that selects by tags walks over jobs, the newest
+ten thousand of its tenant.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from betimes.domain.alert import TENANT, USUAL_OF, Condition, Finding, slowness
 from betimes.domain.ids import JobId, floor_of, from_text, shard_of, to_ms, to_text
 from betimes.store.alerts import Rule
 from betimes.store.ask import many, one
+from betimes.store.jobs import to_json
 from betimes.store.pool import Connection
 from betimes.store.queries import load
 
@@ -27,6 +29,7 @@ MISSED_CODES = (
     "CATCHUP_DROPPED",
 )
 SUBJECTS_MAX = 200
+JOBS_WALKED_MAX = 10_000
 RUNS_MAX = 1_000
 ROWS_MAX = 10_000
 PARCELS_PER_SHARD_MAX = 1_000
@@ -71,8 +74,8 @@ async def _tagged(connection: Connection, rule: Rule) -> set[JobId]:
         connection,
         SQL["tagged_jobs"],
         tenant=rule.tenant,
-        keys=list(rule.tags),
-        values=list(rule.tags.values()),
+        tags=to_json(rule.tags),
+        walk=JOBS_WALKED_MAX,
         most=SUBJECTS_MAX,
     )
     return {JobId(row["job_id"]) for row in rows}

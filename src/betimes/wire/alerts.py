@@ -39,7 +39,7 @@ class PutRule(Asked):
     tags: Annotated[
         dict[str, str],
         msgspec.Meta(
-            max_length=32, description="Jobs that carry all of these, as many as 200 of them."
+            max_length=32, description="Jobs that carry all of these, 200 of the newest 10,000."
         ),
     ] = {}
     queues: Annotated[list[Queue], msgspec.Meta(max_length=20)] = []
