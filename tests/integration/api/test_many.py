@@ -127,3 +127,17 @@ async def test_jobs_are_found_exported_and_imported(served: Served, admin: Clien
     assert "exists already" in again.json["skipped"][0]["reason"]
     copied = (await other("GET", "/v1/jobs/report?view=full")).json
     assert (copied["payload"], copied["schedule"]) == ([1], told["jobs"][0]["schedule"])
+
+
+async def test_one_that_is_refused_leaves_a_hundred_others_alone(admin: Client) -> None:
+    await admin("POST", "/v1/jobs", {**JOB, "name": "taken"})
+    items = [{**JOB, "name": f"each-{place}"} for place in range(100)]
+    items[17]["name"] = "taken"
+    items[63] = {**items[63], "schedule": "no such thing"}
+    told = await admin("POST", "/v1/jobs/batch", {"mode": "independent", "items": items})
+    assert told.status == 207, told.body
+    statuses = [item["status"] for item in told.json["items"]]
+    assert (statuses[17], statuses[63]) == (409, 422)
+    assert [status for place, status in enumerate(statuses) if place not in (17, 63)] == [201] * 98
+    for name in ("each-16", "each-18", "each-62", "each-64", "each-99"):
+        assert (await admin("GET", f"/v1/jobs/{name}")).status == 200

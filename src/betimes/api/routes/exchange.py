@@ -22,8 +22,9 @@ from betimes.domain.scopes import Scope
 from betimes.domain.states import JobState
 from betimes.ops.acting import Told
 from betimes.ops.calendars import CalendarRow, find_calendars, new_calendar, put_calendar
-from betimes.ops.dedupe import create_made
+from betimes.ops.create import NewJob
 from betimes.ops.desk import Desk
+from betimes.ops.each import create_each
 from betimes.ops.listing import JobFilter, find_jobs
 from betimes.ops.meter import Demand
 from betimes.schedule import Calendar
@@ -105,8 +106,7 @@ async def import_jobs(call: Call[more.ImportOptions, more.Import]) -> Reply:
             dry_run=call.query.dry_run,
             calendars=[row.name for row in fresh],
         )
-        for place, source in enumerate(body.jobs):
-            await _one(call, inner, context, place, source, done)
+        await _create(call, inner, context, done)
         return done
 
     return await perform(
@@ -148,20 +148,24 @@ async def _context(call: Call[Any, more.Import], fresh: list[CalendarRow]) -> Co
     return Context(timezone=context.timezone, now=context.now, by=context.by, calendars=calendars)
 
 
-async def _one(
-    call: Call[Any, Any],
-    desk: Desk,
-    context: Context,
-    place: int,
-    source: dict[str, Any],
-    done: more.Imported,
+async def _create(
+    call: Call[Any, more.Import], desk: Desk, context: Context, done: more.Imported
 ) -> None:
-    try:
-        asked: wire.NewJob = convert(source, wire.NewJob)
-        ((job, _),) = await create_made(desk, call.tenant, [new_job(asked, context)])
-        done.created.append(to_text("job", job.id))
-    except (Refused, Trouble) as error:
-        done.skipped.append({"place": place, "reason": trouble_of(error).detail})
+    skipped: dict[int, Refused | Trouble] = {}
+    new: dict[int, NewJob] = {}
+    for place, source in enumerate(call.body.jobs):
+        try:
+            new[place] = new_job(convert(source, wire.NewJob), context)
+        except (Refused, Trouble) as error:
+            skipped[place] = error
+    made = await create_each(desk, call.tenant, list(new.values()))
+    for place, one in zip(new, made, strict=True):
+        if isinstance(one, Refused):
+            skipped[place] = one
+        else:
+            done.created.append(to_text("job", one.job.id))
+    for place in sorted(skipped):
+        done.skipped.append({"place": place, "reason": trouble_of(skipped[place]).detail})
 
 
 ROUTES = (

@@ -32,6 +32,7 @@ from betimes.ops.calendars import find_calendars, refreshed
 from betimes.ops.create import NewJob
 from betimes.ops.dedupe import MadeJob, create_made
 from betimes.ops.desk import Desk
+from betimes.ops.each import create_each
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.meter import Demand
 from betimes.ops.read import get_revisions
@@ -103,11 +104,11 @@ def _told_many(jobs: list[MadeJob], *, validated: bool) -> Told:
 
 
 async def _each_alone(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
-    """Item by item inside one guarded act: what is refused leaves the others alone."""
+    """Each for itself inside one guarded act: what is refused leaves the others alone."""
     context = await _context(call)
 
     async def verb(desk: Desk) -> list[wire.BatchItem]:
-        return [await _one(call, desk, context, place) for place in range(len(call.body.items))]
+        return await _each(call, desk, context)
 
     return await perform(
         call,
@@ -123,18 +124,29 @@ async def _each_alone(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
     )
 
 
-async def _one(
-    call: Call[Any, wire.NewJobs], desk: Desk, context: Context, place: int
-) -> wire.BatchItem:
-    try:
-        new = _read(context, place, call.body.items[place])
-        await check_open(call, [new.definition.queue])
-        (made,) = await create_made(desk, call.tenant, [new])
-    except (Refused, Trouble) as error:
-        trouble = trouble_of(error)
-        told = msgspec.json.decode(body_of(trouble, call.request.id))
-        return wire.BatchItem(status=trouble.status, error=told)
-    return _item(made)
+async def _each(
+    call: Call[Any, wire.NewJobs], desk: Desk, context: Context
+) -> list[wire.BatchItem]:
+    told: dict[int, wire.BatchItem] = {}
+    new: dict[int, NewJob] = {}
+    for place, item in enumerate(call.body.items):
+        try:
+            one = _read(context, place, item)
+            await check_open(call, [one.definition.queue])
+        except (Refused, Trouble) as error:
+            told[place] = _refused(call, error)
+        else:
+            new[place] = one
+    made = await create_each(desk, call.tenant, list(new.values()))
+    for place, found in zip(new, made, strict=True):
+        told[place] = _refused(call, found) if isinstance(found, Refused) else _item(found)
+    return [told[place] for place in range(len(told))]
+
+
+def _refused(call: Call[Any, Any], error: Refused | Trouble) -> wire.BatchItem:
+    trouble = trouble_of(error)
+    told = msgspec.json.decode(body_of(trouble, call.request.id))
+    return wire.BatchItem(status=trouble.status, error=told)
 
 
 def _item(made: MadeJob) -> wire.BatchItem:
