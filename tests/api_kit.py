@@ -160,7 +160,9 @@ class Served:
         return await operator.tick()
 
 
-def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes: Any) -> Service:
+def make_service(
+    database: Database, clock: Clock, recorder: Recorder, *, seals: bool = False, **wishes: Any
+) -> Service:
     # A busy machine is no overload: whoever tests shedding asks for it.
     calm = {"shed_pool_wait": timedelta(minutes=1), "shed_pause": timedelta(0)}
     settings = ApiSettings(**{"port": 0, **calm, **wishes})
@@ -172,6 +174,7 @@ def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes:
         shards=SHARDS,
         tzdata="2026a",
         vault=Vault(masters=[MASTER], clock=clock, entropy=os.urandom),
+        seals=seals,
     )
     credentials = Credentials(database=database, clock=clock, pepper=PEPPER)
     keys = KeyMaker(pepper=PEPPER)

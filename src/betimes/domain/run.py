@@ -35,6 +35,14 @@ class NewRun:
         return now if self.delay is None else now + self.delay
 
 
+CANCEL_REASON = "cancel_reason"
+
+
+def without_words(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a run without what was said when it was cancelled."""
+    return {name: value for name, value in options.items() if name != CANCEL_REASON}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A run as it is stored."""
@@ -73,6 +81,13 @@ class Run:
         """Its id says where it lives."""
         return shard_of(self.id)
 
+    @property
+    def words(self) -> str | None:
+        """What somebody said when cancelling it."""
+        if self.state is not RunState.CANCELLED and self.cancel_at is None:
+            return None
+        return self.options.get(CANCEL_REASON)
+
     def waiting(self) -> Waiting:
         """It on its way into a parcel, visible when it is due."""
         return Waiting(
@@ -96,6 +111,8 @@ class Holding:
     fence: Fence
     lease_until: datetime | None
     visible_at: datetime
+    deliveries: int = 0
+    """How often it was handed out since an attempt of it last ended."""
 
 
 def shown_state(state: RunState, holding: Holding | None, now: datetime) -> Shown:

@@ -20,6 +20,7 @@ from betimes.store.queries import load
 T = TypeVar("T")
 SQL = load("server")
 MARGIN = timedelta(seconds=10)
+SEEN_WITHIN = timedelta(seconds=30)
 TAIL_BYTES = 8
 
 
@@ -37,12 +38,16 @@ class Desk:
     shards: int
     tzdata: str
     margin: timedelta = MARGIN
+    seen_within: timedelta = SEEN_WITHIN
+    """Workers and nodes with no younger heartbeat are gone: whatever they held has run out."""
     turns: Iterator[int] = field(default_factory=count)
     schedules: ScheduleCache = field(default_factory=ScheduleCache)
     vault: Vault | None = None
     """What seals and opens; none on a node without a master key."""
     shelf: Shelf | None = None
     """Where large things are kept, if not in the database."""
+    seals: bool = False
+    """Whether payloads and results are sealed where they lie in their rows."""
     connection: "Connection | None" = None
     at: datetime | None = None
     """The time of a transaction whose verbs share one."""

@@ -112,11 +112,7 @@ async def stop_everything(
 ) -> Stopped:
     """No new attempt of any run of the job starts; attempts under way end soon, or in peace."""
     dropped = await forget_planned(connection, held)
-    through = held.published_through
-    low = floor_of(0 if through is None else to_ms(min(through, held.now)))
-    planned = await find_planned(connection, held.shard, held.job.id, low=low)
-    parcelled = await find_parcelled(connection, held.shard, held.job.tenant, held.job.id)
-    runs = list({*parcelled, *(row.id for row in planned)})
+    runs = await open_runs(connection, held)
     return await _stop(
         connection,
         held,
@@ -127,6 +123,22 @@ async def stop_everything(
         running=running,
         every_attempt=True,
     )
+
+
+async def open_runs(connection: Connection, held: Grip) -> list[RunId]:
+    """Runs of the job that are not over: in parcels, or planned beyond what was published."""
+    through = held.published_through
+    low = floor_of(0 if through is None else to_ms(min(through, held.now)))
+    planned = await find_planned(connection, held.shard, held.job.id, low=low)
+    parcelled = await find_parcelled(connection, held.shard, held.job.tenant, held.job.id)
+    return list({*parcelled, *(row.id for row in planned)})
+
+
+async def waiting_runs(connection: Connection, held: Grip) -> list[RunId]:
+    """Those of them that no worker has; nobody leases them until the transaction ends."""
+    runs = await open_runs(connection, held)
+    parcels = await hold(connection, held.shard, held.job.tenant, runs)
+    return [run for run in runs if not _is_leased(parcels.get(run))]
 
 
 async def leave_gap(connection: Connection, held: Grip) -> None:

@@ -39,7 +39,7 @@ from betimes.ops.grip import (
 )
 from betimes.ops.outlook import Outlook, just_before, look_ahead
 from betimes.ops.placing import insert_fires
-from betimes.ops.telling import tell_job
+from betimes.ops.telling import tell_completion, tell_job
 from betimes.ops.timetable import read_timetable
 from betimes.store.control import find_fires, find_stopped
 from betimes.store.jobs import elapsed_pauses, steer_job
@@ -233,6 +233,7 @@ async def _resume(
         updated_at=held.now,
     )
     await steer_job(connection, resumed, now=held.now)
+    await tell_completion(connection, job, resumed)
     caught_up = tuple(fire.nominal for fire in closed.runs)
     shown = await look_at_one(connection, resumed, now=held.now)
     return Resumed(job=shown, caught_up=caught_up), [*late, *ahead]

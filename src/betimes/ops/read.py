@@ -8,6 +8,7 @@ from betimes.domain.errors import NotFound
 from betimes.domain.ids import JobId, TenantId
 from betimes.domain.job import GROUP_DEFAULT, Job
 from betimes.ops.ahead import look, look_at_one
+from betimes.ops.contents import is_sealed, open_jobs, open_revisions
 from betimes.ops.create import shard_of_name
 from betimes.ops.desk import Desk
 from betimes.ops.grip import no_such_job
@@ -34,7 +35,8 @@ async def get_job(desk: Desk, tenant: TenantId, job: JobId) -> Job:
         found = await read_job(connection, job)
         if found is None or found.tenant != tenant:
             raise no_such_job(job)
-        return await look_at_one(connection, found, now=desk.clock.now())
+        (opened,) = await open_jobs(desk, connection, tenant, [found])
+        return await look_at_one(connection, opened, now=desk.clock.now())
 
     return await desk.transact(work, tenant=tenant)
 
@@ -46,6 +48,9 @@ def job_reader(
 
     async def read(connection: Connection, jobs: Sequence[JobId]) -> Mapping[JobId, Job]:
         found = await read_jobs(connection, jobs)
+        for tenant in {job.tenant for job in found.values() if is_sealed(job.definition.payload)}:
+            theirs = [job for job in found.values() if job.tenant == tenant]
+            found |= {job.id: job for job in await open_jobs(desk, connection, tenant, theirs)}
         shown = await look(connection, list(found.values()), now=desk.clock.now())
         return {job.id: job for job in shown}
 
@@ -62,7 +67,8 @@ async def get_named_job(
         found = await read_named_job(connection, shard, tenant, group, name)
         if found is None:
             raise NotFound(f"there is no job with the name {name!r} in the group {group!r}")
-        return await look_at_one(connection, found, now=desk.clock.now())
+        (opened,) = await open_jobs(desk, connection, tenant, [found])
+        return await look_at_one(connection, opened, now=desk.clock.now())
 
     return await desk.transact(work, tenant=tenant)
 
@@ -75,7 +81,8 @@ async def list_jobs(
 
     async def work(connection: Connection) -> list[Job]:
         rows = await list_rows(connection, tenant, after=after, most=most)
-        return await look(connection, rows, now=desk.clock.now())
+        opened = await open_jobs(desk, connection, tenant, rows)
+        return await look(connection, opened, now=desk.clock.now())
 
     jobs = await desk.transact(work, tenant=tenant)
     return JobPage(jobs=jobs, next=jobs[-1].id if len(jobs) == most else None)
@@ -85,6 +92,7 @@ async def get_revisions(desk: Desk, tenant: TenantId, job: JobId) -> list[Revisi
     """What a job was before its edits, newest first; readable after it was deleted."""
 
     async def work(connection: Connection) -> list[Revision]:
-        return await list_revisions(connection, tenant, job)
+        found = await list_revisions(connection, tenant, job)
+        return await open_revisions(desk, connection, tenant, found)
 
     return await desk.transact(work, tenant=tenant)

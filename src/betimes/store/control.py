@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, TenantId, WorkerId
+from betimes.domain.ids import (
+    Fence,
+    JobId,
+    ParcelId,
+    RunId,
+    ShardId,
+    TenantId,
+    WorkerId,
+    shard_of,
+)
 from betimes.domain.run import bounds
 from betimes.domain.states import RunState, Trigger
 from betimes.store.ask import execute, many, one
@@ -204,10 +213,41 @@ async def end_runs(
     return {row["id"] for row in rows}
 
 
-async def ask_to_end(
-    connection: Connection, shard: ShardId, runs: Sequence[RunId], *, at: datetime, reason: str
+async def renew_revision(
+    connection: Connection,
+    shard: ShardId,
+    runs: Sequence[RunId],
+    *,
+    revision: int,
+    handler: str | None,
 ) -> set[RunId]:
-    """Ask for the end of runs that workers hold."""
+    """Let runs that wait be done as their job is now."""
+    if not runs:
+        return set()
+    low, high = bounds(runs)
+    rows = await many(
+        connection,
+        SQL["renew_revision"],
+        shard=shard,
+        runs=list(runs),
+        low=low,
+        high=high,
+        revision=revision,
+        handler=handler,
+    )
+    return {row["id"] for row in rows}
+
+
+async def ask_to_end(
+    connection: Connection,
+    shard: ShardId,
+    runs: Sequence[RunId],
+    *,
+    at: datetime,
+    reason: str,
+    by: datetime | None = None,
+) -> set[RunId]:
+    """Ask for the end of runs that workers hold; what has not ended `by` then is ended by force."""
     if not runs:
         return set()
     low, high = bounds(runs)
@@ -219,6 +259,12 @@ async def ask_to_end(
         low=low,
         high=high,
         at=at,
+        by=by,
         reason=reason,
     )
     return {row["id"] for row in rows}
+
+
+async def keep_words(connection: Connection, run: RunId, words: str) -> None:
+    """Keep what somebody said when a run was cancelled; nothing takes back what was said before."""
+    await execute(connection, SQL["keep_words"], shard=shard_of(run), run=run, words=words or None)

@@ -1,4 +1,7 @@
-"""Six policies at each step: no two runs of a job side by side, and every fire accounted for."""
+"""Six policies at each step: no two runs of a job side by side, and every fire accounted for.
+
+Long because the policies are read beside each other.
+"""
 
 from datetime import timedelta
 

@@ -12,6 +12,7 @@ from betimes.api.definitions import policy_of, shown_policy
 from betimes.api.operating import begin, check_count, chosen_id
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
+from betimes.api.routes.insights import shown_percentiles
 from betimes.api.routes.rates import read_per
 from betimes.api.shaping import coerced, maybe_instant, page, paged, read_span
 from betimes.domain.scopes import Scope
@@ -21,15 +22,12 @@ from betimes.ops.acting import Told
 from betimes.ops.bulk import ITEMS_MAX
 from betimes.ops.bulk_runs import BULK_RUNS, PURGE
 from betimes.ops.desk import Desk
-from betimes.ops.insights import read_waiting
+from betimes.ops.insights import FLOW_SPAN, read_flow, read_waiting
 from betimes.ops.operations import new_operation
 from betimes.wire import operations
 from betimes.wire import queues as wire
 from betimes.wire.base import Page, shown_maybe
 from betimes.wire.keys import PageOnly
-
-PURGED = "QUEUE_PURGED"
-
 
 RETENTION_LEAST, RETENTION_MOST = timedelta(minutes=1), timedelta(days=3_660)
 
@@ -187,7 +185,7 @@ async def purge(call: Call[NoQuery, operations.PurgeQueue]) -> Reply:
         call.service.desk,
         call.tenant,
         PURGE,
-        BULK_RUNS.request("cancel", runs, reason=PURGED),
+        BULK_RUNS.request("cancel", runs),
         total=len(runs),
         by=call.caller.key,
         identity=chosen_id(call, body.operation_id),
@@ -214,6 +212,9 @@ async def stats(call: Call[NoQuery, None]) -> Reply:
     depth = await ops.measure(call.service.desk, call.tenant, name)
     queue = await ops.get_queue(call.service.desk, call.tenant, name)
     age = None if depth.oldest is None else (depth.now - depth.oldest).total_seconds()
+    flow = await read_flow(call.service.desk, call.tenant, name, now=depth.now, oldest=depth.oldest)
+    seconds = FLOW_SPAN.total_seconds()
+    shrinking = (flow.finished - flow.arrived) / seconds
     return Reply(
         value=wire.QueueStats(
             waiting=depth.waiting,
@@ -222,8 +223,20 @@ async def stats(call: Call[NoQuery, None]) -> Reply:
             oldest_age_seconds=age,
             paused=is_paused(queue, depth.now),
             draining=queue.draining,
+            arrival_rate=round(flow.arrived / seconds, 3),
+            service_rate=round(flow.finished / seconds, 3),
+            drain_seconds=_drain_seconds(depth.waiting, shrinking),
+            slots=flow.slots,
+            busy_slots=flow.busy,
+            lag_ms=shown_percentiles(flow.lag),
         )
     )
+
+
+def _drain_seconds(waiting: int, shrinking: float) -> float | None:
+    if not waiting:
+        return 0.0
+    return round(waiting / shrinking, 1) if shrinking > 0 else None
 
 
 def _route(method: str, path: str, name: str, says: str, handler: Any, **more: Any) -> Route:
@@ -284,7 +297,14 @@ ROUTES = (
         body_optional=True,
         keyed=Keyed.OPTIONAL,
     ),
-    _route("POST", "/{queue}/resume", "resume", "Go on with a paused queue.", resume),
+    _route(
+        "POST",
+        "/{queue}/resume",
+        "resume",
+        "Go on with a paused queue.",
+        resume,
+        keyed=Keyed.OPTIONAL,
+    ),
     _route(
         "POST",
         "/{queue}/drain",

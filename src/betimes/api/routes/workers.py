@@ -27,7 +27,6 @@ from betimes.wire.base import Page, shown_duration, shown_instant
 
 POLL_SECONDS = 1.0
 HEARTBEATS_PER_LEASE = 3
-STALE_LEASES = 2
 WORKER = "wrk"
 BY_MAX = timedelta(hours=1)
 
@@ -104,7 +103,7 @@ def _registered(call: Call[Any, Any], worker: ops.RemoteWorker) -> Told:
 def shown_worker(call: Call[Any, Any], worker: ops.RemoteWorker) -> wire.Worker:
     """A worker as it is shown."""
     age = call.service.now() - worker.heartbeat_at
-    stale = age > STALE_LEASES * call.service.settings.lease_ttl
+    stale = age >= call.service.desk.seen_within
     state = "stale" if stale else "draining" if worker.draining else "online"
     return wire.Worker(
         id=to_text(WORKER, worker.id),
@@ -199,6 +198,7 @@ async def heartbeat(call: Call[NoQuery, wire.Heartbeat]) -> Reply:
     service, worker = call.service, _worker(call)
     leases = dict[HeldLease, timedelta]()
     names = dict[HeldLease, str]()
+    notes = dict[HeldLease, ops.Note]()
     lost = []
     for place, one in enumerate(call.body.running):
         ttl = maybe_span(one.by, pointer=f"/running/{place}/by") or service.settings.lease_ttl
@@ -209,6 +209,9 @@ async def heartbeat(call: Call[NoQuery, wire.Heartbeat]) -> Reply:
             continue
         leases[lease] = min(ttl, BY_MAX)
         names[lease] = one.lease_id
+        if one.progress is not None:
+            notes[lease] = ops.Note(one.progress.percent, one.progress.message, None)
+    said = {"rss": call.body.rss, "cpu": call.body.cpu}
     try:
         told = await ops.beat(
             service.desk,
@@ -216,6 +219,8 @@ async def heartbeat(call: Call[NoQuery, wire.Heartbeat]) -> Reply:
             worker,
             leases,
             draining=call.body.state == "draining",
+            facts={name: value for name, value in said.items() if value is not None},
+            notes=notes,
         )
     except NotFound:
         raise missing("worker", call.path["worker"]) from None

@@ -81,11 +81,23 @@ RETURNING id, tenant_id, job_id, queue, handler, attempt;
 
 -- name: ask_to_end :many
 -- Ask for the end of runs that a worker holds: told with the next heartbeat, and no later attempt starts.
+-- It has started in time, so its deadline becomes that of its end: who has not ended it by then is not asked again.
 -- Index: runs_pkey
 -- Guard: only rows that are not over; a request to end soon is never put off
 -- Returns: id uuid
 UPDATE betimes.runs
-   SET cancel_at = least(cancel_at, :at::timestamptz), reason = :reason::text
+   SET cancel_at = least(cancel_at, :at::timestamptz), reason = :reason::text,
+       start_by = CASE WHEN cancel_at IS NULL THEN :by::timestamptz ELSE least(start_by, :by::timestamptz) END
+ WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4
+RETURNING id;
+
+-- name: renew_revision :many
+-- Let runs that wait be done as their job is now: handler, payload, target, retries are looked up by the revision.
+-- Index: runs_pkey
+-- Guard: only rows that are not over; the caller holds their parcels, and nobody has leased them
+-- Returns: id uuid
+UPDATE betimes.runs
+   SET revision = :revision::integer, handler = :handler::text
  WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4
 RETURNING id;
 
@@ -149,3 +161,12 @@ UPDATE betimes.runs
        moved = moved OR :moved::boolean OR due_at <> :due_at::timestamptz
  WHERE shard = :shard::smallint AND id = :id::uuid AND state < 4
 RETURNING id;
+
+-- name: keep_words :exec
+-- Keep what somebody said when a run was cancelled, or forget what was said before.
+-- Index: runs_pkey
+-- Guard: the caller holds the run
+UPDATE betimes.runs
+   SET options = CASE WHEN :words::text IS NULL THEN options - 'cancel_reason'
+                      ELSE coalesce(options, '{}') || jsonb_build_object('cancel_reason', :words::text) END
+ WHERE shard = :shard::smallint AND id = :run::uuid AND (:words::text IS NOT NULL OR options ? 'cancel_reason');
