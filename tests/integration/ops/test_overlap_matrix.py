@@ -16,6 +16,7 @@ from betimes.ops.manual import skip_next
 from betimes.ops.pause import pause_job
 from betimes.ops.update import update_job
 from betimes.store.database import Database
+from betimes.store.overlap import OVERLAP_CANCELLED
 from betimes.testing import ManualClock
 from line_kit import Line
 from ops_kit import TENANT, every, fetch, make_desk, runs_of
@@ -89,5 +90,7 @@ async def everything_accounted_for(
     decided = await fetch(database, "SELECT fire_at FROM betimes.decisions WHERE job_id = $1", job)
     assert sorted(row["fire_at"] for row in decided) == gave_way
     for row in rows:
-        assert (row["blocked_by"] is not None) == (row["reason"] == OVERLAP_SKIPPED)
+        named = row["reason"] in {OVERLAP_SKIPPED, OVERLAP_CANCELLED}
+        assert (row["blocked_by"] is not None) == named
+        assert row["blocked_by"] != row["id"]
         assert row["reason"] != OVERLAP_SKIPPED or row["state"] == RunState.SKIPPED

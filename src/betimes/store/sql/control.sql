@@ -75,7 +75,7 @@ RETURNING id, fire_at;
 -- Guard: only rows that are not over
 -- Returns: id uuid, tenant_id uuid, job_id uuid, queue text, handler text, attempt int2
 UPDATE betimes.runs
-   SET state = :state::smallint, finished_at = :now::timestamptz, reason = :reason::text
+   SET state = :state::smallint, finished_at = :now::timestamptz, reason = :reason::text, blocked_by = NULL
  WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4
 RETURNING id, tenant_id, job_id, queue, handler, attempt;
 
@@ -86,7 +86,7 @@ RETURNING id, tenant_id, job_id, queue, handler, attempt;
 -- Guard: only rows that are not over; a request to end soon is never put off
 -- Returns: id uuid
 UPDATE betimes.runs
-   SET cancel_at = least(cancel_at, :at::timestamptz), reason = :reason::text,
+   SET cancel_at = least(cancel_at, :at::timestamptz), reason = :reason::text, blocked_by = NULL,
        start_by = CASE WHEN cancel_at IS NULL THEN :by::timestamptz ELSE least(start_by, :by::timestamptz) END
  WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4
 RETURNING id;
