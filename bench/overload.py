@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.kit.api import a_job, a_key, a_worker, an_api, ask, load
+from bench.kit.api import Spent, a_job, a_key, a_worker, an_api, ask, load
 from bench.kit.http_load import VITAL
 from bench.kit.processes import resident_mb
 from bench.kit.report import Report
@@ -56,9 +56,11 @@ async def measure(options: argparse.Namespace) -> int:
         await scene.warm_up()
         first: dict[str, Any] = {}
         for connections in shape:
+            before = Spent.now()
             found = await scene.step(connections)
             first = first or found
-            tell(report, options, connections, found, first)
+            costs = Spent.now().per(before, found["pressing"]["done"])
+            tell(report, options, connections, found, first, others=costs["others_share"])
         recovered = recovered_after(found["pressing"]["by_second"], first["pressing"]["per_second"])
         report.tell("recovery", {"as_before": AS_BEFORE}, within_seconds=recovered)
     report.table()
@@ -132,6 +134,8 @@ def tell(
     connections: int,
     found: dict[str, dict[str, Any]],
     first: dict[str, dict[str, Any]],
+    *,
+    others: float,
 ) -> None:
     """One step, and a line for each vital request."""
     settings: dict[str, object] = {"seconds": options.seconds, "room": options.room}
@@ -146,6 +150,7 @@ def tell(
         p50_ms=pressing["p50_ms"],
         p99_ms=pressing["p99_ms"],
         api_mb=resident_mb(os.getpid()),
+        others_share=others,
     )
     for mode in VITAL:
         vital = found[mode]

@@ -31,7 +31,7 @@ from betimes.ops.devices import Devices
 from betimes.ops.endpoints import Notifying
 from betimes.ops.keys import KeyMaker, NewKey
 from betimes.ops.making import make_jobs, make_runs
-from betimes.ops.read import read_many
+from betimes.ops.read import job_reader
 from betimes.ops.sessions import Sessions
 from betimes.ops.shared_reads import SharedReads
 from betimes.ops.tenants import create_tenant, new_tenant
@@ -160,7 +160,9 @@ class Served:
         return await operator.tick()
 
 
-def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes: Any) -> Service:
+def make_service(
+    database: Database, clock: Clock, recorder: Recorder, *, seals: bool = False, **wishes: Any
+) -> Service:
     # A busy machine is no overload: whoever tests shedding asks for it.
     calm = {"shed_pool_wait": timedelta(minutes=1), "shed_pause": timedelta(0)}
     settings = ApiSettings(**{"port": 0, **calm, **wishes})
@@ -172,6 +174,7 @@ def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes:
         shards=SHARDS,
         tzdata="2026a",
         vault=Vault(masters=[MASTER], clock=clock, entropy=os.urandom),
+        seals=seals,
     )
     credentials = Credentials(database=database, clock=clock, pepper=PEPPER)
     keys = KeyMaker(pepper=PEPPER)
@@ -181,7 +184,7 @@ def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes:
         devices=Devices(desk=desk, keys=keys, clock=clock, pepper=PEPPER),
         jobs=Together(desk=desk, make=make_jobs),
         runs=Together(desk=desk, make=make_runs),
-        job_reads=SharedReads(desk=desk, read=read_many),
+        job_reads=SharedReads(desk=desk, read=job_reader(desk)),
         pressure=Pressure(
             desk=desk,
             settings=settings,

@@ -20,6 +20,7 @@ REFERENCE_TABLES = frozenset(
     {
         *("cluster", "migrations", "tenants", "api_keys", "queues", "members", "calendars"),
         *("sessions", "device_grants", "data_keys", "secrets", "handler_schemas", "producers"),
+        "quota_news",
         *("limits", "breakers", "endpoints", "routings", "alert_rules", "silences"),
         *("nodes", "workers"),
     }

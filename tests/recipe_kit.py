@@ -1,6 +1,8 @@
 """A request that succeeds for every operation of the document, with fresh things to try it on.
 
 A route without a recipe fails the matrices: whoever adds one says here how it is called.
+
+Long because it is a table with a line for every operation.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -232,6 +234,8 @@ RECIPES: Mapping[str, Recipe] = {
         body=_of(lambda w: {"jobs": [{**w.definition, "name": fresh("applied")}]})
     ),
     "search.find": Recipe(query="q=nothing"),
+    "import.crontab": Recipe(raw=b"0 9 * * * report", query="dry_run=true"),
+    "import.kubernetes": Recipe(body={"items": []}, query="dry_run=true"),
     "import.betimes": Recipe(body={"format": "betimes/1", "jobs": []}, query="dry_run=true"),
     "schedules.preview": Recipe(body={"schedule": "every 1h"}),
     "schedules.parse": Recipe(body={"text": "every day at 9:00"}),
@@ -263,6 +267,7 @@ RECIPES: Mapping[str, Recipe] = {
     "runs.cancel_by_key": Recipe(body=_waiting),
     "endpoints.create": Recipe(body=_of(lambda w: w.hook)),
     "endpoints.update": Recipe(body=_of(lambda w: {"name": w.word})),
+    "events.trigger": Recipe(body=_of(lambda w: {"type": "run.dead", "data": {"note": w.word}})),
     "endpoints.redeliver": Recipe(body={"since": "2026-01-01T00:00:00Z"}),
     "alert_rules.put": Recipe(
         body={"condition": "queue_lag", "threshold": "PT1M", "queues": ["q"]}, query=FORCED
@@ -305,6 +310,8 @@ FURTHER: Mapping[tuple[str, int], Recipe] = {
         body={"dates": ["2026-12-25"]}, query=FORCED, places={"calendar": some_name}
     ),
     ("runs.create", 200): Recipe(body=_same_run),
+    ("runs.payload", 206): Recipe(headers={"Range": "bytes=0-0"}),
+    ("runs.result", 206): Recipe(headers={"Range": "bytes=-1"}, places={"run": World.finished_run}),
     ("runs.create_many", 207): Recipe(
         body=_of(lambda w: {"items": [{"handler": w.word}], "mode": "independent"})
     ),
@@ -329,6 +336,8 @@ FURTHER: Mapping[tuple[str, int], Recipe] = {
         before=lambda w: w.run(dedupe_key="the-same"),
     ),
     ("queues.purge", 202): Recipe(body={"confirm_count": 0}),
+    ("import.crontab", 201): Recipe(raw=b"0 9 * * * report"),
+    ("import.kubernetes", 201): Recipe(body={"items": []}),
     ("import.betimes", 201): Recipe(
         body=_of(lambda w: {"format": "betimes/1", "jobs": [w.definition]})
     ),

@@ -124,7 +124,7 @@ class Tally:
     """What all connections of a load have seen."""
 
     def __init__(self) -> None:
-        self.began = perf_counter()
+        self.began = self.last = perf_counter()
         self.done = 0
         self.latencies: list[float] = []
         self.refused = 0
@@ -134,11 +134,12 @@ class Tally:
         """A request was answered."""
         self.latencies.append(seconds)
         self.done += done
-        self.by_second[int(perf_counter() - self.began)] += done
+        self.last = perf_counter()
+        self.by_second[int(self.last - self.began)] += done
 
     def told(self) -> dict[str, object]:
-        """The figures."""
-        spent = perf_counter() - self.began
+        """The figures, up to the last answer: those who are refused then wait for nothing."""
+        spent = max(self.last - self.began, 1e-9)
         ordered = sorted(self.latencies) or [spent]  # nothing was answered at all
         return {
             "per_second": round(self.done / spent),

@@ -62,11 +62,14 @@ async def fuzz(dsn: str, arguments: list[str]) -> int:
 
 
 def answers(telemetry: Telemetry) -> Counter[str]:
-    """How many requests were answered, by the class of their status."""
+    """How many requests were answered, by the class of their status; 5xx are told at once."""
     found: Counter[str] = Counter()
     for reading in telemetry.snapshot():
         if reading.metric.name == "betimes_requests_total":
-            found[dict(reading.labels)["status"]] += int(reading.value)
+            labels = dict(reading.labels)
+            found[labels["status"]] += int(reading.value)
+            if labels["status"] == "5xx":
+                sys.stderr.write(f"{labels['operation']} answered {reading.value:.0f} x 5xx\n")
     return found
 
 

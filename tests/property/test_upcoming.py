@@ -66,4 +66,5 @@ def as_run(item: Soon) -> SoonRun:
         queue=item.queue,
         priority=item.priority,
         state=RunState.SCHEDULED,
+        place=item.place,
     )

@@ -1,6 +1,6 @@
-"""Quotas at the door: what exceeds one is turned away before anything is written."""
+"""Quotas and queues at the door: what has no room is turned away before anything is written."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from betimes.api.acting import replied
@@ -43,3 +43,8 @@ async def admitted_demand(call: Call[Any, Any], demand: Demand) -> Reply | None:
             raise
         return replied(Once(value=None, answer=known, replayed=True))
     return None
+
+
+async def check_open(call: Call[Any, Any], queues: Iterable[str]) -> None:
+    """Refuse new work, and jobs that would bring some, for a queue that drains."""
+    await call.service.gates.check(call.service.desk, call.tenant, queues)

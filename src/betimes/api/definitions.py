@@ -1,6 +1,5 @@
 """Definitions between wire and domain, both ways."""
 
-from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,7 +10,8 @@ import msgspec
 
 from betimes.api.callbacks import callbacks_of
 from betimes.api.etag import tag_of
-from betimes.api.shaping import maybe_span, read_span
+from betimes.api.references import UNSEEN, References
+from betimes.api.shaping import maybe_limit, maybe_span, read_span
 from betimes.api.targets import shown_target, work_of
 from betimes.domain.dedupe import Dedupe, DedupeForm
 from betimes.domain.errors import Refused
@@ -26,7 +26,7 @@ from betimes.ops.schemas import ANYTHING, Accepted
 from betimes.schedule import Schedule, complete, parse
 from betimes.target.url import UrlPolicy
 from betimes.wire import jobs as wire
-from betimes.wire.base import shown_duration, shown_instant, shown_maybe
+from betimes.wire.base import shown_bytes, shown_duration, shown_instant, shown_maybe
 
 HANDLER_DEFAULT = "default"
 PAUSED = (JobState.PAUSED, JobState.AUTO_PAUSED)
@@ -45,6 +45,7 @@ class Context:
     """The caller's place in its own trace."""
     targets: UrlPolicy = field(default_factory=UrlPolicy)
     accepted: Accepted = ANYTHING
+    references: References = UNSEEN
 
 
 def new_job(asked: wire.NewJob, context: Context) -> NewJob:
@@ -55,7 +56,17 @@ def new_job(asked: wire.NewJob, context: Context) -> NewJob:
         group=asked.group,
         created_by=context.by,
         dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
+        pause=_pause_of(asked),
     )
+
+
+def _pause_of(asked: wire.NewJob) -> str | None:
+    """Why a job begins paused; None when it does not."""
+    if asked.pause_reason and not asked.paused:
+        raise _trouble(
+            "invalid_parameter", "expected paused: true beside a reason for it", "/pause_reason"
+        )
+    return asked.pause_reason if asked.paused else None
 
 
 def dedupe_of(asked: wire.Dedupe | None, key: str | None) -> Dedupe | None:
@@ -77,10 +88,10 @@ def definition_of(asked: wire.NewJob, context: Context) -> Definition:
     """The part of a wire job that a revision covers."""
     handler, target = work_of(asked.handler, asked.target, context.targets)
     payload = payload_of(asked)
-    context.accepted.check(handler, payload)
+    context.accepted.check(handler, payload, asked.payload_ref or asked.payload_reference)
     return Definition(
         schedule=_schedule(asked, context),
-        handler=handler if target else handler or HANDLER_DEFAULT,
+        handler=_default(asked) if handler is None and not target else handler,
         target=target,
         payload=payload,
         queue=asked.queue,
@@ -88,6 +99,16 @@ def definition_of(asked: wire.NewJob, context: Context) -> Definition:
         options=_options(asked, context),
         after_completion=AfterCompletion[asked.action_after_completion.upper()],
     )
+
+
+def _default(asked: wire.NewJob) -> str | None:
+    """The short form has no handler: its reference says what is to be done."""
+    return HANDLER_DEFAULT if asked.payload_reference is not None else None
+
+
+def reference_of(asked: wire.NewJob) -> str | None:
+    """What stands for the payload of a wire job, by either of its names."""
+    return asked.payload_ref or asked.payload_reference
 
 
 def payload_of(asked: wire.NewJob) -> bytes | None:
@@ -142,8 +163,8 @@ def read_schedule(
 
 
 def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
-    timeout = maybe_span(asked.timeout, pointer="/timeout")
-    deadline = maybe_span(asked.start_deadline, pointer="/start_deadline")
+    timeout = maybe_limit(asked.timeout, pointer="/timeout")
+    deadline = maybe_limit(asked.start_deadline, pointer="/start_deadline")
     options: dict[str, Any] = {
         "retry": None if asked.retry is None else retry_to_json(policy_of(asked.retry)),
         "timeout_ms": None if timeout is None else to_ms(timeout),
@@ -154,7 +175,7 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "description": asked.description,
         "dedupe_key": asked.dedupe_key if asked.dedupe is None else asked.dedupe.key,
         **context.trace,
-        "payload_ref": asked.payload_ref or asked.payload_reference,
+        "payload_ref": context.references.check(reference_of(asked)),
         "concurrency": concurrency_of(asked.concurrency),
         "fairness_key": asked.fairness_key,
         "rate_limit_key": asked.rate_limit_key,
@@ -217,20 +238,6 @@ def shown_policy(stored: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-def shown_payload(payload: bytes | None) -> Any:
-    """A payload as JSON; what is not JSON as text, what is not text as base64."""
-    if payload is None:
-        return None
-    try:
-        return msgspec.json.decode(payload)
-    except msgspec.DecodeError:
-        pass
-    try:
-        return payload.decode("utf-8")
-    except UnicodeDecodeError:
-        return {"base64": b64encode(payload).decode()}
-
-
 def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
     """A job as it is shown."""
     definition, options = job.definition, job.definition.options
@@ -266,7 +273,7 @@ def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
         status=_status(job),
     )
     if view != "basic":
-        shown.payload = shown_payload(definition.payload)
+        shown.payload = shown_bytes(definition.payload)
     return shown
 
 
@@ -336,7 +343,7 @@ def _status(job: Job) -> wire.JobStatus:
         )
     return wire.JobStatus(
         state=job.state.name.lower(),
-        next_fire_at=shown_maybe(job.next_fire_at),
+        next_fire_at=shown_maybe(job.coming_fire_at or job.next_fire_at),
         fires=str(job.fires),
         code=job.state_reason.get("code"),
         pause=pause,
@@ -362,8 +369,8 @@ __all__ = [
     "payload_of",
     "policy_of",
     "read_schedule",
+    "reference_of",
     "shown_job",
-    "shown_payload",
     "shown_policy",
     "timetable_of",
 ]

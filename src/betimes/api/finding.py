@@ -3,9 +3,10 @@
 from typing import Any
 
 from betimes.api.call import Call
+from betimes.api.problem import Trouble
 from betimes.api.shaping import missing, read_id
 from betimes.domain.errors import NotFound
-from betimes.domain.ids import JobId, RunId
+from betimes.domain.ids import JobId, RunId, time_of
 from betimes.domain.job import GROUP_DEFAULT, Job
 from betimes.ops.checks import NAME_LENGTH_MAX
 from betimes.ops.desk import Desk
@@ -26,6 +27,18 @@ async def find_job(call: Call[Any, Any], desk: Desk | None = None) -> Job:
             return await _by_id(call, desk, JobId(read_id(desk, "job", text, "job")))
         group, name = split_name(text)
         return await get_named_job(desk, call.tenant, name, group=group)
+    except NotFound:
+        raise missing("job", text) from None
+
+
+async def job_of(call: Call[Any, Any], text: str) -> JobId:
+    """The job a parameter means; an id is taken as it is: what is left of it may be asked for."""
+    desk = call.service.desk
+    if text.startswith(JOB_PREFIX):
+        return JobId(read_id(desk, "job", text, "job"))
+    try:
+        group, name = split_name(text)
+        return (await get_named_job(desk, call.tenant, name, group=group)).id
     except NotFound:
         raise missing("job", text) from None
 
@@ -58,7 +71,24 @@ def run_in_path(call: Call[Any, Any]) -> RunId:
 
 async def find_run(call: Call[Any, Any]) -> RunView:
     """The run a path means, with its public state."""
+    run = run_in_path(call)
     try:
-        return await get_run(call.service.desk, call.tenant, run_in_path(call))
+        return await get_run(call.service.desk, call.tenant, run)
     except NotFound:
-        raise missing("run", call.path["run"]) from None
+        raise missing_run(call, run) from None
+
+
+def missing_run(call: Call[Any, Any], run: RunId) -> Trouble:
+    """The answer for a run that is not there.
+
+    What was due before anything is kept may have existed, whoever it belonged to: that is told by
+    the id alone, so that it says nothing about anybody's runs.
+    """
+    if time_of(run) >= call.service.now() - call.service.runs_kept:
+        return missing("run", call.path["run"])
+    days = call.service.runs_kept.days
+    return Trouble(
+        "retention_expired",
+        f"runs are kept for {days} days, and {call.path['run']!r} would be older",
+        resource_type="run",
+    )

@@ -13,6 +13,7 @@ import msgspec
 
 from betimes.api.call import Request
 from betimes.api.problem import Trouble
+from betimes.api.sentences import Complaint, complaint_of, escaped
 from betimes.wire.base import Asked
 from betimes.wire.problem import FieldError
 
@@ -30,9 +31,6 @@ VALIDATE_ONLY = "validate_only"
 PARAMETERS_MAX = 100
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
 _BRACKETS = re.compile(r"[\[\]{}]")
-_PATH = re.compile(r" - at `\$?(?P<path>[^`]*)`$")
-_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
-_UNKNOWN = re.compile(r"unknown field `(?P<name>[^`]*)`")
 
 
 async def read_body(receive: Receive, request: Request, *, most: int) -> bytes:
@@ -90,7 +88,7 @@ def convert(value: Any, kind: type[T] | Any, *, strict: bool = True) -> T:
     try:
         answer: T = msgspec.convert(value, type=kind, strict=strict)
     except msgspec.ValidationError as error:
-        raise _invalid(str(error)) from None
+        raise _invalid(complaint_of(str(error), kind, value)) from None
     return answer
 
 
@@ -172,9 +170,9 @@ def _converted(pairs: list[tuple[str, str]], kind: type[S]) -> S:
     try:
         return msgspec.convert(found, type=kind, strict=False)
     except msgspec.ValidationError as error:
-        sentence, pointer = _sentence(str(error))
-        name = pointer.lstrip("/")
-        raise Trouble("invalid_parameter", f"parameter {name}: {sentence}") from None
+        wrong = complaint_of(str(error), kind, found)
+        name = wrong.pointer.lstrip("/").partition("/")[0]
+        raise Trouble("invalid_parameter", f"parameter {name}: {wrong.sentence}") from None
 
 
 @cache
@@ -250,31 +248,15 @@ def _malformed(detail: str) -> Trouble:
     return Trouble("malformed_json", f"expected JSON, got something else: {detail}")
 
 
-def _invalid(message: str) -> Trouble:
-    sentence, pointer = _sentence(message)
-    unknown = _UNKNOWN.search(sentence)
-    code = "unknown_field" if unknown else "invalid_parameter"
-    if unknown:
-        pointer = f"{pointer}/{_escaped(unknown['name'])}"
+def _invalid(wrong: Complaint) -> Trouble:
+    code, pointer = "invalid_parameter", wrong.pointer
+    if wrong.unknown is not None:
+        code, pointer = "unknown_field", f"{pointer}/{escaped(wrong.unknown)}"
     return Trouble(
         code,
-        f"{pointer or 'the body'}: {sentence}",
-        errors=[FieldError(pointer=pointer, code=code, detail=sentence)],
+        f"{pointer or 'the body'}: {wrong.sentence}",
+        errors=[FieldError(pointer=pointer, code=code, detail=wrong.sentence)],
     )
-
-
-def _sentence(message: str) -> tuple[str, str]:
-    """The words of a validation error, and the place as a JSON pointer."""
-    found = _PATH.search(message)
-    if found is None:
-        return message, ""
-    steps = _STEP.findall(found["path"])
-    pointer = "".join(f"/{_escaped(name or place)}" for name, place in steps)
-    return message[: found.start()], pointer
-
-
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
 
 
 def check_media(request: Request, media: str, body: bytes) -> None:

@@ -8,14 +8,16 @@ from typing import Any
 import msgspec
 
 from betimes.api.callbacks import callbacks_of
-from betimes.api.definitions import concurrency_of, dedupe_of, policy_of, shown_payload
+from betimes.api.definitions import concurrency_of, dedupe_of, policy_of
 from betimes.api.problem import Trouble
-from betimes.api.shaping import maybe_instant, maybe_span
+from betimes.api.references import UNSEEN, References
+from betimes.api.shaping import maybe_instant, maybe_limit, maybe_span
 from betimes.api.targets import work_of
 from betimes.domain.ids import to_text
 from betimes.domain.outcome import OutcomeKind
 from betimes.domain.run import NewRun, Run
 from betimes.domain.spec import retry_to_json, to_ms
+from betimes.domain.states import Shown
 from betimes.domain.trace import trace_of
 from betimes.ops.history import Attempt
 from betimes.ops.runs import RunView
@@ -23,7 +25,7 @@ from betimes.ops.schemas import ANYTHING, Accepted
 from betimes.target.redact import Redaction
 from betimes.target.url import UrlPolicy
 from betimes.wire import runs as wire
-from betimes.wire.base import shown_instant, shown_maybe
+from betimes.wire.base import shown_bytes, shown_instant, shown_maybe
 
 MILLISECOND = timedelta(milliseconds=1)
 NO_TRACE: Mapping[str, str] = MappingProxyType({})
@@ -37,13 +39,14 @@ def new_run(
     *,
     trace: Mapping[str, str] = NO_TRACE,
     accepted: Accepted = ANYTHING,
+    references: References = UNSEEN,
 ) -> NewRun:
     """A wire run as the verbs take it; `targets` are the rules for what it may call."""
     if asked.target is not None and asked.handler is not None:
         raise Trouble("invalid_parameter", "expected a handler or a target, got both")
     handler, target = work_of(asked.handler, asked.target, targets)
     payload = None if asked.payload is None else msgspec.json.encode(asked.payload)
-    accepted.check(handler, payload)
+    accepted.check(handler, payload, asked.payload_ref)
     return NewRun(
         handler=handler,
         target=target,
@@ -52,21 +55,21 @@ def new_run(
         priority=asked.priority,
         due_at=maybe_instant(asked.at, pointer="/at"),
         delay=maybe_span(asked.delay, pointer="/delay"),
-        options=_options(asked, targets) | dict(trace),
+        options=_options(asked, targets, references) | dict(trace),
         dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
     )
 
 
-def _options(asked: wire.NewRun, targets: UrlPolicy) -> dict[str, Any]:
-    timeout = maybe_span(asked.timeout, pointer="/timeout")
-    deadline = maybe_span(asked.start_deadline, pointer="/start_deadline")
+def _options(asked: wire.NewRun, targets: UrlPolicy, references: References) -> dict[str, Any]:
+    timeout = maybe_limit(asked.timeout, pointer="/timeout")
+    deadline = maybe_limit(asked.start_deadline, pointer="/start_deadline")
     options: dict[str, Any] = {
         "retry": None if asked.retry is None else retry_to_json(policy_of(asked.retry)),
         "timeout_ms": None if timeout is None else to_ms(timeout),
         "start_deadline_ms": None if deadline is None else to_ms(deadline),
         "tags": asked.tags,
         "notify": callbacks_of(asked.notify, targets),
-        "payload_ref": asked.payload_ref,
+        "payload_ref": references.check(asked.payload_ref),
         "concurrency": concurrency_of(asked.concurrency),
         "fairness_key": asked.fairness_key,
         "rate_limit_key": asked.rate_limit_key,
@@ -95,7 +98,7 @@ def shown_run(view: RunView, *, full: bool = False, redaction: Redaction = PLAIN
         trigger=run.trigger.name.lower(),
         queue=run.queue,
         priority=run.priority,
-        attempt=run.attempt,
+        attempt=_attempt(view),
         due_at=shown_instant(run.due_at),
         job_id=None if run.job is None else to_text("job", run.job),
         revision=run.revision,
@@ -104,6 +107,7 @@ def shown_run(view: RunView, *, full: bool = False, redaction: Redaction = PLAIN
         created_at=shown_maybe(run.created_at),
         started_at=shown_maybe(run.started_at),
         finished_at=shown_maybe(run.finished_at),
+        next_retry_at=_next_retry(view),
         cancel_requested_at=shown_maybe(run.cancel_at),
         state_reason=None
         if run.reason is None
@@ -121,9 +125,22 @@ def shown_run(view: RunView, *, full: bool = False, redaction: Redaction = PLAIN
     if (reference := reference_in(run.result)) is not None:
         shown.result_ref = reference
     if full:
-        shown.payload = redaction.json(shown_payload(run.payload))
-        shown.result = hidden_in(shown_payload(run.result), redaction)
+        shown.payload = redaction.json(shown_bytes(run.payload))
+        shown.result = hidden_in(shown_bytes(run.result), redaction)
     return shown
+
+
+def _attempt(view: RunView) -> int:
+    """The number of the attempt under way, as its worker was told it; else of the last one."""
+    if view.state is not Shown.RUNNING or view.holding is None:
+        return view.run.attempt
+    return view.run.attempt + view.holding.deliveries
+
+
+def _next_retry(view: RunView) -> str | None:
+    if view.state is not Shown.RETRY_WAIT or view.holding is None:
+        return None
+    return shown_instant(view.holding.visible_at)
 
 
 def reference_in(result: bytes | None) -> str | None:

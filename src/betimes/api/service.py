@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from betimes.api.cursor import Cursors
 from betimes.api.limits import Admission
@@ -75,6 +75,8 @@ class Service:
     """What any tenant may call; the settings of a tenant can open more."""
     signing: Callable[[TenantId], Sequence[bytes]] = lambda _: ()
     """What requests of a tenant are signed with."""
+    runs_kept: timedelta = timedelta(days=30)
+    """`janitor.retain_runs_days` of the settings."""
     draining: Draining = field(default_factory=Draining)
 
     async def run(self) -> None:

@@ -24,6 +24,7 @@ from betimes.wire.problem import FieldError
 
 LIMIT_MAX = 1_000
 DURATION_MAX = timedelta(days=366 * 100)
+LIMIT_MIN = timedelta(milliseconds=1)
 INSTANT_LENGTH_MAX = 64
 TAG_BYTES = 12
 SHOWN_ONCE = frozenset({"secret", "code"})
@@ -63,6 +64,14 @@ def read_span(source: str | float, *, pointer: str) -> timedelta:
 def maybe_span(source: str | float | None, *, pointer: str) -> timedelta | None:
     """The same for what may be missing."""
     return None if source is None else read_span(source, pointer=pointer)
+
+
+def maybe_limit(source: str | float | None, *, pointer: str) -> timedelta | None:
+    """How long something may take, if anybody says so; no time at all is a mistake."""
+    span = maybe_span(source, pointer=pointer)
+    if span is not None and span < LIMIT_MIN:
+        raise _wrong(f"expected a duration of at least a millisecond, got {source!r}", pointer)
+    return span
 
 
 def read_id(desk: Desk, prefix: str, text: str, noun: str) -> UUID:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from betimes.api.call import Call
-from betimes.api.shaping import maybe_span
+from betimes.api.shaping import maybe_limit
 from betimes.domain.errors import Refused
 from betimes.domain.spec import from_ms, to_ms
 from betimes.target.definition import read_target
@@ -42,7 +42,7 @@ def stored_target(asked: wire.HttpTarget, policy: UrlPolicy) -> dict[str, Any]:
         for name, value in msgspec.to_builtins(asked).items()
         if value not in (None, [], {}) and (name, value) != ("follow_redirects", 0)
     }
-    timeout = maybe_span(stored.pop("timeout", None), pointer="/target/timeout")
+    timeout = maybe_limit(stored.pop("timeout", None), pointer="/target/timeout")
     if timeout is not None:
         stored["timeout_ms"] = to_ms(timeout)
     stored["url"] = str(read_target(stored, policy).url)

@@ -1,9 +1,13 @@
 """What is told about runs that were enqueued, or recognised by their dedupe keys."""
 
+from collections.abc import Sequence
+from datetime import datetime
+
 from betimes.api.acting import answer
-from betimes.api.routes.jobs_control import told_run
+from betimes.api.routes.jobs_control import QUEUED, SCHEDULED, told_run
 from betimes.api.run_shapes import shown_run
 from betimes.domain.ids import shard_of, to_text
+from betimes.domain.run import NewRun
 from betimes.ops.acting import Told
 from betimes.ops.dedupe import MadeRun
 from betimes.ops.making import Enqueued
@@ -11,11 +15,11 @@ from betimes.wire import runs as wire
 from betimes.wire.jobs import BatchItem
 
 
-def told_enqueued(enqueued: Enqueued) -> Told:
+def told_enqueued(enqueued: Enqueued, new: NewRun, now: datetime) -> Told:
     """A run that was made, or the one that has its dedupe key."""
     made, view = enqueued
     if view is None:
-        return told_run(made.id, replaced=made.replaced)
+        return told_run(made.id, replaced=made.replaced, later=is_later(new, now))
     shown = shown_run(view)
     shown.deduplicated = True
     return Told(
@@ -26,15 +30,28 @@ def told_enqueued(enqueued: Enqueued) -> Told:
     )
 
 
-def told_runs(runs: list[MadeRun], refused: dict[int, BatchItem] | None) -> Told:
+def is_later(new: NewRun, now: datetime) -> bool:
+    """Whether a run waits for its time first. What asks for none is due by the database's clock."""
+    if new.due_at is None and new.delay is None:
+        return False
+    return new.due(now) > now
+
+
+def told_runs(
+    runs: list[MadeRun],
+    new: Sequence[NewRun],
+    refused: dict[int, BatchItem] | None,
+    now: datetime,
+) -> Told:
     """Many of them, in the order given; with those that were refused, if each stands alone."""
     made = [
         wire.RunMade(
             id=to_text("run", one.id),
+            state=SCHEDULED if is_later(wanted, now) else QUEUED,
             deduplicated=one.deduplicated,
             replaced=None if one.replaced is None else to_text("run", one.replaced),
         )
-        for one in runs
+        for one, wanted in zip(runs, new, strict=True)
     ]
     reply = answer(202, wire.RunsMade(items=made))
     if refused is not None:

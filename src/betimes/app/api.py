@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import closing
+from datetime import timedelta
 
 from betimes.api.application import Application
 from betimes.api.cursor import Cursors
@@ -16,6 +17,7 @@ from betimes.api.waiters import Waiters
 from betimes.app.delivery import signing_secrets, url_policy
 from betimes.app.demo import TENANT
 from betimes.app.desk import desk_of
+from betimes.app.dev_profile import kept_profile
 from betimes.app.dispatcher import notifying_of
 from betimes.app.listening import listener
 from betimes.app.masters import required_vault
@@ -27,7 +29,7 @@ from betimes.ops.credentials import Credentials
 from betimes.ops.devices import Devices
 from betimes.ops.keys import KeyMaker
 from betimes.ops.making import make_jobs, make_runs
-from betimes.ops.read import read_many
+from betimes.ops.read import job_reader
 from betimes.ops.sessions import Sessions
 from betimes.ops.shared_reads import SharedReads
 from betimes.ops.shelf import Shelf
@@ -128,7 +130,7 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
         devices=Devices(desk=desk, keys=keys, clock=node.clock, pepper=derived(pepper, b"device")),
         jobs=Together(desk=desk, make=make_jobs),
         runs=Together(desk=desk, make=make_runs),
-        job_reads=SharedReads(desk=desk, read=read_many),
+        job_reads=SharedReads(desk=desk, read=job_reader(desk)),
         pressure=Pressure(
             desk=desk,
             settings=node.settings.api,
@@ -152,6 +154,7 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
         targets=url_policy(node.settings.target),
         signing=signing_secrets(pepper),
         notifying=notifying_of(node.settings, pepper),
+        runs_kept=timedelta(days=node.settings.janitor.retain_runs_days),
     )
 
 
@@ -179,3 +182,5 @@ async def announce_key(node: Node, announce: Callable[[str], None], *, keep: boo
     if text is not None:
         shown = "key for development" if keep else "first administrator's key, shown this once"
         announce(f"{shown}: {text}")
+    if text is not None and keep and settings.port:
+        announce(kept_profile(f"http://{settings.listen}:{settings.port}", text))

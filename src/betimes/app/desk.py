@@ -35,5 +35,6 @@ async def desk_of(
         margin=node.settings.coordinator.margin,
         seen_within=seen_within(node.settings),
         vault=vault,
+        seals=node.settings.vault.payloads == "sealed",
         shelf=shelf,
     )

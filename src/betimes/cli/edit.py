@@ -13,7 +13,7 @@ from betimes.cli.said import body_of, option_of
 from betimes.cli.surface import OFFERS
 
 NEW, READ, UPDATE = OFFERS["jobs.create"], OFFERS["jobs.get"], OFFERS["jobs.update"]
-FIXED = frozenset({"name", "group"})
+FIXED = frozenset({"name", "group", "paused", "pause_reason"})
 MEMBERS = tuple(one for one in NEW.body or () if one.place not in FIXED)
 EDITED = (
     *("description", "schedule", "handler", "target", "payload", "payload_ref", "queue"),
@@ -44,7 +44,9 @@ def called(context: click.Context, /, **given: Any) -> int:
     if not patch:
         talk.remark("nothing was changed")
         return 0
-    query = {"validate_only": True} if given["trial"] else {}
+    query: dict[str, Any] = {"validate_only": True} if given["trial"] else {}
+    if given["pending"]:
+        query["apply_to"] = "pending"
     headers = {"if-match": quoted(etag)} if etag else {}
     told = talk.session.call(UPDATE, {"job": job}, query=query, body=patch, headers=headers)
     talk.done(f"job/{job} {'could be changed' if given['trial'] else 'changed'}", told)
@@ -90,6 +92,8 @@ edit = ServiceCommand(
         click.Option(["--dst-overlap", "overlap"], type=click.Choice(["first", "second", "both"]),
                      help="When its time comes twice."),
         click.Option(["--unset"], multiple=True, metavar="MEMBER", help="Take a member away."),
+        click.Option(["--pending"], is_flag=True,
+                     help="Runs that wait already are done as the job is then."),
         click.Option(["--if-match"], metavar="ETAG", help="Only if nobody has changed it."),
         click.Option(["--dry-run", "trial"], is_flag=True, help="Check it, change nothing."),
     ],

@@ -1,6 +1,7 @@
 """Looks for runs that had to start by now and wait for a worker that does not come.
 
-A worker marks what it leases too late; this marks what nobody leases, within a few seconds.
+A worker marks what it leases too late; this marks what nobody leases, within a few seconds. It also
+ends what was cancelled with a grace that has passed, whatever its worker does.
 """
 
 from datetime import timedelta
@@ -43,25 +44,23 @@ class DeadlineKeeper:
         await attend(self.tick, beats=beats, troubles=self._outage)
 
     async def tick(self) -> int:
-        """One bounded pass over every shard we may trust; how many runs have expired."""
+        """One bounded pass over every shard we may trust; how many runs have ended."""
         if not self._time.known:
             return 0
         with self._telemetry.span("deadlines.tick") as span:
             span.expect_errors()
             held = {one.claim.shard: one for one in self._holdings.trusted(self._clock.monotonic())}
-            expired = 0
+            ended = 0
             if held:
                 for shard in await self._deadlines.shards_to_look_at(
                     list(held), now=self._clock.stated()
                 ):
-                    expired += await self._expire(held[shard])
-            span.add(expired=expired)
-        if expired:
-            self._runs.add(expired, outcome="expired")
-        return expired
+                    ended += await self._expire(held[shard])
+            span.add(ended=ended)
+        return ended
 
     async def _expire(self, held: Held) -> int:
-        expired = 0
+        ended = 0
         for _ in range(PASSES_MAX):
             try:
                 found = await self._deadlines.expire(
@@ -69,7 +68,11 @@ class DeadlineKeeper:
                 )
             except FencedOut:
                 break  # the publisher notices by itself
-            expired += len(found)
+            ended += len(found)
+            if found.expired:
+                self._runs.add(len(found.expired), outcome="expired")
+            if found.cancelled:
+                self._runs.add(len(found.cancelled), outcome="cancelled")
             if len(found) < RUNS_MAX:
                 break
-        return expired
+        return ended

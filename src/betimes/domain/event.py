@@ -7,10 +7,11 @@ from types import MappingProxyType
 from typing import Any
 
 ALL = "*"
-SUCCEEDED = "run.succeeded"
+SUCCEEDED, FAILED = "run.succeeded", "run.failed"
 TEST = "endpoint.test"
 DISABLED = "endpoint.disabled"
 FIRING, RESOLVED = "alert.firing", "alert.resolved"
+WARNING, EXCEEDED = "quota.warning", "quota.exceeded"
 
 
 @unique
@@ -66,6 +67,15 @@ _EVERY = (
         {"job_id": _JOB["job_id"], "code": "JOB_AUTO_PAUSED", "failures": 5},
     ),
     EventType("job.resumed", Severity.INFO, "A job fires again.", _JOB),
+    EventType(
+        "job.completed",
+        Severity.INFO,
+        "The schedule of a job has come to its end. Of jobs with a single fire told only where "
+        "somebody wants to know: an endpoint that takes this type, or the setting "
+        "`run_events: all` of the tenant. A job whose last fire was seconds away when it was made "
+        "is told as complete by `job.created`.",
+        {**_JOB, "state": "completed"},
+    ),
     EventType("job.cancelled", Severity.INFO, "A job was ended for good.", _JOB),
     EventType("job.deleted", Severity.INFO, "A job was deleted.", _JOB),
     EventType(
@@ -86,6 +96,18 @@ _EVERY = (
         "A run succeeded. Written only where somebody wants to know: an endpoint that takes this "
         "type, a callback, or the setting `run_events: all` of the tenant.",
         {**_RUN, "state": "succeeded"},
+    ),
+    EventType(
+        FAILED,
+        Severity.WARNING,
+        "An attempt failed, with its error; `run.retrying` or `run.dead` says what becomes of the "
+        "run. Written only where somebody wants to know: an endpoint that takes this type, or the "
+        "setting `run_events: all` of the tenant.",
+        {
+            **_RUN,
+            "state": "retry_wait",
+            "error": {"type": "Http503", "message": "https://example.com answered 503"},
+        },
     ),
     EventType(
         "run.retrying",
@@ -139,6 +161,18 @@ _EVERY = (
         Severity.INFO,
         "A queue that lagged does so no longer.",
         {**_QUEUE, "rule": "mail-late", "threshold": 300.0},
+    ),
+    EventType(
+        WARNING,
+        Severity.WARNING,
+        "Most of a quota is used; told at most once an hour.",
+        {"quota": "jobs", "limit": 1000, "used": 800},
+    ),
+    EventType(
+        EXCEEDED,
+        Severity.ERROR,
+        "Something was refused because a quota is used up; told at most once an hour.",
+        {"quota": "jobs", "limit": 1000, "used": 1000},
     ),
     EventType(
         "worker.lease_lost",

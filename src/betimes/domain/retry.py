@@ -155,8 +155,8 @@ def decide(
             return Finish(RunState.CANCELLED, reason or "RUN_CANCELLED")
         case Snoozed(until=until, reason=reason):
             return Retry(max(until, now), counts=False, reason=reason)
-        case Released():
-            return Retry(now, counts=False, reason="RELEASED")
+        case Released(after=after):
+            return Retry(now + min(after, DELAY_MAX), counts=False, reason="RELEASED")
         case Failed(error=error, retryable=retryable, after=after):
             if not retryable or not policy.wants(error):
                 return Finish(RunState.DEAD, "PERMANENT_ERROR")

@@ -111,6 +111,8 @@ class Holding:
     fence: Fence
     lease_until: datetime | None
     visible_at: datetime
+    deliveries: int = 0
+    """How often it was handed out since an attempt of it last ended."""
 
 
 def shown_state(state: RunState, holding: Holding | None, now: datetime) -> Shown:

@@ -166,7 +166,7 @@ def _zone(spec: Mapping[str, Any], where: Where) -> tuple[str, list[str]]:
 
 def _policies(spec: Mapping[str, Any]) -> dict[str, Any]:
     policy = spec.get("concurrencyPolicy", "Allow")
-    if policy not in OVERLAPS:
+    if not isinstance(policy, str) or policy not in OVERLAPS:
         raise BadSchedule(f"concurrencyPolicy {', '.join(OVERLAPS)} was expected, got {policy!r}")
     window = LATEST_WINDOW
     if spec.get("startingDeadlineSeconds") is not None:

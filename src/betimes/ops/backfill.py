@@ -27,6 +27,7 @@ from betimes.store.control import find_fires
 from betimes.store.occurrences import Occurrence, insert_planned
 from betimes.store.pool import Connection
 from betimes.store.publish import place_runs
+from betimes.wire.base import shown_instant
 
 BACKFILL_MAX = 10_000
 RUNS_PER_TRANSACTION = 1_000
@@ -215,7 +216,10 @@ def _check(
     check_instant(end, pointer="/to")
     check_rate(rate)
     if end < begin:
-        raise Invalid(f"expected an end not before {begin}, got {end}", pointer="/to")
+        raise Invalid(
+            f"expected an end not before {shown_instant(begin)}, got {shown_instant(end)}",
+            pointer="/to",
+        )
     if not 1 <= max_runs <= BACKFILL_MAX:
         raise Invalid(f"expected max within 1-{BACKFILL_MAX}, got {max_runs}", pointer="/max")
     if not only_missing and not operation:

@@ -6,7 +6,7 @@ file that nobody refers to, or a row whose turn comes again, and never a row wit
 No transaction is open while somebody else's store is asked.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -20,12 +20,14 @@ from betimes.ops.vault import Keyring, Sealed
 from betimes.store import blobs as rows
 from betimes.store.blobs import BlobRow, Located
 from betimes.store.pool import Connection
+from betimes.wire.base import shown_duration
 
 __all__ = [
     "RETENTIONS",
     "Blob",
     "BlobRow",
     "create_blob",
+    "find_blobs",
     "forget_expired",
     "forget_objects",
     "get_blob",
@@ -80,7 +82,9 @@ def new_blob(
         raise Invalid(f"expected one of {', '.join(RETENTIONS)}, got {retention[:40]!r}")
     lasts = RETENTIONS[retention] if ttl is None else ttl
     if not timedelta(0) < lasts <= TTL_MAX:
-        raise Invalid(f"expected to keep a blob for at most {TTL_MAX.days} days, got {ttl}")
+        raise Invalid(
+            f"expected to keep a blob for at most {TTL_MAX.days} days, got {shown_duration(lasts)}"
+        )
     now = desk.clock.now()
     (identity,) = random_ids(to_ms(now), desk.next_shard(), desk.entropy(TAIL_BYTES))
     return Blob(
@@ -167,6 +171,17 @@ async def get_blob_row(desk: Desk, tenant: TenantId, blob: UUID) -> BlobRow:
         if found is None:
             raise NotFound(f"there is no blob {to_text('blob', blob)}")
         return found
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def find_blobs(desk: Desk, tenant: TenantId, blobs: Collection[UUID]) -> frozenset[UUID]:
+    """Those of the blobs that are there and have not expired."""
+    if not blobs:
+        return frozenset()
+
+    async def work(connection: Connection) -> frozenset[UUID]:
+        return await rows.find_blobs(connection, tenant, blobs, now=desk.clock.stated())
 
     return await desk.transact(work, tenant=tenant)
 

@@ -9,6 +9,7 @@ import msgspec
 from betimes.domain.errors import Invalid, TooLarge
 from betimes.domain.parcel import PRIORITY_HIGHEST, PRIORITY_LOWEST
 from betimes.domain.run import NewRun
+from betimes.wire.base import shown_duration
 
 QUEUE_LENGTH_MAX = 128
 NAME_LENGTH_MAX = 200
@@ -82,21 +83,21 @@ def check_payload(payload: bytes | None) -> None:
 def check_instant(instant: datetime, *, pointer: str) -> None:
     """Aware, and within what ids, Python and PostgreSQL can all hold."""
     if instant.tzinfo is None:
-        raise Invalid(f"expected a time with an offset, got {instant}", pointer=pointer)
+        raise Invalid(f"expected a time with an offset, got {instant.isoformat()}", pointer=pointer)
     if not EARLIEST <= instant < LATEST:
         raise Invalid(
-            f"expected a time between {EARLIEST.year} and {LATEST.year}, got {instant}",
+            f"expected a time between {EARLIEST.year} and {LATEST.year}, got {instant.isoformat()}",
             pointer=pointer,
         )
 
 
-def check_reason(reason: str) -> None:
+def check_reason(reason: str, *, pointer: str = "/reason") -> None:
     """Short enough to be shown."""
     if len(reason) > REASON_LENGTH_MAX or "\x00" in reason:
         raise Invalid(
             f"expected a reason of at most {REASON_LENGTH_MAX} characters without NUL, "
             f"got {len(reason)}",
-            pointer="/reason",
+            pointer=pointer,
         )
 
 
@@ -156,4 +157,7 @@ def check_run(new: NewRun) -> None:
     if new.due_at is not None:
         check_instant(new.due_at, pointer="/at")
     if new.delay is not None and not timedelta(0) <= new.delay <= DELAY_MAX:
-        raise Invalid(f"expected a delay within 0 and 100 years, got {new.delay}", pointer="/delay")
+        raise Invalid(
+            f"expected a delay within 0 and 100 years, got {shown_duration(new.delay)}",
+            pointer="/delay",
+        )

@@ -9,6 +9,7 @@ from betimes.ops.checks import check_reason
 from betimes.ops.desk import Desk
 from betimes.store import cluster as rows
 from betimes.store.cluster import Cell, NodeRow, ShardRow
+from betimes.store.migrate import complaints_of_database
 from betimes.store.pool import Connection
 
 __all__ = [
@@ -25,15 +26,29 @@ __all__ = [
     "resume_cell",
 ]
 
+OK = "ok"
+APART_MAX = timedelta(seconds=5)
+"""Signatures and sessions are checked by the clock of the node."""
+
 
 async def check_database(desk: Desk) -> dict[str, str]:
     """What stands in the way of serving; every value is `ok` when nothing does."""
+
+    async def work(connection: Connection) -> tuple[Cell, list[str]]:
+        return await rows.read_cell(connection), await complaints_of_database(connection)
+
     try:
-        cell = await read_cell(desk)
+        cell, complaints = await desk.transact(work, tenant=None)
     except SchedulerError as error:
         return {"database": type(error).__name__.lower()}
-    shards = "ok" if cell.shards == desk.shards else "the number of shards has changed"
-    return {"database": "ok", "shards": shards}
+    apart = abs(cell.now - desk.clock.now())
+    seconds = apart.total_seconds()
+    return {
+        "database": OK,
+        "migrations": complaints[0] if complaints else OK,
+        "clock": OK if apart <= APART_MAX else f"{seconds:.1f} s apart from the database",
+        "shards": OK if cell.shards == desk.shards else "the number of shards has changed",
+    }
 
 
 async def read_cell(desk: Desk) -> Cell:

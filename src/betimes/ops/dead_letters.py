@@ -10,8 +10,10 @@ from betimes.domain.ids import RunId, ShardId, TenantId, shard_of, to_text
 from betimes.domain.parcel import Parcel
 from betimes.domain.run import spread
 from betimes.ops.checks import check_payload, check_queue, check_rate, check_reason
+from betimes.ops.contents import sealed_one
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.revival import revive_runs
+from betimes.store import dead_letters as rows
 from betimes.store.dead_letters import (
     BEGINNING,
     Attempt,
@@ -63,6 +65,15 @@ async def list_dead_letters(
     return LetterPage(
         letters=letters, next=(letters[-1].dead_at, letters[-1].run) if full else None
     )
+
+
+async def estimate_letters(desk: Desk, tenant: TenantId, chosen: LetterFilter) -> int:
+    """About how many letters fit, without counting them."""
+
+    async def work(connection: Connection) -> int:
+        return await rows.estimate_letters(connection, tenant, chosen)
+
+    return await desk.transact(work, tenant=tenant)
 
 
 async def list_dead_groups(desk: Desk, tenant: TenantId) -> list[LetterGroup]:
@@ -121,6 +132,7 @@ async def redrive(
     )
 
     async def work(connection: Connection) -> list[Parcel]:
+        drive.payload = await sealed_one(desk, connection, tenant, payload)
         return await drive.apply(connection, await desk.now(connection) + delay)
 
     parcels = await desk.transact(work, tenant=tenant)

@@ -40,6 +40,7 @@ from betimes.store.dedupe import (
 )
 from betimes.store.jobs import read_job
 from betimes.store.pool import Connection
+from betimes.wire.base import shown_duration
 
 T = TypeVar("T")
 DEDUPED = "DEDUPED"
@@ -94,7 +95,7 @@ def check_dedupe(dedupe: Dedupe, *, of_job: bool) -> None:
     check_text(dedupe.key, what="a dedupe key", most=KEY_LENGTH_MAX, pointer=f"{pointer}/key")
     if dedupe.window is not None and not timedelta(0) < dedupe.window <= WINDOW_MAX:
         raise Invalid(
-            f"expected a window above 0 and of at most a year, got {dedupe.window}",
+            f"expected a window above 0 and of at most a year, got {shown_duration(dedupe.window)}",
             pointer=f"{pointer}/window",
         )
     if dedupe.window is None and dedupe.form is not DedupeForm.UNIQUE:

@@ -46,6 +46,8 @@ class Desk:
     """What seals and opens; none on a node without a master key."""
     shelf: Shelf | None = None
     """Where large things are kept, if not in the database."""
+    seals: bool = False
+    """Whether payloads and results are sealed where they lie in their rows."""
     connection: "Connection | None" = None
     at: datetime | None = None
     """The time of a transaction whose verbs share one."""

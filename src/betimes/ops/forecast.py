@@ -28,6 +28,7 @@ from betimes.store.forecast import (
 )
 from betimes.store.jobs import from_json, to_json
 from betimes.store.pool import Connection
+from betimes.wire.base import shown_duration, shown_instant
 
 __all__ = ["Added", "Advice", "Asked", "By", "Changes", "Forecast", "Group", "forecast", "what_if"]
 
@@ -65,10 +66,19 @@ class Asked:
 
     def __post_init__(self) -> None:
         if self.step < STEP_MIN:
-            raise Invalid(f"expected steps of at least a second, got {self.step}", pointer="/step")
-        if not timedelta(0) < self.end - self.start <= SPAN_MAX:
             raise Invalid(
-                f"expected a span of at most {SPAN_MAX.days} days, got {self.end - self.start}",
+                f"expected steps of at least a second, got {shown_duration(self.step)}",
+                pointer="/step",
+            )
+        span = self.end - self.start
+        if span <= timedelta(0):
+            raise Invalid(
+                f"expected an end after {shown_instant(self.start)}, got {shown_instant(self.end)}",
+                pointer="/to",
+            )
+        if span > SPAN_MAX:
+            raise Invalid(
+                f"expected a span of at most {SPAN_MAX.days} days, got {shown_duration(span)}",
                 pointer="/to",
             )
         if self.steps.count > STEPS_MAX:

@@ -10,15 +10,16 @@ held by a worker already, and asked to end, or cannot be leased until our transa
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
 from betimes.domain.errors import NotFound, VersionMismatch
 from betimes.domain.ids import JobId, RunId, ShardId, TenantId, floor_of, shard_of, to_ms, to_text
 from betimes.domain.job import Job
-from betimes.domain.states import RunState, Trigger
+from betimes.domain.states import JobState, RunState, Trigger
 from betimes.ops.desk import Desk
+from betimes.store.ahead import find_unended
 from betimes.store.control import (
     AFTER_THIS_ATTEMPT,
     HeldParcel,
@@ -72,6 +73,9 @@ async def grip(desk: Desk, connection: Connection, tenant: TenantId, job: JobId)
     found = await lock_job(connection, job)
     if found is None or found.tenant != tenant:
         raise no_such_job(job)
+    if found.state is JobState.COMPLETED and await find_unended(connection, [job]):
+        # Its last fires are planned, but not over: whatever stops a job stops them.
+        found = replace(found, state=JobState.ACTIVE)
     near = frozen.now + desk.margin
     if frozen.published_through is not None:
         near = max(near, frozen.published_through)
@@ -108,11 +112,7 @@ async def stop_everything(
 ) -> Stopped:
     """No new attempt of any run of the job starts; attempts under way end soon, or in peace."""
     dropped = await forget_planned(connection, held)
-    through = held.published_through
-    low = floor_of(0 if through is None else to_ms(min(through, held.now)))
-    planned = await find_planned(connection, held.shard, held.job.id, low=low)
-    parcelled = await find_parcelled(connection, held.shard, held.job.tenant, held.job.id)
-    runs = list({*parcelled, *(row.id for row in planned)})
+    runs = await open_runs(connection, held)
     return await _stop(
         connection,
         held,
@@ -123,6 +123,22 @@ async def stop_everything(
         running=running,
         every_attempt=True,
     )
+
+
+async def open_runs(connection: Connection, held: Grip) -> list[RunId]:
+    """Runs of the job that are not over: in parcels, or planned beyond what was published."""
+    through = held.published_through
+    low = floor_of(0 if through is None else to_ms(min(through, held.now)))
+    planned = await find_planned(connection, held.shard, held.job.id, low=low)
+    parcelled = await find_parcelled(connection, held.shard, held.job.tenant, held.job.id)
+    return list({*parcelled, *(row.id for row in planned)})
+
+
+async def waiting_runs(connection: Connection, held: Grip) -> list[RunId]:
+    """Those of them that no worker has; nobody leases them until the transaction ends."""
+    runs = await open_runs(connection, held)
+    parcels = await hold(connection, held.shard, held.job.tenant, runs)
+    return [run for run in runs if not _is_leased(parcels.get(run))]
 
 
 async def leave_gap(connection: Connection, held: Grip) -> None:

@@ -8,15 +8,18 @@ from betimes.domain.ids import JobId, RunId, TenantId
 from betimes.ops.checks import check_queue
 from betimes.ops.desk import Desk
 from betimes.store import insights as rows
-from betimes.store.insights import JobStats, KeyRow, Point, Spread, UsageRow
+from betimes.store.insights import Flow, JobStats, KeyRow, Point, Spread, UsageRow
 from betimes.store.pool import Connection
 
 __all__ = [
+    "FLOW_SPAN",
+    "Flow",
     "JobStats",
     "KeyRow",
     "Point",
     "Spread",
     "UsageRow",
+    "read_flow",
     "read_keys",
     "read_series",
     "read_stats",
@@ -28,6 +31,31 @@ SPAN_MAX = timedelta(days=31)
 POINTS_MAX = 1_000
 ROWS_MAX = 1_000
 STEP_MIN = timedelta(seconds=1)
+FLOW_SPAN = timedelta(minutes=5)
+BACKLOG_SPAN = timedelta(hours=1)
+"""What is done now may have been due so long ago, and is still counted."""
+ALIVE = timedelta(minutes=1)
+
+
+async def read_flow(
+    desk: Desk, tenant: TenantId, queue: str, *, now: datetime, oldest: datetime | None
+) -> Flow:
+    """What came into a queue and was done within the last minutes."""
+    since = now - FLOW_SPAN
+    first = max(min(oldest or since, since), now - BACKLOG_SPAN)
+
+    async def work(connection: Connection) -> Flow:
+        return await rows.queue_flow(
+            connection,
+            tenant,
+            queue,
+            since=since,
+            oldest=first,
+            alive=now - ALIVE,
+            until=now,
+        )
+
+    return await desk.transact(work, tenant=tenant)
 
 
 async def read_stats(desk: Desk, tenant: TenantId, job: JobId, *, window: timedelta) -> JobStats:

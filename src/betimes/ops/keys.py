@@ -14,6 +14,7 @@ from betimes.ops.desk import Desk
 from betimes.store import keys as rows
 from betimes.store.keys import ApiKey
 from betimes.store.pool import Connection
+from betimes.wire.base import shown_duration
 
 __all__ = [
     "ApiKey",
@@ -163,7 +164,8 @@ class KeyMaker:
         """A new key that may do the same; the old one works until the overlap has passed."""
         if not timedelta(0) <= overlap <= OVERLAP_MAX:
             raise Invalid(
-                f"expected an overlap of at most 30 days, got {overlap}", pointer="/overlap"
+                f"expected an overlap of at most 30 days, got {shown_duration(overlap)}",
+                pointer="/overlap",
             )
         old = await get_key(desk, tenant, key)
         if old.revoked_at is not None:

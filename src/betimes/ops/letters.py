@@ -4,6 +4,7 @@ from betimes.domain.ids import RunId, TenantId
 from betimes.ops.dead_letters import (
     annotate_dead_letter,
     discard,
+    estimate_letters,
     get_dead_letter,
     list_dead_groups,
     list_dead_letters,
@@ -20,6 +21,7 @@ __all__ = [
     "LetterState",
     "annotate_dead_letter",
     "discard",
+    "estimate_letters",
     "find_letters",
     "get_dead_letter",
     "list_dead_groups",

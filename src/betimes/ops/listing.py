@@ -1,35 +1,45 @@
 """Pages of jobs and of runs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
+from betimes.domain.errors import Invalid
 from betimes.domain.ids import JobId, RunId, TenantId, floor_of, to_ms
 from betimes.domain.job import Job
 from betimes.domain.run import Run, shown_state
 from betimes.domain.states import FINAL, Shown
+from betimes.ops.ahead import look
+from betimes.ops.contents import open_jobs
 from betimes.ops.desk import Desk
 from betimes.ops.runs import RunView
 from betimes.store import listing
-from betimes.store.listing import JobFilter, RunFilter
+from betimes.store.listing import JobFilter, RunFilter, Spot
 from betimes.store.pool import Connection
 
 __all__ = [
     "JobFilter",
+    "LastRun",
     "RunFilter",
     "Span",
+    "Spot",
     "estimate_jobs",
     "estimate_runs",
     "find_all_jobs",
     "find_all_runs",
     "find_jobs",
+    "find_jobs_sorted",
     "find_runs",
+    "last_runs",
 ]
 
 FIRST = UUID(int=0)
 LAST = UUID(int=(1 << 128) - 1)
 PAGE_MAX = 1_000
 SCANS_MAX = 10
+SORTED_MAX = 20_000
+"""So many jobs are sorted by something that no index has."""
 
 
 async def find_jobs(
@@ -45,11 +55,81 @@ async def find_jobs(
     start = (LAST if newest_first else FIRST) if after is None else after
 
     async def work(connection: Connection) -> list[Job]:
-        return await listing.list_jobs(
-            connection, tenant, chosen, after=start, newest_first=newest_first, most=limit
+        now = desk.clock.now()
+        rows = await listing.list_jobs(
+            connection, tenant, chosen, after=start, newest_first=newest_first, most=limit, now=now
         )
+        opened = await open_jobs(desk, connection, tenant, rows)
+        return await look(connection, opened, now=now)
 
     return await desk.transact(work, tenant=tenant)
+
+
+async def find_jobs_sorted(
+    desk: Desk,
+    tenant: TenantId,
+    chosen: JobFilter,
+    *,
+    by: str,
+    at: Spot | None,
+    upwards: bool,
+    limit: int,
+) -> list[tuple[Spot, Job]]:
+    """A page of jobs by name, next fire or last change, each with its place.
+
+    Raises:
+        Invalid: more jobs fit than are sorted; no index has these orders.
+
+    """
+
+    async def work(connection: Connection) -> list[listing.Sorted]:
+        found = await listing.list_jobs_sorted(
+            connection,
+            tenant,
+            chosen,
+            by=by,
+            at=at,
+            upwards=upwards,
+            most=limit,
+            bound=SORTED_MAX,
+        )
+        opened = await open_jobs(desk, connection, tenant, [one.job for one in found])
+        shown = await look(connection, opened, now=desk.clock.now())
+        return [one._replace(job=job) for one, job in zip(found, shown, strict=True)]
+
+    rows = await desk.transact(work, tenant=tenant)
+    if rows and rows[0].fitting > SORTED_MAX:
+        raise Invalid(
+            f"expected at most {SORTED_MAX} jobs to sort by {by}, got more; "
+            "narrow them by filters, or list them by created_at",
+            pointer="/sort",
+        )
+    return [((row.key, row.job.id), row.job) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """The latest run of a job, with its public state."""
+
+    id: RunId
+    state: Shown
+    finished_at: datetime | None
+
+
+async def last_runs(desk: Desk, tenant: TenantId, jobs: Sequence[JobId]) -> dict[JobId, LastRun]:
+    """The latest run of each of some jobs that was due by now; those without one are left out."""
+
+    async def work(connection: Connection) -> dict[JobId, LastRun]:
+        now = await desk.now(connection)
+        found = await listing.read_last_runs(connection, jobs, now=now)
+        going_on = [run.id for run in found.values() if run.state not in FINAL]
+        holdings = await listing.read_holdings(connection, tenant, going_on) if going_on else {}
+        return {
+            job: LastRun(run.id, shown_state(run.state, holdings.get(run.id), now), run.finished_at)
+            for job, run in found.items()
+        }
+
+    return await desk.transact(work, tenant=tenant) if jobs else {}
 
 
 async def find_all_jobs(

@@ -9,20 +9,24 @@
     payload_bytes_per_minute         bucket is admitted when it is full, and paid back.
     payload_bytes                    of one payload; exact.
 
-A tenant without a quota costs nothing here.
+A tenant without a quota costs nothing here. One that has used most of a counted quota, or that was
+refused, is told so by an event, at most once an hour.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from betimes.domain.event import EXCEEDED, WARNING
 from betimes.domain.ids import TenantId
 from betimes.fairness.bucket import Bucket, Rate
 from betimes.ops.desk import Desk
-from betimes.ops.quotas import QuotaReached
+from betimes.ops.quotas import TOLD_EVERY, QuotaReached, soft_limit, tell_use
 from betimes.store.listing import count_jobs, count_work
 from betimes.store.pool import Connection
+from betimes.store.telling import QuotaNews
 
 ENTRIES_MAX = 100_000
 BELIEVED_SECONDS = 1.0
@@ -98,6 +102,7 @@ class Meter:
     def __init__(self) -> None:
         self._counts: dict[tuple[TenantId, str], Count] = {}
         self._buckets: dict[tuple[TenantId, str], Bucket] = {}
+        self._told: dict[tuple[TenantId, str, str], float] = {}
 
     async def admit(
         self, desk: Desk, tenant: TenantId, quotas: Mapping[str, int], demand: Demand
@@ -110,7 +115,29 @@ class Meter:
         """
         largest = quotas.get("payload_bytes")
         if largest is not None and demand.largest_payload > largest:
-            raise QuotaReached("payload_bytes", largest, demand.largest_payload)
+            # One payload is too large: of what is in use it says nothing.
+            raise QuotaReached(
+                "payload_bytes",
+                largest,
+                demand.largest_payload,
+                sentence=f"the quota payload_bytes allows payloads of at most {largest} bytes, "
+                f"got one of {demand.largest_payload}",
+            )
+        try:
+            uses = await self._admit(desk, tenant, quotas, demand)
+        except QuotaReached as full:
+            news = QuotaNews(type=EXCEEDED, quota=full.quota, limit=full.limit, used=full.used)
+            await self._tell(desk, tenant, news)
+            raise
+        for name, used in uses.items():
+            if used >= soft_limit(quotas[name]):
+                news = QuotaNews(type=WARNING, quota=name, limit=quotas[name], used=used)
+                await self._tell(desk, tenant, news)
+
+    async def _admit(
+        self, desk: Desk, tenant: TenantId, quotas: Mapping[str, int], demand: Demand
+    ) -> dict[str, int]:
+        """What is used then of the quotas that bound what there is."""
         wanted = {name: more for name, more in demand.counted().items() if more and name in quotas}
         for name, more in wanted.items():
             used = await self._used(desk, tenant, name, limit=quotas[name])
@@ -119,6 +146,17 @@ class Meter:
         self._take(desk, tenant, quotas, demand)
         for name, more in wanted.items():
             self._counts[tenant, name].used += more
+        return {name: self._counts[tenant, name].used for name in wanted}
+
+    async def _tell(self, desk: Desk, tenant: TenantId, news: QuotaNews) -> None:
+        """Once an hour; the database knows what other nodes have told."""
+        key, now = (tenant, news.quota, news.type), desk.clock.monotonic()
+        if now - self._told.get(key, -math.inf) < TOLD_EVERY.total_seconds():
+            return
+        if len(self._told) >= ENTRIES_MAX:
+            self._told.clear()
+        self._told[key] = now
+        await tell_use(desk, tenant, news)
 
     def flow(self, desk: Desk, tenant: TenantId, quotas: Mapping[str, int]) -> dict[str, Flow]:
         """What is used of the rates of a tenant here, and when none of it will be."""

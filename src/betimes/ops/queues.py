@@ -101,7 +101,7 @@ async def resume_queue(desk: Desk, tenant: TenantId, name: str) -> Queue:
 
 
 async def drain_queue(desk: Desk, tenant: TenantId, name: str, *, draining: bool = True) -> Queue:
-    """Nothing new is accepted from callers; what is there, and what schedules bring, goes on."""
+    """No new runs or jobs are accepted; what is there, and what its schedules bring, goes on."""
     check_queue(name)
 
     async def work(connection: Connection) -> Queue:

@@ -8,8 +8,16 @@ from betimes.domain.ids import TenantId
 from betimes.ops.desk import Desk
 from betimes.store.listing import count_jobs, count_work
 from betimes.store.pool import Connection
+from betimes.store.telling import QuotaNews, tell_quota
 
 COUNTED_MAX = 1_000_000
+SOFT_SHARE = 0.8
+TOLD_EVERY = timedelta(hours=1)
+
+
+def soft_limit(limit: int) -> int:
+    """From here on a quota is nearly used."""
+    return int(limit * SOFT_SHARE)
 
 
 class QuotaReached(OverQuota):
@@ -23,8 +31,9 @@ class QuotaReached(OverQuota):
         *,
         resets_at: datetime | None = None,
         wait: timedelta | None = None,
+        sentence: str | None = None,
     ) -> None:
-        super().__init__(f"the quota {quota} allows {limit}, and {used} are in use")
+        super().__init__(sentence or f"the quota {quota} allows {limit}, and {used} are in use")
         self.quota = quota
         self.limit = limit
         self.used = used
@@ -41,6 +50,7 @@ async def usage_of(desk: Desk, tenant: TenantId) -> dict[str, int]:
             "jobs": await count_jobs(connection, tenant, most=COUNTED_MAX),
             "active_runs": waiting + leased,
             "backlog": waiting,
+            "max_in_flight": leased,
         }
 
     return await desk.transact(work, tenant=tenant)
@@ -58,3 +68,14 @@ async def check_jobs(desk: Desk, tenant: TenantId, quotas: Mapping[str, int], *,
     used = await desk.transact(work, tenant=tenant)
     if used + more > limit:
         raise QuotaReached("jobs", limit, used)
+
+
+async def tell_use(desk: Desk, tenant: TenantId, news: QuotaNews) -> bool:
+    """Tell a tenant what is used, at most once an hour over all nodes; whether it was told."""
+
+    async def work(connection: Connection) -> bool:
+        now = await desk.now(connection)
+        shard = desk.next_shard()
+        return await tell_quota(connection, shard, tenant, news, now=now, pause=TOLD_EVERY)
+
+    return await desk.transact(work, tenant=tenant)

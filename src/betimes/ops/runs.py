@@ -1,7 +1,7 @@
 """Single runs: what they are, cancelling them, trying again, doing them over."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from betimes.domain.dedupe import Dedupe
@@ -11,15 +11,19 @@ from betimes.domain.parcel import Lane, Parcel
 from betimes.domain.run import Holding, Run, shown_state, without_words
 from betimes.domain.states import FINAL, RunState, Shown, Trigger, check_run
 from betimes.ops.checks import check_payload
+from betimes.ops.contents import open_runs, sealed_one
 from betimes.ops.dedupe import OF_RUN, key_of
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.revival import revive_runs
+from betimes.store.admit import Offered
 from betimes.store.control import Frozen, ask_to_end, end_runs, freeze, hold, keep_words
 from betimes.store.dedupe import holder_of
+from betimes.store.forcing import end_by_force
 from betimes.store.intake import read_asked
 from betimes.store.jobs import to_optional_json
 from betimes.store.pool import Connection
 from betimes.store.publish import insert_parcels
+from betimes.store.release import release
 from betimes.store.run_notes import Note, read_notes
 from betimes.store.runs import insert_manual, lock_run, new_run, read_holding, read_run
 
@@ -50,6 +54,7 @@ async def get_run(desk: Desk, tenant: TenantId, run: RunId) -> RunView:
         holding = None if found.state in FINAL else await read_holding(connection, run)
         notes = await read_notes(connection, found.shard, [run])
         state = shown_state(found.state, holding, now)
+        (found,) = await open_runs(desk, connection, tenant, [found])
         return RunView(run=found, holding=holding, state=state, note=notes.get(run))
 
     return await desk.transact(work, tenant=tenant)
@@ -78,14 +83,24 @@ async def _asked_for(connection: Connection, run: RunId, now: datetime) -> Run |
 
 
 async def cancel_run(
-    desk: Desk, tenant: TenantId, run: RunId, *, code: str = RUN_CANCELLED, reason: str = ""
+    desk: Desk,
+    tenant: TenantId,
+    run: RunId,
+    *,
+    code: str = RUN_CANCELLED,
+    reason: str = "",
+    grace: timedelta | None = None,
+    force: bool = False,
 ) -> RunView:
     """A run that waits ends at once; one that a worker holds is told with its next heartbeat.
 
+    With a grace the worker has so long to end it, and after that loses it; by force, at once.
     `reason` are the words of whoever asks: kept beside the code, never in its place.
     """
+    offered: list[Offered] = []
 
     async def work(connection: Connection) -> RunView:
+        nonlocal offered
         now = await desk.now(connection)
         parcels = await hold(connection, shard_of(run), tenant, [run])
         found = await locked_run(connection, tenant, run)
@@ -93,9 +108,17 @@ async def cancel_run(
             return RunView(run=found, holding=None, state=Shown.CANCELLED)
         parcel = parcels.get(run)
         if found.state not in FINAL and parcel is not None and parcel.worker is not None:
-            await ask_to_end(connection, found.shard, [run], at=now, reason=code)
+            if not force:
+                by = None if grace is None else now + grace
+                await ask_to_end(connection, found.shard, [run], at=now, reason=code, by=by)
+                await keep_words(connection, run, reason)
+                return await _view(connection, run, Shown.RUNNING)
+            freed = await end_by_force(
+                connection, found, parcel, reason=code, now=now, margin=desk.margin
+            )
             await keep_words(connection, run, reason)
-            return await _view(connection, run, Shown.RUNNING)
+            offered = await release(connection, freed)
+            return await _view(connection, run, Shown.CANCELLED)
         check_run(found.state, RunState.CANCELLED)
         await end_runs(
             connection, found.shard, [run], state=RunState.CANCELLED, reason=code, now=now
@@ -103,7 +126,10 @@ async def cancel_run(
         await keep_words(connection, run, reason)
         return await _view(connection, run, Shown.CANCELLED)
 
-    return await desk.transact(work, tenant=tenant)
+    view = await desk.transact(work, tenant=tenant)
+    for one in offered:
+        desk.hints.hint(*one.hint)
+    return view
 
 
 async def cancel_by_key(desk: Desk, tenant: TenantId, key: str, *, reason: str = "") -> RunView:
@@ -175,7 +201,8 @@ async def replay_run(
         found = await read_run(connection, run)
         if found is None or found.tenant != tenant:
             raise no_such_run(run)
-        fresh = fresh or _again(found, now, tail, payload)
+        given = await sealed_one(desk, connection, tenant, payload)
+        fresh = fresh or _again(found, now, tail, given)
         # What was said about the end of the old one says nothing about the new one.
         options = to_optional_json(without_words(found.options))
         if not await insert_manual(connection, fresh, options=options, now=now):

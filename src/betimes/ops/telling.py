@@ -8,9 +8,11 @@ from typing import Any
 
 from betimes.domain.ids import TenantId, WorkerId, random_ids, to_ms, to_text
 from betimes.domain.job import Job
+from betimes.domain.states import JobState
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.store.deliveries import tell
 from betimes.store.pool import Connection
+from betimes.store.telling import Completed, tell_completed
 
 
 async def tell_job(
@@ -38,3 +40,9 @@ async def tell_worker(
     await tell(
         connection, tenant, kind, event=event, subject=text, body={"worker_id": text}, now=now
     )
+
+
+async def tell_completion(connection: Connection, before: Job, after: Job) -> None:
+    """Tell that an edit or the end of a pause has left a job without fires."""
+    if after.state is JobState.COMPLETED and before.state is not JobState.COMPLETED:
+        await tell_completed(connection, after.shard, [Completed(after.id, after.revision)])

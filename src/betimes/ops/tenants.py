@@ -31,7 +31,7 @@ __all__ = [
 
 ADMIN = "ak"
 QUOTAS = (
-    *("jobs", "active_runs", "backlog", "payload_bytes", "queues", "keys"),
+    *("jobs", "active_runs", "backlog", "max_in_flight", "payload_bytes", "queues", "keys"),
     *("creates_per_second", "runs_per_minute", "payload_bytes_per_minute"),
     *("catchup_per_second", "catchup_runs"),
     *("default_per_minute", "create_per_minute", "bulk_per_minute", "lease_per_minute"),
@@ -115,9 +115,15 @@ def check_tenant(tenant: Tenant) -> None:
     zone(tenant.timezone)
     for name, limit in tenant.quotas.items():
         if name not in QUOTAS:
-            raise Invalid(f"there is no quota {name[:50]!r}", pointer="/quotas")
+            raise Invalid(
+                f"expected quotas out of {', '.join(sorted(QUOTAS))}; got {name[:50]!r}",
+                pointer="/quotas",
+            )
         if not isinstance(limit, int) or not 0 <= limit <= QUOTA_MAX:
-            raise Invalid(f"expected a number from 0 for {name}", pointer=f"/quotas/{name}")
+            raise Invalid(
+                f"expected a whole number from 0 to {QUOTA_MAX} for {name}, got {limit!r}",
+                pointer=f"/quotas/{name}",
+            )
 
 
 async def create_tenant(desk: Desk, tenant: Tenant) -> Tenant:

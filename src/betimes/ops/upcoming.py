@@ -1,4 +1,4 @@
-"""Due soon: runs that exist, merged with fires computed from definitions beyond what is planned.
+"""Due soon: runs that exist, those that are tried again, and fires beyond what is planned.
 
 A computed fire is listed under the id its run will have. So the order, and with it the place where
 the next page begins, stays the same while the planner turns fires into runs between two pages.
@@ -24,6 +24,7 @@ from betimes.domain.ids import (
     to_ms,
     to_us,
 )
+from betimes.domain.states import RunState
 from betimes.ops.desk import Desk
 from betimes.ops.outlook import just_before, run_id
 from betimes.ops.timetable import read_timetable
@@ -39,8 +40,10 @@ from betimes.store.upcoming import (
     read_brakes,
     read_ended,
     read_jobs,
+    read_retries,
     read_runs,
 )
+from betimes.wire.base import shown_duration
 
 WITHIN_DEFAULT = timedelta(minutes=5)
 WITHIN_MAX = timedelta(days=7)
@@ -54,6 +57,7 @@ class SoonKind(StrEnum):
 
     RUN = "run"
     FIRE = "fire"
+    RETRY = "retry"
 
 
 EVERY_KIND = frozenset(SoonKind)
@@ -70,19 +74,21 @@ class Soon:
     job: JobId | None
     queue: str
     priority: int
+    place: UUID
+    """In the order of dueness."""
     will_run: bool = True
     reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoonPage:
-    """A page; `next` is the (due_at, id) after which the following one begins.
+    """A page; `next` is the (due_at, place) after which the following one begins.
 
     `partial` says that more jobs fire in the span than were looked at.
     """
 
     items: Sequence[Soon]
-    next: tuple[datetime, RunId] | None
+    next: tuple[datetime, UUID] | None
     partial: bool
 
 
@@ -93,14 +99,17 @@ async def list_upcoming(
     within: timedelta = WITHIN_DEFAULT,
     queue: str | None = None,
     job: JobId | None = None,
-    after: tuple[datetime, RunId] | None = None,
+    after: tuple[datetime, UUID] | None = None,
     limit: int = 50,
     until: datetime | None = None,
     kinds: Collection[SoonKind] = EVERY_KIND,
 ) -> SoonPage:
     """A page of what is due within a span; give `until` of the first page to the next ones."""
     if not timedelta(0) < within <= WITHIN_MAX:
-        raise Invalid(f"expected a span of at most 7 days, got {within}", pointer="/within")
+        raise Invalid(
+            f"expected a span above 0 and of at most 7 days, got {shown_duration(within)}",
+            pointer="/within",
+        )
     most = min(max(limit, 1), PAGE_MAX)
     chosen = SoonFilter(tenant=tenant, queue=queue, job=job)
 
@@ -114,12 +123,14 @@ async def list_upcoming(
         jobs: list[FiringJob] = []
         if SoonKind.RUN in kinds:
             runs = await read_runs(connection, chosen, low=low, high=high, most=most + 1)
+        if SoonKind.RETRY in kinds:
+            runs += await read_retries(connection, chosen, low=low, high=high, most=most + 1)
         if SoonKind.FIRE in kinds:
             places = [ShardId(one) for one in shards]
             jobs = await read_jobs(connection, chosen, shards=places, until=end, most=JOBS_MAX)
         items = merge_soon(runs, jobs, low=low, high=high, most=most + 1)
         marked = await _mark(connection, tenant, items[:most])
-        last = (marked[-1].due_at, marked[-1].id) if len(items) > most else None
+        last = (marked[-1].due_at, marked[-1].place) if len(items) > most else None
         return SoonPage(items=marked, next=last, partial=len(jobs) == JOBS_MAX)
 
     return await desk.transact(work, tenant=tenant)
@@ -128,10 +139,11 @@ async def list_upcoming(
 def merge_soon(
     runs: Iterable[SoonRun], jobs: Iterable[FiringJob], *, low: UUID, high: UUID, most: int
 ) -> list[Soon]:
-    """The first things with ids between two bounds, each once. Pure."""
-    streams: list[Iterator[Soon]] = [iter([_of_run(run) for run in runs])]
+    """The first things with places between two bounds, each once. Pure."""
+    waiting = sorted((_of_run(run) for run in runs), key=lambda item: item.place)
+    streams: list[Iterator[Soon]] = [iter(waiting)]
     streams += [iter(fires_of(job, low=low, high=high, most=most)) for job in jobs]
-    return list(islice(_each_once(merge(*streams, key=lambda item: item.id)), most))
+    return list(islice(_each_once(merge(*streams, key=lambda item: item.place)), most))
 
 
 def fires_of(job: FiringJob, *, low: UUID, high: UUID, most: int) -> list[Soon]:
@@ -158,6 +170,7 @@ def fires_of(job: FiringJob, *, low: UUID, high: UUID, most: int) -> list[Soon]:
                     job=job.id,
                     queue=job.queue,
                     priority=job.priority,
+                    place=identifier,
                 )
             )
             found.sort(key=lambda item: item.id)
@@ -192,7 +205,8 @@ def _each_once(items: Iterable[Soon]) -> Iterator[Soon]:
 
 def _of_run(run: SoonRun) -> Soon:
     return Soon(
-        kind=SoonKind.RUN,
+        kind=SoonKind.RETRY if run.state is RunState.RETRY_WAIT else SoonKind.RUN,
+        place=run.place,
         id=run.id,
         due_at=run.due_at,
         fire_at=run.fire_at,

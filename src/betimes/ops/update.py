@@ -1,4 +1,8 @@
-"""Editing jobs: a new revision for fires that nobody has published, the old one for the rest."""
+"""Editing jobs: a new revision for fires that nobody has published, the old one for the rest.
+
+With `pending` also what waits already is done as the job is then: with its handler, payload, target
+and way to retry. It stays where it waits: queue, priority and limits are those it came with.
+"""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -8,15 +12,25 @@ from betimes.domain.ids import JobId, TenantId, floor_of, to_ms
 from betimes.domain.job import Definition, Job
 from betimes.domain.parcel import Parcel
 from betimes.domain.states import JobState, Trigger
+from betimes.ops.ahead import look_at_one
+from betimes.ops.contents import sealed_definition
 from betimes.ops.create import announce, check_definition, declare_gates
 from betimes.ops.desk import Desk
 from betimes.ops.gap import GAP_FROM, Missed, close_gap, gap_start, open_gap
-from betimes.ops.grip import Grip, check_revision, forget_planned, grip, leave_gap
+from betimes.ops.grip import (
+    Grip,
+    check_revision,
+    forget_planned,
+    grip,
+    leave_gap,
+    waiting_runs,
+)
 from betimes.ops.outlook import Outlook, look_ahead, require_a_future
 from betimes.ops.placing import insert_fires
+from betimes.ops.telling import tell_completion
 from betimes.ops.timetable import read_timetable
 from betimes.schedule import Schedule
-from betimes.store.control import find_fires, find_planned
+from betimes.store.control import find_fires, find_planned, renew_revision
 from betimes.store.jobs import edit_job, keep_revision
 from betimes.store.occurrences import insert_decisions
 from betimes.store.pool import Connection
@@ -32,6 +46,7 @@ async def update_job(
     *,
     expected_revision: int | None = None,
     actor: str | None = None,
+    pending: bool = False,
 ) -> Job:
     """Replace a definition. Of several writers that expect the same revision exactly one wins."""
     check_definition(definition)
@@ -45,7 +60,17 @@ async def update_job(
     )
 
     async def work(connection: Connection) -> tuple[Job, list[Parcel]]:
-        return await edit.apply(connection, await grip(desk, connection, tenant, job))
+        held = await grip(desk, connection, tenant, job)
+        edited, made = await edit.apply(connection, held)
+        if pending:
+            await renew_revision(
+                connection,
+                held.shard,
+                await waiting_runs(connection, held),
+                revision=edited.revision,
+                handler=definition.handler,
+            )
+        return edited, made
 
     edited, parcels = await desk.transact(work, tenant=tenant)
     announce(desk, [edited], parcels)
@@ -66,6 +91,9 @@ class Edit:
     async def apply(self, connection: Connection, held: Grip) -> tuple[Job, list[Parcel]]:
         """Keep the old definition, forget what is planned of it, go on with the new one."""
         job = held.job
+        self.definition = await sealed_definition(
+            self.desk, connection, job.tenant, self.definition
+        )
         if self.replaces == job.revision - 1 and job.definition == self.definition:
             return job, []  # our own commit, whose reply was lost
         check_revision(job, self.expected_revision)
@@ -94,11 +122,14 @@ class Edit:
             updated_at=held.now,
         )
         edited = await _store(connection, edited, held.now)
-        return edited, await insert_fires(connection, held, outlook.near, job=edited)
+        await tell_completion(connection, job, edited)
+        parcels = await insert_fires(connection, held, outlook.near, job=edited)
+        return await look_at_one(connection, edited, now=held.now), parcels
 
     def _check(self, job: Job, outlook: Outlook) -> None:
         """A schedule that is over may stay as it is, but nobody may give a job a new one."""
-        if job.definition.schedule != self.definition.schedule or job.state is JobState.ACTIVE:
+        goes_on = job.state is JobState.ACTIVE and job.next_fire_at is not None
+        if job.definition.schedule != self.definition.schedule or goes_on:
             require_a_future(outlook, self.definition)
 
     async def _apply_to_paused(

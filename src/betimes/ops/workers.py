@@ -26,7 +26,7 @@ from betimes.store import remote as rows
 from betimes.store.admit import Offered
 from betimes.store.pool import Connection, Lane
 from betimes.store.remote import HeldLease, RemoteWorker
-from betimes.store.run_notes import Note
+from betimes.store.run_notes import Note, note_run
 from betimes.store.schemas import Declared
 
 __all__ = [
@@ -47,6 +47,8 @@ __all__ = [
 
 
 NO_SCHEMAS: Mapping[str, Declared] = MappingProxyType({})
+NO_NOTES: Mapping[HeldLease, Note] = MappingProxyType({})
+NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +161,8 @@ async def beat(
     leases: Mapping[HeldLease, timedelta],
     *,
     draining: bool,
+    facts: Mapping[str, object] = NOTHING,
+    notes: Mapping[HeldLease, Note] = NO_NOTES,
 ) -> Beat:
     """Prolong leases by what is said beside each; tell what was lost or is to end.
 
@@ -173,6 +177,7 @@ async def beat(
             busy=len(leases),
             draining=draining,
             now=desk.clock.now(),
+            facts=facts,
         )
         if told is None:
             raise NotFound("there is no such worker")
@@ -184,6 +189,9 @@ async def beat(
         extended = {
             one: kept[one.parcel, one.fence] for one in mine if (one.parcel, one.fence) in kept
         }
+        for one in extended:
+            if one in notes:
+                await note_run(connection, tenant, one, notes[one], now=desk.clock.now())
         ended: set[RunId] = set()
         for shard in sorted({shard_of(one.run) for one in extended}):
             held = {one.run: one.fence for one in extended if shard_of(one.run) == shard}

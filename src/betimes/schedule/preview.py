@@ -1,10 +1,12 @@
 """What a schedule will do, shown before it is saved."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 from betimes.schedule.bounds import SECOND
+from betimes.schedule.fire import Drop, Fire
 from betimes.schedule.moment import instant_text, to_instant, to_local
 from betimes.schedule.schedule import Schedule
 
@@ -17,22 +19,25 @@ DROP_FLAGS = {
 
 
 def preview(
-    schedule: Schedule, start: datetime, count: int = 10, horizon: datetime | None = None
+    schedule: Schedule,
+    start: datetime,
+    count: int = 10,
+    horizon: datetime | None = None,
+    *,
+    excluded: bool = True,
 ) -> dict[str, Any]:
     """The answer of `POST /v1/schedules/preview`: plain JSON values.
 
-    Occurrences are the next fires; what a gap or a calendar takes away among them is listed too,
-    flagged as such, and does not count.
+    Occurrences are the next fires. What a gap or a calendar takes away among them is listed too if
+    wanted, flagged as such and at most `count` times more; `excluded` says how much it is.
     """
-    fires = list(schedule.fires(start, horizon, min(count, COUNT_MAX)))
+    most = min(count, COUNT_MAX)
+    fires = list(schedule.fires(start, horizon, most))
     shown = [_occurrence(schedule, to_instant(fire.nominal), fire.flags) for fire in fires]
-    if fires or horizon is not None:
-        end = horizon if len(fires) < count and horizon is not None else fires[-1].nominal
-        for drop in schedule.dropped(start, end, COUNT_MAX):
-            if drop.code in DROP_FLAGS:
-                flags = (DROP_FLAGS[drop.code],)
-                entry = _occurrence(schedule, to_instant(drop.nominal), flags)
-                shown.append({**entry, "local": drop.local})
+    taken = _taken(schedule, start, fires, horizon if len(fires) < count else None)
+    for drop in taken[:most] if excluded else ():
+        entry = _occurrence(schedule, to_instant(drop.nominal), (DROP_FLAGS[drop.code],))
+        shown.append({**entry, "local": drop.local})
     instants = [to_instant(fire.nominal) for fire in fires]
     gaps = [later - earlier for earlier, later in pairwise(instants)]
     month = schedule.count(start, start + timedelta(days=SAMPLE_DAYS))
@@ -42,6 +47,7 @@ def preview(
         "dialect": None if cron is None else cron.dialect,
         "description": schedule.describe(),
         "occurrences": sorted(shown, key=lambda entry: str(entry["utc"])),
+        "excluded": len(taken),
         "warnings": [
             {
                 "code": warned.code,
@@ -54,6 +60,16 @@ def preview(
         "min_gap": min(gaps) / SECOND if gaps else None,
         "never": schedule.kind != "manual" and schedule.next(start) is None,
     }
+
+
+def _taken(
+    schedule: Schedule, start: datetime, fires: Sequence[Fire], horizon: datetime | None
+) -> list[Drop]:
+    """What was taken away up to the last fire that is shown, or up to the horizon."""
+    end = horizon if horizon is not None else fires[-1].nominal if fires else None
+    if end is None:
+        return []
+    return [drop for drop in schedule.dropped(start, end, COUNT_MAX) if drop.code in DROP_FLAGS]
 
 
 def _occurrence(schedule: Schedule, instant: int, flags: tuple[str, ...]) -> dict[str, Any]:

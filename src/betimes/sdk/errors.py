@@ -135,7 +135,7 @@ class DependencyInUse(ApiError):
 
 
 class RetentionExpired(ApiError):
-    """It existed; its data was removed when its retention ended."""
+    """It is older than anything that is kept; if it existed, its data was removed."""
 
 
 class PreconditionFailed(ApiError):
@@ -152,6 +152,10 @@ class BatchTooLarge(ApiError):
 
 class UnsupportedMediaType(ApiError):
     """Send `Content-Type: application/json`, without compression."""
+
+
+class RangeNotSatisfiable(ApiError):
+    """The range begins after the end of what there is; `Content-Range` says how long ..."""
 
 
 class InvalidSchedule(ApiError):
@@ -183,7 +187,7 @@ class InvalidRrule(ApiError):
 
 
 class InvalidPayload(ApiError):
-    """The payload does not fit its declared schema."""
+    """The payload does not fit its declared schema, or the blob it refers to is not there."""
 
 
 class UrlNotAllowed(ApiError):
@@ -280,6 +284,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "payload_too_large": PayloadTooLarge,
     "batch_too_large": BatchTooLarge,
     "unsupported_media_type": UnsupportedMediaType,
+    "range_not_satisfiable": RangeNotSatisfiable,
     "invalid_schedule": InvalidSchedule,
     "unknown_timezone": UnknownTimezone,
     "schedule_never_fires": ScheduleNeverFires,
@@ -356,6 +361,7 @@ __all__ = [
     "QueueDraining",
     "QueueNotEmpty",
     "QuotaExceeded",
+    "RangeNotSatisfiable",
     "RateLimited",
     "RequestTimeout",
     "RetentionExpired",

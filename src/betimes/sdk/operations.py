@@ -343,6 +343,21 @@ JOBS_APPLY = Operation(
     answers={200: betimes.wire.apply.Applied},
     keyed=True,
 )
+IMPORT_CRONTAB = Operation(
+    name="import.crontab",
+    method="POST",
+    path="/v1/import/crontab",
+    answers={201: betimes.wire.queues.Imported, 200: betimes.wire.queues.Imported},
+    keyed=True,
+    media="*/*",
+)
+IMPORT_KUBERNETES = Operation(
+    name="import.kubernetes",
+    method="POST",
+    path="/v1/import/kubernetes",
+    answers={201: betimes.wire.queues.Imported, 200: betimes.wire.queues.Imported},
+    keyed=True,
+)
 EXPORT_READ = Operation(
     name="export.read",
     method="GET",
@@ -417,6 +432,7 @@ TARGETS_RESET = Operation(
     method="POST",
     path="/v1/targets/reset",
     answers={200: betimes.wire.targets.Origin},
+    keyed=True,
 )
 TARGETS_LIST = Operation(
     name="targets.list",
@@ -520,14 +536,14 @@ RUNS_PAYLOAD = Operation(
     name="runs.payload",
     method="GET",
     path="/v1/runs/{run}/payload",
-    answers={200: bytes},
+    answers={200: bytes, 206: bytes},
     accepts="*/*",
 )
 RUNS_RESULT = Operation(
     name="runs.result",
     method="GET",
     path="/v1/runs/{run}/result",
-    answers={200: bytes},
+    answers={200: bytes, 206: bytes},
     accepts="*/*",
 )
 RUNS_CANCEL = Operation(
@@ -702,6 +718,7 @@ QUEUES_RESUME = Operation(
     method="POST",
     path="/v1/queues/{queue}/resume",
     answers={200: betimes.wire.queues.Queue},
+    keyed=True,
 )
 QUEUES_DRAIN = Operation(
     name="queues.drain",
@@ -982,6 +999,13 @@ EVENTS_STREAM = Operation(
     answers={200: str},
     accepts="text/event-stream",
 )
+EVENTS_TRIGGER = Operation(
+    name="events.trigger",
+    method="POST",
+    path="/v1/events/trigger",
+    answers={201: betimes.wire.more.Event},
+    keyed=True,
+)
 ENDPOINTS_LIST = Operation(
     name="endpoints.list",
     method="GET",
@@ -1005,6 +1029,7 @@ ENDPOINTS_UPDATE = Operation(
     method="PATCH",
     path="/v1/endpoints/{endpoint}",
     answers={200: betimes.wire.endpoints.Endpoint},
+    keyed=True,
 )
 ENDPOINTS_DELETE = Operation(
     name="endpoints.delete",
@@ -1221,6 +1246,8 @@ OPERATIONS = (
     SEARCH_FIND,
     JOBS_BULK,
     JOBS_APPLY,
+    IMPORT_CRONTAB,
+    IMPORT_KUBERNETES,
     EXPORT_READ,
     IMPORT_BETIMES,
     SCHEDULES_PREVIEW,
@@ -1322,6 +1349,7 @@ OPERATIONS = (
     AUDIT_VERIFY,
     EVENTS_LIST,
     EVENTS_STREAM,
+    EVENTS_TRIGGER,
     ENDPOINTS_LIST,
     ENDPOINTS_CREATE,
     ENDPOINTS_GET,

@@ -20,6 +20,7 @@ import betimes.wire.explain
 import betimes.wire.forecast
 import betimes.wire.insights
 import betimes.wire.jobs
+import betimes.wire.jobs_bulk
 import betimes.wire.keys
 import betimes.wire.meta
 import betimes.wire.more
@@ -641,6 +642,8 @@ class Jobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -676,6 +679,8 @@ class Jobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -705,7 +710,9 @@ class Jobs:
         tag: builtins.list[str] | Unset = UNSET,
         next_fire_after: str | Unset | None = UNSET,
         next_fire_before: str | Unset | None = UNSET,
-        sort: Literal["created_at", "-created_at"] | Unset = UNSET,
+        include: builtins.list[Literal["last_run"]] | Unset = UNSET,
+        sort: Literal["created_at", "-created_at", "name", "next_fire_at", "-updated_at"]
+        | Unset = UNSET,
         q: str | Unset | None = UNSET,
         count: Literal["estimate"] | Unset | None = UNSET,
         request_timeout: float | None = None,
@@ -727,6 +734,7 @@ class Jobs:
                 "tag": tag,
                 "next_fire_after": next_fire_after,
                 "next_fire_before": next_fire_before,
+                "include": include,
                 "sort": sort,
                 "q": q,
                 "count": count,
@@ -741,13 +749,14 @@ class Jobs:
         *,
         view: Literal["definition", "basic", "full"] | Unset = UNSET,
         fields: builtins.list[str] | Unset = UNSET,
+        include: builtins.list[Literal["last_run", "stats_24h"]] | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.jobs.Job:
         """Read one job."""
         answer: betimes.wire.jobs.Job = self._caller.call(
             table.JOBS_GET,
             path={"job": job},
-            query={"view": view, "fields": fields},
+            query={"view": view, "fields": fields, "include": include},
             timeout=request_timeout,
         )
         return answer
@@ -776,6 +785,8 @@ class Jobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -813,6 +824,8 @@ class Jobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -831,6 +844,7 @@ class Jobs:
         *,
         changes: dict[str, Any],
         validate_only: bool | Unset = UNSET,
+        apply_to: Literal["future", "pending"] | Unset = UNSET,
         if_match: str | None = None,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
@@ -839,7 +853,7 @@ class Jobs:
         answer: betimes.wire.jobs.Job = self._caller.call(
             table.JOBS_UPDATE,
             path={"job": job},
-            query={"validate_only": validate_only},
+            query={"validate_only": validate_only, "apply_to": apply_to},
             body=changes,
             if_match=if_match,
             idempotency_key=idempotency_key,
@@ -1053,8 +1067,8 @@ class Jobs:
         self,
         *,
         action: Literal["pause", "resume", "cancel", "delete", "set"],
-        filter: betimes.wire.jobs.JobChoice,
-        set_: betimes.wire.jobs.SetJob | Unset | None = UNSET,
+        filter: betimes.wire.jobs_bulk.JobChoice,
+        set_: betimes.wire.jobs_bulk.SetJob | Unset | None = UNSET,
         reason: str | Unset = UNSET,
         rate_per_second: float | Unset | None = UNSET,
         dry_run: bool | Unset = UNSET,
@@ -1120,13 +1134,14 @@ class Jobs:
         count: int | Unset = UNSET,
         from_: str | Unset | None = UNSET,
         to: str | Unset | None = UNSET,
+        excluded: bool | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.more.Preview:
         """The next fires of a job."""
         answer: betimes.wire.more.Preview = self._caller.call(
             table.JOBS_NEXT,
             path={"job": job},
-            query={"count": count, "from": from_, "to": to},
+            query={"count": count, "from": from_, "to": to, "excluded": excluded},
             timeout=request_timeout,
         )
         return answer
@@ -1285,34 +1300,10 @@ class Search:
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.FoundList:
-        """A job or a run by its id, or jobs by the beginning of their names."""
+        """A job or a run by its id, jobs by name or tag, dead runs by error or tag."""
         answer: betimes.wire.queues.FoundList = self._caller.call(
             table.SEARCH_FIND,
             query={"q": q, "limit": limit},
-            timeout=request_timeout,
-        )
-        return answer
-
-
-class Export:
-    """Operations of export."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    def read(
-        self,
-        *,
-        group: str | Unset | None = UNSET,
-        tag: builtins.list[str] | Unset = UNSET,
-        cursor: str | Unset | None = UNSET,
-        limit: int | Unset = UNSET,
-        request_timeout: float | None = None,
-    ) -> betimes.wire.queues.Exported:
-        """Definitions of jobs, and the calendars they name, in our own format."""
-        answer: betimes.wire.queues.Exported = self._caller.call(
-            table.EXPORT_READ,
-            query={"group": group, "tag": tag, "cursor": cursor, "limit": limit},
             timeout=request_timeout,
         )
         return answer
@@ -1323,6 +1314,64 @@ class Import:
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
+
+    def crontab(
+        self,
+        *,
+        content: bytes,
+        dry_run: bool | Unset = UNSET,
+        timezone: str | Unset | None = UNSET,
+        system: bool | Unset = UNSET,
+        user: str | Unset | None = UNSET,
+        flavour: Literal["debian", "cronie"] | Unset | None = UNSET,
+        handler: str | Unset = UNSET,
+        queue: str | Unset | None = UNSET,
+        prefix: str | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.Imported:
+        """Make jobs of the lines of a crontab."""
+        answer: betimes.wire.queues.Imported = self._caller.call(
+            table.IMPORT_CRONTAB,
+            query={
+                "dry_run": dry_run,
+                "timezone": timezone,
+                "system": system,
+                "user": user,
+                "flavour": flavour,
+                "handler": handler,
+                "queue": queue,
+                "prefix": prefix,
+            },
+            body=content,
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def kubernetes(
+        self,
+        *,
+        items: builtins.list[dict[str, Any]],
+        kind: str | Unset = UNSET,
+        api_version: str | Unset = UNSET,
+        metadata: dict[str, Any] | Unset = UNSET,
+        dry_run: bool | Unset = UNSET,
+        timezone: str | Unset | None = UNSET,
+        handler: str | Unset = UNSET,
+        queue: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.Imported:
+        """Make jobs of the CronJobs of a Kubernetes cluster."""
+        answer: betimes.wire.queues.Imported = self._caller.call(
+            table.IMPORT_KUBERNETES,
+            query={"dry_run": dry_run, "timezone": timezone, "handler": handler, "queue": queue},
+            body={"items": items, "kind": kind, "apiVersion": api_version, "metadata": metadata},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
 
     def betimes(
         self,
@@ -1353,6 +1402,30 @@ class Import:
         return answer
 
 
+class Export:
+    """Operations of export."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def read(
+        self,
+        *,
+        group: str | Unset | None = UNSET,
+        tag: builtins.list[str] | Unset = UNSET,
+        cursor: str | Unset | None = UNSET,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.Exported:
+        """Definitions of jobs, and the calendars they name, in our own format."""
+        answer: betimes.wire.queues.Exported = self._caller.call(
+            table.EXPORT_READ,
+            query={"group": group, "tag": tag, "cursor": cursor, "limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+
 class Schedules:
     """Operations of schedules."""
 
@@ -1367,6 +1440,7 @@ class Schedules:
         from_: str | Unset | None = UNSET,
         count: int | Unset = UNSET,
         until: str | Unset | None = UNSET,
+        horizon: str | float | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.more.Preview:
         """The next fires of a schedule, and what may surprise about it."""
@@ -1378,6 +1452,7 @@ class Schedules:
                 "from": from_,
                 "count": count,
                 "until": until,
+                "horizon": horizon,
             },
             timeout=request_timeout,
         )
@@ -1411,11 +1486,11 @@ class Upcoming:
         within: str | float | Unset = UNSET,
         queue: str | Unset | None = UNSET,
         job: str | Unset | None = UNSET,
-        include: builtins.list[Literal["fires", "runs"]] | Unset = UNSET,
+        include: builtins.list[Literal["fires", "runs", "retries"]] | Unset = UNSET,
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> Pages[betimes.wire.more.Soon]:
-        """What is due soon: runs that exist, and fires that will become some."""
+        """What is due soon: runs, those that are tried again, and fires that become some."""
         answer: Pages[betimes.wire.more.Soon] = self._caller.pages(
             table.UPCOMING_LIST,
             query={
@@ -1524,12 +1599,14 @@ class Targets:
         self,
         *,
         origin: str,
+        idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.targets.Origin:
         """Close the breaker of an origin by hand; it is asked for little at first."""
         answer: betimes.wire.targets.Origin = self._caller.call(
             table.TARGETS_RESET,
             body={"origin": origin},
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer
@@ -1906,6 +1983,8 @@ class Runs:
         run: str,
         *,
         reason: str | Unset = UNSET,
+        grace: str | float | Unset | None = UNSET,
+        force: bool | Unset = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.runs.Run:
@@ -1913,7 +1992,7 @@ class Runs:
         answer: betimes.wire.runs.Run = self._caller.call(
             table.RUNS_CANCEL,
             path={"run": run},
-            body={"reason": reason},
+            body={"reason": reason, "grace": grace, "force": force},
             idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
@@ -2129,6 +2208,7 @@ class Audit:
         resource: str | Unset | None = UNSET,
         actor: str | Unset | None = UNSET,
         since: str | Unset | None = UNSET,
+        until: str | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> Pages[betimes.wire.more.AuditEntry]:
         """List what was done, newest first."""
@@ -2140,6 +2220,7 @@ class Audit:
                 "resource": resource,
                 "actor": actor,
                 "since": since,
+                "until": until,
             },
             timeout=request_timeout,
         )
@@ -2255,9 +2336,15 @@ class DeadLetters:
         limit: int | Unset = UNSET,
         state: Literal["open", "redriven", "discarded"] | Unset = UNSET,
         fingerprint: str | Unset | None = UNSET,
+        group: str | Unset | None = UNSET,
         queue: str | Unset | None = UNSET,
         handler: str | Unset | None = UNSET,
         job: str | Unset | None = UNSET,
+        tag: builtins.list[str] | Unset = UNSET,
+        finished_after: str | Unset | None = UNSET,
+        finished_before: str | Unset | None = UNSET,
+        q: str | Unset | None = UNSET,
+        count: Literal["estimate"] | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> Pages[betimes.wire.more.DeadLetter]:
         """List dead letters, oldest death first."""
@@ -2267,9 +2354,15 @@ class DeadLetters:
                 "limit": limit,
                 "state": state,
                 "fingerprint": fingerprint,
+                "group": group,
                 "queue": queue,
                 "handler": handler,
                 "job": job,
+                "tag": tag,
+                "finished_after": finished_after,
+                "finished_before": finished_before,
+                "q": q,
+                "count": count,
             },
             timeout=request_timeout,
         )
@@ -2512,12 +2605,14 @@ class Queues:
         self,
         queue: str,
         *,
+        idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.Queue:
         """Go on with a paused queue."""
         answer: betimes.wire.queues.Queue = self._caller.call(
             table.QUEUES_RESUME,
             path={"queue": queue},
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer
@@ -2898,13 +2993,21 @@ class Workers:
         running: builtins.list[betimes.wire.workers.RunningLease] | Unset = UNSET,
         free_slots: int | Unset | None = UNSET,
         state: Literal["ok", "draining"] | Unset = UNSET,
+        rss: int | Unset | None = UNSET,
+        cpu: float | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.HeartbeatAnswer:
         """A sign of life: renews every lease it names."""
         answer: betimes.wire.workers.HeartbeatAnswer = self._caller.call(
             table.WORKERS_HEARTBEAT,
             path={"worker": worker},
-            body={"running": running, "free_slots": free_slots, "state": state},
+            body={
+                "running": running,
+                "free_slots": free_slots,
+                "state": state,
+                "rss": rss,
+                "cpu": cpu,
+            },
             timeout=request_timeout,
         )
         return answer
@@ -2940,13 +3043,14 @@ class Leases:
         lease: str,
         *,
         result: Any | Unset = UNSET,
+        result_ref: str | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Settled:
         """The run ended well."""
         answer: betimes.wire.workers.Settled = self._caller.call(
             table.LEASES_COMPLETE,
             path={"lease": lease},
-            body={"result": result},
+            body={"result": result, "result_ref": result_ref},
             timeout=request_timeout,
         )
         return answer
@@ -2989,13 +3093,14 @@ class Leases:
         lease: str,
         *,
         reason: str | Unset = UNSET,
+        after: str | float | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Settled:
         """Give a run back unfinished."""
         answer: betimes.wire.workers.Settled = self._caller.call(
             table.LEASES_RELEASE,
             path={"lease": lease},
-            body={"reason": reason},
+            body={"reason": reason, "after": after},
             timeout=request_timeout,
         )
         return answer
@@ -3196,6 +3301,24 @@ class Events:
         )
         return answer
 
+    def trigger(
+        self,
+        *,
+        type: str,
+        subject: str | Unset | None = UNSET,
+        data: dict[str, Any] | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.Event:
+        """Make an event at will, to try who is told of it."""
+        answer: betimes.wire.more.Event = self._caller.call(
+            table.EVENTS_TRIGGER,
+            body={"type": type, "subject": subject, "data": data},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
 
 class Endpoints:
     """Operations of endpoints."""
@@ -3229,6 +3352,8 @@ class Endpoints:
         name: str | Unset = UNSET,
         filter: betimes.wire.endpoints.EventFilter | Unset | None = UNSET,
         concurrency: int | Unset = UNSET,
+        rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        payload: Literal["thin", "full"] | Unset = UNSET,
         disabled: bool | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.endpoints.Endpoint:
@@ -3244,6 +3369,8 @@ class Endpoints:
                 "name": name,
                 "filter": filter,
                 "concurrency": concurrency,
+                "rate": rate,
+                "payload": payload,
                 "disabled": disabled,
             },
             timeout=request_timeout,
@@ -3275,8 +3402,11 @@ class Endpoints:
         name: str | Unset | None = UNSET,
         filter: betimes.wire.endpoints.EventFilter | Unset | None = UNSET,
         concurrency: int | Unset | None = UNSET,
+        rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        payload: Literal["thin", "full"] | Unset | None = UNSET,
         disabled: bool | Unset | None = UNSET,
         if_match: str | None = None,
+        idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.endpoints.Endpoint:
         """Change an endpoint, disable it, or send to it again."""
@@ -3291,9 +3421,12 @@ class Endpoints:
                 "name": name,
                 "filter": filter,
                 "concurrency": concurrency,
+                "rate": rate,
+                "payload": payload,
                 "disabled": disabled,
             },
             if_match=if_match,
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer
@@ -3509,6 +3642,7 @@ class AlertRules:
         for_: str | float | Unset = UNSET,
         severity: Literal["info", "warning", "error", "critical"] | Unset = UNSET,
         jobs: builtins.list[str] | Unset = UNSET,
+        tags: dict[str, str] | Unset = UNSET,
         queues: builtins.list[str] | Unset = UNSET,
         targets: builtins.list[str] | Unset = UNSET,
         disabled: bool | Unset = UNSET,
@@ -3529,6 +3663,7 @@ class AlertRules:
                 "for": for_,
                 "severity": severity,
                 "jobs": jobs,
+                "tags": tags,
                 "queues": queues,
                 "targets": targets,
                 "disabled": disabled,
@@ -3785,8 +3920,8 @@ class Resources(Meta):
         self.auth = Auth(caller)
         self.jobs = Jobs(caller)
         self.search = Search(caller)
-        self.export = Export(caller)
         self.import_ = Import(caller)
+        self.export = Export(caller)
         self.schedules = Schedules(caller)
         self.upcoming = Upcoming(caller)
         self.calendars = Calendars(caller)
@@ -4422,6 +4557,8 @@ class AsyncJobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -4457,6 +4594,8 @@ class AsyncJobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -4486,7 +4625,9 @@ class AsyncJobs:
         tag: builtins.list[str] | Unset = UNSET,
         next_fire_after: str | Unset | None = UNSET,
         next_fire_before: str | Unset | None = UNSET,
-        sort: Literal["created_at", "-created_at"] | Unset = UNSET,
+        include: builtins.list[Literal["last_run"]] | Unset = UNSET,
+        sort: Literal["created_at", "-created_at", "name", "next_fire_at", "-updated_at"]
+        | Unset = UNSET,
         q: str | Unset | None = UNSET,
         count: Literal["estimate"] | Unset | None = UNSET,
         request_timeout: float | None = None,
@@ -4508,6 +4649,7 @@ class AsyncJobs:
                 "tag": tag,
                 "next_fire_after": next_fire_after,
                 "next_fire_before": next_fire_before,
+                "include": include,
                 "sort": sort,
                 "q": q,
                 "count": count,
@@ -4522,13 +4664,14 @@ class AsyncJobs:
         *,
         view: Literal["definition", "basic", "full"] | Unset = UNSET,
         fields: builtins.list[str] | Unset = UNSET,
+        include: builtins.list[Literal["last_run", "stats_24h"]] | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.jobs.Job:
         """Read one job."""
         answer: betimes.wire.jobs.Job = await self._caller.call(
             table.JOBS_GET,
             path={"job": job},
-            query={"view": view, "fields": fields},
+            query={"view": view, "fields": fields, "include": include},
             timeout=request_timeout,
         )
         return answer
@@ -4557,6 +4700,8 @@ class AsyncJobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -4594,6 +4739,8 @@ class AsyncJobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -4612,6 +4759,7 @@ class AsyncJobs:
         *,
         changes: dict[str, Any],
         validate_only: bool | Unset = UNSET,
+        apply_to: Literal["future", "pending"] | Unset = UNSET,
         if_match: str | None = None,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
@@ -4620,7 +4768,7 @@ class AsyncJobs:
         answer: betimes.wire.jobs.Job = await self._caller.call(
             table.JOBS_UPDATE,
             path={"job": job},
-            query={"validate_only": validate_only},
+            query={"validate_only": validate_only, "apply_to": apply_to},
             body=changes,
             if_match=if_match,
             idempotency_key=idempotency_key,
@@ -4834,8 +4982,8 @@ class AsyncJobs:
         self,
         *,
         action: Literal["pause", "resume", "cancel", "delete", "set"],
-        filter: betimes.wire.jobs.JobChoice,
-        set_: betimes.wire.jobs.SetJob | Unset | None = UNSET,
+        filter: betimes.wire.jobs_bulk.JobChoice,
+        set_: betimes.wire.jobs_bulk.SetJob | Unset | None = UNSET,
         reason: str | Unset = UNSET,
         rate_per_second: float | Unset | None = UNSET,
         dry_run: bool | Unset = UNSET,
@@ -4901,13 +5049,14 @@ class AsyncJobs:
         count: int | Unset = UNSET,
         from_: str | Unset | None = UNSET,
         to: str | Unset | None = UNSET,
+        excluded: bool | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.more.Preview:
         """The next fires of a job."""
         answer: betimes.wire.more.Preview = await self._caller.call(
             table.JOBS_NEXT,
             path={"job": job},
-            query={"count": count, "from": from_, "to": to},
+            query={"count": count, "from": from_, "to": to, "excluded": excluded},
             timeout=request_timeout,
         )
         return answer
@@ -5066,34 +5215,10 @@ class AsyncSearch:
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.FoundList:
-        """A job or a run by its id, or jobs by the beginning of their names."""
+        """A job or a run by its id, jobs by name or tag, dead runs by error or tag."""
         answer: betimes.wire.queues.FoundList = await self._caller.call(
             table.SEARCH_FIND,
             query={"q": q, "limit": limit},
-            timeout=request_timeout,
-        )
-        return answer
-
-
-class AsyncExport:
-    """Operations of export."""
-
-    def __init__(self, caller: AsyncCaller) -> None:
-        self._caller = caller
-
-    async def read(
-        self,
-        *,
-        group: str | Unset | None = UNSET,
-        tag: builtins.list[str] | Unset = UNSET,
-        cursor: str | Unset | None = UNSET,
-        limit: int | Unset = UNSET,
-        request_timeout: float | None = None,
-    ) -> betimes.wire.queues.Exported:
-        """Definitions of jobs, and the calendars they name, in our own format."""
-        answer: betimes.wire.queues.Exported = await self._caller.call(
-            table.EXPORT_READ,
-            query={"group": group, "tag": tag, "cursor": cursor, "limit": limit},
             timeout=request_timeout,
         )
         return answer
@@ -5104,6 +5229,64 @@ class AsyncImport:
 
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
+
+    async def crontab(
+        self,
+        *,
+        content: bytes,
+        dry_run: bool | Unset = UNSET,
+        timezone: str | Unset | None = UNSET,
+        system: bool | Unset = UNSET,
+        user: str | Unset | None = UNSET,
+        flavour: Literal["debian", "cronie"] | Unset | None = UNSET,
+        handler: str | Unset = UNSET,
+        queue: str | Unset | None = UNSET,
+        prefix: str | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.Imported:
+        """Make jobs of the lines of a crontab."""
+        answer: betimes.wire.queues.Imported = await self._caller.call(
+            table.IMPORT_CRONTAB,
+            query={
+                "dry_run": dry_run,
+                "timezone": timezone,
+                "system": system,
+                "user": user,
+                "flavour": flavour,
+                "handler": handler,
+                "queue": queue,
+                "prefix": prefix,
+            },
+            body=content,
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def kubernetes(
+        self,
+        *,
+        items: builtins.list[dict[str, Any]],
+        kind: str | Unset = UNSET,
+        api_version: str | Unset = UNSET,
+        metadata: dict[str, Any] | Unset = UNSET,
+        dry_run: bool | Unset = UNSET,
+        timezone: str | Unset | None = UNSET,
+        handler: str | Unset = UNSET,
+        queue: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.Imported:
+        """Make jobs of the CronJobs of a Kubernetes cluster."""
+        answer: betimes.wire.queues.Imported = await self._caller.call(
+            table.IMPORT_KUBERNETES,
+            query={"dry_run": dry_run, "timezone": timezone, "handler": handler, "queue": queue},
+            body={"items": items, "kind": kind, "apiVersion": api_version, "metadata": metadata},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
 
     async def betimes(
         self,
@@ -5134,6 +5317,30 @@ class AsyncImport:
         return answer
 
 
+class AsyncExport:
+    """Operations of export."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    async def read(
+        self,
+        *,
+        group: str | Unset | None = UNSET,
+        tag: builtins.list[str] | Unset = UNSET,
+        cursor: str | Unset | None = UNSET,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.queues.Exported:
+        """Definitions of jobs, and the calendars they name, in our own format."""
+        answer: betimes.wire.queues.Exported = await self._caller.call(
+            table.EXPORT_READ,
+            query={"group": group, "tag": tag, "cursor": cursor, "limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+
 class AsyncSchedules:
     """Operations of schedules."""
 
@@ -5148,6 +5355,7 @@ class AsyncSchedules:
         from_: str | Unset | None = UNSET,
         count: int | Unset = UNSET,
         until: str | Unset | None = UNSET,
+        horizon: str | float | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.more.Preview:
         """The next fires of a schedule, and what may surprise about it."""
@@ -5159,6 +5367,7 @@ class AsyncSchedules:
                 "from": from_,
                 "count": count,
                 "until": until,
+                "horizon": horizon,
             },
             timeout=request_timeout,
         )
@@ -5192,11 +5401,11 @@ class AsyncUpcoming:
         within: str | float | Unset = UNSET,
         queue: str | Unset | None = UNSET,
         job: str | Unset | None = UNSET,
-        include: builtins.list[Literal["fires", "runs"]] | Unset = UNSET,
+        include: builtins.list[Literal["fires", "runs", "retries"]] | Unset = UNSET,
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> AsyncPages[betimes.wire.more.Soon]:
-        """What is due soon: runs that exist, and fires that will become some."""
+        """What is due soon: runs, those that are tried again, and fires that become some."""
         answer: AsyncPages[betimes.wire.more.Soon] = self._caller.pages(
             table.UPCOMING_LIST,
             query={
@@ -5305,12 +5514,14 @@ class AsyncTargets:
         self,
         *,
         origin: str,
+        idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.targets.Origin:
         """Close the breaker of an origin by hand; it is asked for little at first."""
         answer: betimes.wire.targets.Origin = await self._caller.call(
             table.TARGETS_RESET,
             body={"origin": origin},
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer
@@ -5687,6 +5898,8 @@ class AsyncRuns:
         run: str,
         *,
         reason: str | Unset = UNSET,
+        grace: str | float | Unset | None = UNSET,
+        force: bool | Unset = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.runs.Run:
@@ -5694,7 +5907,7 @@ class AsyncRuns:
         answer: betimes.wire.runs.Run = await self._caller.call(
             table.RUNS_CANCEL,
             path={"run": run},
-            body={"reason": reason},
+            body={"reason": reason, "grace": grace, "force": force},
             idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
@@ -5910,6 +6123,7 @@ class AsyncAudit:
         resource: str | Unset | None = UNSET,
         actor: str | Unset | None = UNSET,
         since: str | Unset | None = UNSET,
+        until: str | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> AsyncPages[betimes.wire.more.AuditEntry]:
         """List what was done, newest first."""
@@ -5921,6 +6135,7 @@ class AsyncAudit:
                 "resource": resource,
                 "actor": actor,
                 "since": since,
+                "until": until,
             },
             timeout=request_timeout,
         )
@@ -6036,9 +6251,15 @@ class AsyncDeadLetters:
         limit: int | Unset = UNSET,
         state: Literal["open", "redriven", "discarded"] | Unset = UNSET,
         fingerprint: str | Unset | None = UNSET,
+        group: str | Unset | None = UNSET,
         queue: str | Unset | None = UNSET,
         handler: str | Unset | None = UNSET,
         job: str | Unset | None = UNSET,
+        tag: builtins.list[str] | Unset = UNSET,
+        finished_after: str | Unset | None = UNSET,
+        finished_before: str | Unset | None = UNSET,
+        q: str | Unset | None = UNSET,
+        count: Literal["estimate"] | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> AsyncPages[betimes.wire.more.DeadLetter]:
         """List dead letters, oldest death first."""
@@ -6048,9 +6269,15 @@ class AsyncDeadLetters:
                 "limit": limit,
                 "state": state,
                 "fingerprint": fingerprint,
+                "group": group,
                 "queue": queue,
                 "handler": handler,
                 "job": job,
+                "tag": tag,
+                "finished_after": finished_after,
+                "finished_before": finished_before,
+                "q": q,
+                "count": count,
             },
             timeout=request_timeout,
         )
@@ -6293,12 +6520,14 @@ class AsyncQueues:
         self,
         queue: str,
         *,
+        idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.Queue:
         """Go on with a paused queue."""
         answer: betimes.wire.queues.Queue = await self._caller.call(
             table.QUEUES_RESUME,
             path={"queue": queue},
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer
@@ -6679,13 +6908,21 @@ class AsyncWorkers:
         running: builtins.list[betimes.wire.workers.RunningLease] | Unset = UNSET,
         free_slots: int | Unset | None = UNSET,
         state: Literal["ok", "draining"] | Unset = UNSET,
+        rss: int | Unset | None = UNSET,
+        cpu: float | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.HeartbeatAnswer:
         """A sign of life: renews every lease it names."""
         answer: betimes.wire.workers.HeartbeatAnswer = await self._caller.call(
             table.WORKERS_HEARTBEAT,
             path={"worker": worker},
-            body={"running": running, "free_slots": free_slots, "state": state},
+            body={
+                "running": running,
+                "free_slots": free_slots,
+                "state": state,
+                "rss": rss,
+                "cpu": cpu,
+            },
             timeout=request_timeout,
         )
         return answer
@@ -6721,13 +6958,14 @@ class AsyncLeases:
         lease: str,
         *,
         result: Any | Unset = UNSET,
+        result_ref: str | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Settled:
         """The run ended well."""
         answer: betimes.wire.workers.Settled = await self._caller.call(
             table.LEASES_COMPLETE,
             path={"lease": lease},
-            body={"result": result},
+            body={"result": result, "result_ref": result_ref},
             timeout=request_timeout,
         )
         return answer
@@ -6770,13 +7008,14 @@ class AsyncLeases:
         lease: str,
         *,
         reason: str | Unset = UNSET,
+        after: str | float | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Settled:
         """Give a run back unfinished."""
         answer: betimes.wire.workers.Settled = await self._caller.call(
             table.LEASES_RELEASE,
             path={"lease": lease},
-            body={"reason": reason},
+            body={"reason": reason, "after": after},
             timeout=request_timeout,
         )
         return answer
@@ -6977,6 +7216,24 @@ class AsyncEvents:
         )
         return answer
 
+    async def trigger(
+        self,
+        *,
+        type: str,
+        subject: str | Unset | None = UNSET,
+        data: dict[str, Any] | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.Event:
+        """Make an event at will, to try who is told of it."""
+        answer: betimes.wire.more.Event = await self._caller.call(
+            table.EVENTS_TRIGGER,
+            body={"type": type, "subject": subject, "data": data},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
 
 class AsyncEndpoints:
     """Operations of endpoints."""
@@ -7010,6 +7267,8 @@ class AsyncEndpoints:
         name: str | Unset = UNSET,
         filter: betimes.wire.endpoints.EventFilter | Unset | None = UNSET,
         concurrency: int | Unset = UNSET,
+        rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        payload: Literal["thin", "full"] | Unset = UNSET,
         disabled: bool | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.endpoints.Endpoint:
@@ -7025,6 +7284,8 @@ class AsyncEndpoints:
                 "name": name,
                 "filter": filter,
                 "concurrency": concurrency,
+                "rate": rate,
+                "payload": payload,
                 "disabled": disabled,
             },
             timeout=request_timeout,
@@ -7056,8 +7317,11 @@ class AsyncEndpoints:
         name: str | Unset | None = UNSET,
         filter: betimes.wire.endpoints.EventFilter | Unset | None = UNSET,
         concurrency: int | Unset | None = UNSET,
+        rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        payload: Literal["thin", "full"] | Unset | None = UNSET,
         disabled: bool | Unset | None = UNSET,
         if_match: str | None = None,
+        idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.endpoints.Endpoint:
         """Change an endpoint, disable it, or send to it again."""
@@ -7072,9 +7336,12 @@ class AsyncEndpoints:
                 "name": name,
                 "filter": filter,
                 "concurrency": concurrency,
+                "rate": rate,
+                "payload": payload,
                 "disabled": disabled,
             },
             if_match=if_match,
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer
@@ -7290,6 +7557,7 @@ class AsyncAlertRules:
         for_: str | float | Unset = UNSET,
         severity: Literal["info", "warning", "error", "critical"] | Unset = UNSET,
         jobs: builtins.list[str] | Unset = UNSET,
+        tags: dict[str, str] | Unset = UNSET,
         queues: builtins.list[str] | Unset = UNSET,
         targets: builtins.list[str] | Unset = UNSET,
         disabled: bool | Unset = UNSET,
@@ -7310,6 +7578,7 @@ class AsyncAlertRules:
                 "for": for_,
                 "severity": severity,
                 "jobs": jobs,
+                "tags": tags,
                 "queues": queues,
                 "targets": targets,
                 "disabled": disabled,
@@ -7566,8 +7835,8 @@ class AsyncResources(AsyncMeta):
         self.auth = AsyncAuth(caller)
         self.jobs = AsyncJobs(caller)
         self.search = AsyncSearch(caller)
-        self.export = AsyncExport(caller)
         self.import_ = AsyncImport(caller)
+        self.export = AsyncExport(caller)
         self.schedules = AsyncSchedules(caller)
         self.upcoming = AsyncUpcoming(caller)
         self.calendars = AsyncCalendars(caller)

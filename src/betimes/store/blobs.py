@@ -1,5 +1,6 @@
 """Blobs in the store: sealed rows, with their content or the place where it is."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -65,6 +66,16 @@ async def read_blob(
         connection, SQL["read_blob"], shard=shard_of(blob), tenant=tenant, id=blob, now=now
     )
     return None if row is None else BlobRow(**dict(row))
+
+
+async def find_blobs(
+    connection: Connection, tenant: TenantId, blobs: Collection[UUID], *, now: datetime | None
+) -> frozenset[UUID]:
+    """Those that are there and have not expired."""
+    ids = list(blobs)
+    shards = [shard_of(blob) for blob in ids]
+    rows = await many(connection, SQL["find_blobs"], tenant=tenant, shards=shards, ids=ids, now=now)
+    return frozenset(row["id"] for row in rows)
 
 
 async def expired_objects(

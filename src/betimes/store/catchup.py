@@ -25,12 +25,20 @@ from betimes.store.ask import many
 from betimes.store.database import Database
 from betimes.store.joining import Episode, Pace, join, shard_of_tenant
 from betimes.store.occurrences import Occurrence, insert_planned
-from betimes.store.plan import DroppedFires, DueJob, Step, record_dropped, split_near
+from betimes.store.plan import (
+    DroppedFires,
+    DueJob,
+    Step,
+    completed_of,
+    record_dropped,
+    split_near,
+)
 from betimes.store.pool import Connection, Lane
 from betimes.store.publish import parcel_columns
 from betimes.store.queries import load
 from betimes.store.shards import SQL as SHARDS
 from betimes.store.shards import Claim, hold
+from betimes.store.telling import tell_completed
 
 SQL = load("catchup")
 CATCH_UP = ParcelLane.CATCH_UP
@@ -183,6 +191,8 @@ class _Batch:
             fires=list(fires.values()),
             completes=[completes[job][1] for job in fires],
         )
+        ended = [one.gap.job for one in settled if one.gap.completes]
+        await tell_completed(self._connection, self._shard, [completed_of(job) for job in ended])
         return {row["id"] for row in rows}
 
     async def _ends(self, jobs: set[JobId]) -> dict[JobId, str]:

@@ -115,6 +115,31 @@ async def find_fires(
     return {row["fire_at"]: (row["id"], RunState(row["state"])) for row in rows}
 
 
+async def find_stopped(
+    connection: Connection, shard: ShardId, job: JobId, *, low: UUID, reasons: Sequence[str]
+) -> dict[datetime, RunId]:
+    """Fires from an id on that a pause ended before they began, and their runs."""
+    rows = await many(
+        connection,
+        SQL["find_stopped"],
+        shard=shard,
+        job=job,
+        low=low,
+        reasons=list(reasons),
+        most=ROWS_MAX,
+    )
+    return {row["fire_at"]: row["id"] for row in rows}
+
+
+async def drop_stopped(connection: Connection, shard: ShardId, runs: Sequence[RunId]) -> None:
+    """Delete runs that a pause has ended, in favour of others for the same fires."""
+    if runs:
+        low, high = bounds(runs)
+        await many(
+            connection, SQL["drop_stopped"], shard=shard, runs=list(runs), low=low, high=high
+        )
+
+
 async def hold(
     connection: Connection, shard: ShardId, tenant: TenantId, runs: Iterable[RunId]
 ) -> dict[RunId, HeldParcel]:
@@ -188,10 +213,41 @@ async def end_runs(
     return {row["id"] for row in rows}
 
 
-async def ask_to_end(
-    connection: Connection, shard: ShardId, runs: Sequence[RunId], *, at: datetime, reason: str
+async def renew_revision(
+    connection: Connection,
+    shard: ShardId,
+    runs: Sequence[RunId],
+    *,
+    revision: int,
+    handler: str | None,
 ) -> set[RunId]:
-    """Ask for the end of runs that workers hold."""
+    """Let runs that wait be done as their job is now."""
+    if not runs:
+        return set()
+    low, high = bounds(runs)
+    rows = await many(
+        connection,
+        SQL["renew_revision"],
+        shard=shard,
+        runs=list(runs),
+        low=low,
+        high=high,
+        revision=revision,
+        handler=handler,
+    )
+    return {row["id"] for row in rows}
+
+
+async def ask_to_end(
+    connection: Connection,
+    shard: ShardId,
+    runs: Sequence[RunId],
+    *,
+    at: datetime,
+    reason: str,
+    by: datetime | None = None,
+) -> set[RunId]:
+    """Ask for the end of runs that workers hold; what has not ended `by` then is ended by force."""
     if not runs:
         return set()
     low, high = bounds(runs)
@@ -203,6 +259,7 @@ async def ask_to_end(
         low=low,
         high=high,
         at=at,
+        by=by,
         reason=reason,
     )
     return {row["id"] for row in rows}

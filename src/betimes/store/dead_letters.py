@@ -10,8 +10,8 @@ from uuid import UUID
 import asyncpg
 
 from betimes.domain.ids import Fence, JobId, RunId, ShardId, TenantId, WorkerId, shard_of
-from betimes.store.ask import many, maybe
-from betimes.store.jobs import from_json
+from betimes.store.ask import estimate, many, maybe
+from betimes.store.jobs import from_json, to_optional_json
 from betimes.store.pool import Connection
 from betimes.store.queries import load
 
@@ -87,6 +87,11 @@ class LetterFilter:
     handler: str | None = None
     job: JobId | None = None
     state: LetterState = LetterState.OPEN
+    tags: "dict[str, str] | None" = None
+    text: str | None = None
+    """Part of the error, whatever its case."""
+    finished_after: datetime | None = None
+    finished_before: datetime | None = None
 
 
 async def list_letters(
@@ -98,20 +103,34 @@ async def list_letters(
     most: int,
 ) -> list[DeadLetter]:
     """A page of letters, oldest death first."""
-    rows = await many(
-        connection,
-        SQL["list_dead_letters"],
-        tenant=tenant,
-        state=int(chosen.state),
-        after_at=after[0],
-        after_run=after[1],
-        fingerprint=chosen.fingerprint,
-        queue=chosen.queue,
-        handler=chosen.handler,
-        job=chosen.job,
-        most=most,
-    )
-    return [letter_of(row) for row in rows]
+    told = _about(tenant, chosen, after=after, most=most)
+    return [letter_of(row) for row in await many(connection, SQL["list_dead_letters"], **told)]
+
+
+async def estimate_letters(connection: Connection, tenant: TenantId, chosen: LetterFilter) -> int:
+    """About how many letters there are, by what the planner knows."""
+    told = _about(tenant, chosen, after=BEGINNING, most=1)
+    return await estimate(connection, SQL["list_dead_letters"], **told)
+
+
+def _about(
+    tenant: TenantId, chosen: LetterFilter, *, after: tuple[datetime, UUID], most: int
+) -> dict[str, Any]:
+    return {
+        "tenant": tenant,
+        "state": int(chosen.state),
+        "after_at": after[0],
+        "after_run": after[1],
+        "fingerprint": chosen.fingerprint,
+        "queue": chosen.queue,
+        "handler": chosen.handler,
+        "job": chosen.job,
+        "tags": to_optional_json(chosen.tags or {}),
+        "text": chosen.text,
+        "finished_after": chosen.finished_after,
+        "finished_before": chosen.finished_before,
+        "most": most,
+    }
 
 
 async def group_letters(connection: Connection, tenant: TenantId) -> list[LetterGroup]:

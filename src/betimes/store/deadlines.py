@@ -1,4 +1,8 @@
-"""Runs whose start deadline passed while they waited: marked, under the shard's epoch."""
+"""Runs whose deadline has passed, under the shard's epoch.
+
+Those that waited to start are marked; those that were asked to end, and whose workers have not
+ended them in the time they were given, are ended by force.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,12 +11,16 @@ from json import loads
 from typing import Any
 
 from betimes.domain.ids import NodeId, RunId, ShardId, TenantId
-from betimes.domain.states import RunState, Trigger
+from betimes.domain.states import FINAL, RunState, Trigger
 from betimes.store.ask import many, one
 from betimes.store.control import HeldParcel, end_runs, hold, take_out
 from betimes.store.database import Database
+from betimes.store.finish import MARGIN
+from betimes.store.forcing import end_by_force
 from betimes.store.pool import Connection, Lane
 from betimes.store.queries import load
+from betimes.store.release import Freed, release
+from betimes.store.runs import lock_run
 from betimes.store.shards import Claim, hold_shard
 from betimes.store.specs import fixed_delay
 
@@ -21,6 +29,17 @@ RUNS = load("runs")
 FINISH = load("finish")
 START_DEADLINE_PASSED = "START_DEADLINE_PASSED"
 AFTER = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Runs that have ended because their time was up."""
+
+    expired: Sequence[RunId] = ()
+    cancelled: Sequence[RunId] = ()
+
+    def __len__(self) -> int:
+        return len(self.expired) + len(self.cancelled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +58,18 @@ class Deadlines:
         )
         return [ShardId(row["shard"]) for row in rows]
 
-    async def expire(self, claim: Claim, *, most: int, now: datetime | None) -> list[RunId]:
-        """Mark what nobody has started in time, a bounded number; safe to repeat.
+    async def expire(self, claim: Claim, *, most: int, now: datetime | None) -> Ended:
+        """Mark what nobody has started or ended in time, a bounded number; safe to repeat.
 
-        What a worker holds, or has held, was handed out in time: its attempts go on.
+        What a worker holds, or has held, was handed out in time: its attempts go on, unless
+        somebody has asked for their end.
 
         Raises:
             FencedOut: the shard has another owner.
 
         """
 
-        async def work(connection: Connection) -> list[RunId]:
+        async def work(connection: Connection) -> Ended:
             held = await hold_shard(connection, claim, node=self.node, now=now)
             shard = claim.shard
             after = await one(connection, SQL["read_expired_through"], shard=shard)
@@ -61,11 +81,16 @@ class Deadlines:
                 now=held.now,
                 most=most,
             )
-            expired = await _expire(connection, shard, rows, held.now)
+            late = [row for row in rows if not row["is_cancelled"]]
+            slow = [row for row in rows if row["is_cancelled"]]
+            ended = Ended(
+                expired=await _expire(connection, shard, late, held.now),
+                cancelled=await _force(connection, shard, slow, held.now),
+            )
             through = held.now
             if len(rows) == most:
                 # More may share the last deadline; if none of these could be marked, go on.
-                through = rows[-1]["start_by"] + (timedelta(0) if expired else AFTER)
+                through = rows[-1]["start_by"] + (timedelta(0) if ended else AFTER)
             await many(
                 connection,
                 SQL["move_expired"],
@@ -74,7 +99,7 @@ class Deadlines:
                 epoch=claim.epoch,
                 through=through,
             )
-            return expired
+            return ended
 
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
@@ -100,6 +125,36 @@ async def _expire(
         expired |= ended
     await _follow(connection, shard, [row for row in rows if row["id"] in expired], now)
     return [row["id"] for row in rows if row["id"] in expired]
+
+
+async def _force(
+    connection: Connection, shard: ShardId, rows: Sequence[Any], now: datetime
+) -> list[RunId]:
+    """Their workers were asked, and had the time they were given."""
+    reasons: dict[TenantId, dict[RunId, str]] = {}
+    for row in rows:
+        reasons.setdefault(row["tenant_id"], {})[row["id"]] = row["reason"]
+    freed = Freed()
+    done: set[RunId] = set()
+    for tenant, runs in reasons.items():
+        parcels = await hold(connection, shard, tenant, runs)
+        for run, reason in runs.items():
+            found, parcel = await lock_run(connection, run), parcels.get(run)
+            if found is None or found.state in FINAL:
+                continue
+            if parcel is not None and parcel.worker is not None:
+                freed.add(
+                    await end_by_force(
+                        connection, found, parcel, reason=reason, now=now, margin=MARGIN
+                    )
+                )
+                done.add(run)
+            else:
+                done |= await end_runs(
+                    connection, shard, [run], state=RunState.CANCELLED, reason=reason, now=now
+                )
+    await release(connection, freed)
+    return sorted(done)
 
 
 def _was_handed_out(parcel: HeldParcel | None) -> bool:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from betimes.domain.ids import Fence, JobId, ParcelId, RunId, TenantId
+from betimes.domain.outcome import OutcomeKind
 from betimes.domain.states import RunState
 
 EVENTS: Mapping[RunState, str] = MappingProxyType(
@@ -21,6 +22,7 @@ EVENTS: Mapping[RunState, str] = MappingProxyType(
     }
 )
 """What the ends of runs, and retries, are called in events."""
+FAILURES = frozenset({OutcomeKind.FAILED, OutcomeKind.TIMED_OUT})
 
 
 @dataclass(slots=True)
@@ -93,3 +95,8 @@ class Ending:
     follow: Follow | None = None
     is_wanted: bool = False
     """Whether somebody is called back when it ends well."""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether its attempt went wrong, whatever becomes of the run."""
+        return self.attempted is not None and self.attempted.outcome in FAILURES

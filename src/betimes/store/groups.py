@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from betimes.domain.errors import Contended
 from betimes.domain.ids import ShardId, TenantId
 from betimes.store.ask import maybe
 from betimes.store.audit import Telling
@@ -12,6 +13,10 @@ from betimes.store.pool import Connection
 from betimes.store.queries import load
 
 SQL = load("groups")
+
+
+class ChainBegun(Contended):
+    """A chain without a head has none to wait for: the second one to begin it begins anew."""
 
 
 async def keep_group(
@@ -24,8 +29,11 @@ async def keep_group(
 ) -> bool:
     """Keep all keys of one moment, and add the acts to the chain of one shard.
 
-    False when a key was taken before, or when somebody has just begun this chain: then what was
-    written must not stay.
+    False when a key was taken before: then what was written must not stay.
+
+    Raises:
+        ChainBegun: somebody else has just begun this chain; what was written must not stay.
+
     """
     first = claims[0]
     row = await maybe(
@@ -41,7 +49,10 @@ async def keep_group(
         contents=[telling.act.content() for telling in tellings],
         grouped_acts=to_rows([_act(telling) for telling in tellings]),
     )
-    return row is not None and row["keys"] == len(claims) * len(first.days)
+    if row is None:
+        raise ChainBegun("the first acts of a chain came from two sides; nothing was written")
+    kept: int = row["keys"]
+    return kept == len(claims) * len(first.days)
 
 
 def _act(telling: Telling) -> dict[str, Any]:

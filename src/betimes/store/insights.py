@@ -65,6 +65,17 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """What came and went in a span, and who serves it."""
+
+    arrived: int
+    finished: int
+    lag: Spread
+    slots: int
+    busy: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeyRow:
     """A concurrency key and what waits for it."""
 
@@ -105,6 +116,29 @@ async def usage_rows(
         connection, SQL["usage_rows"], tenant=tenant, by=by, most=most, **_span(since, until)
     )
     return [UsageRow(**{**dict(row), "lag": Spread.of(row["lag"])}) for row in rows]
+
+
+async def queue_flow(
+    connection: Connection,
+    tenant: TenantId,
+    queue: str,
+    *,
+    since: datetime,
+    oldest: datetime,
+    alive: datetime,
+    until: datetime,
+) -> Flow:
+    """What came into a queue since an instant and was done; looked for from the oldest on."""
+    row = await one(
+        connection,
+        SQL["queue_flow"],
+        tenant=tenant,
+        queue=queue,
+        since=since,
+        alive=alive,
+        **_span(oldest, until),
+    )
+    return Flow(**{**dict(row), "lag": Spread.of(row["lag"])})
 
 
 async def queue_series(

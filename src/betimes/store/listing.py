@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from betimes.domain.ids import JobId, RunId, TenantId, WorkerId, shard_of
+from betimes.domain.ids import JobId, RunId, TenantId, WorkerId, floor_of, shard_of, to_ms
 from betimes.domain.job import Job
 from betimes.domain.run import Holding, Run
 from betimes.domain.states import JobState, RunState, Trigger
@@ -69,18 +69,60 @@ async def list_jobs(
     after: UUID,
     newest_first: bool,
     most: int,
+    now: datetime,
 ) -> list[Job]:
     """A page of jobs."""
     statement = "list_jobs_where_newest" if newest_first else "list_jobs_where"
     told = _about_jobs(tenant, chosen)
-    rows = await many(connection, SQL[statement], after=after, most=most, **told)
+    soon = floor_of(to_ms(now))
+    rows = await many(connection, SQL[statement], after=after, most=most, soon=soon, **told)
     return [job_of(row) for row in rows]
+
+
+Spot = tuple[str, UUID]
+"""A place in a sorted list: just before the row with this key and id."""
+
+
+class Sorted(NamedTuple):
+    """A row of a sorted list, and how many there are in all, up to a bound and one."""
+
+    key: str
+    job: Job
+    fitting: int
+
+
+async def list_jobs_sorted(
+    connection: Connection,
+    tenant: TenantId,
+    chosen: JobFilter,
+    *,
+    by: str,
+    at: Spot | None,
+    upwards: bool,
+    most: int,
+    bound: int,
+) -> list[Sorted]:
+    """A page of jobs by a member, from a place on."""
+    rows = await many(
+        connection,
+        SQL["list_jobs_sorted"],
+        by=by,
+        at_key=None if at is None else at[0],
+        at_id=None if at is None else at[1],
+        up=upwards,
+        most=most,
+        bound=bound,
+        **_about_jobs(tenant, chosen),
+    )
+    return [Sorted(row["key"], job_of(row), row["fitting"]) for row in rows]
 
 
 async def estimate_jobs(connection: Connection, tenant: TenantId, chosen: JobFilter) -> int:
     """About how many jobs there are, by what the planner knows."""
     told = _about_jobs(tenant, chosen)
-    return await estimate(connection, SQL["list_jobs_where"], after=FIRST, most=1, **told)
+    return await estimate(
+        connection, SQL["list_jobs_where"], after=FIRST, most=1, soon=FIRST, **told
+    )
 
 
 def _about_jobs(tenant: TenantId, chosen: JobFilter) -> dict[str, Any]:
@@ -163,7 +205,34 @@ async def read_holdings(
             fence=row["fence"],
             lease_until=row["lease_until"],
             visible_at=row["visible_at"],
+            deliveries=row["deliveries"],
         )
+        for row in rows
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """The latest run of a job."""
+
+    id: RunId
+    state: RunState
+    finished_at: datetime | None
+
+
+async def read_last_runs(
+    connection: Connection, jobs: Sequence[JobId], *, now: datetime
+) -> dict[JobId, LastRun]:
+    """The latest run of each job that was due by now."""
+    rows = await many(
+        connection,
+        SQL["read_last_runs"],
+        shards=[shard_of(job) for job in jobs],
+        jobs=list(jobs),
+        before=floor_of(to_ms(now) + 1),
+    )
+    return {
+        row["job_id"]: LastRun(row["id"], RunState(row["state"]), row["finished_at"])
         for row in rows
     }
 

@@ -10,14 +10,16 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
+from typing import Any
 
 from betimes.config.settings import DatabaseSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import BadSetting, Bug, Conflict, Unavailable
 from betimes.store.faults import translated
-from betimes.store.pool import Address, Session, close, connect
+from betimes.store.pool import Address, Connection, Session, close, connect
 from betimes.store.queries import load
 
 SQL = load("migrations")
@@ -165,6 +167,19 @@ async def migrate(
         return [step.name for step in pending]
 
 
+async def complaints_of_database(connection: Connection) -> list[str]:
+    """The same for a database that is already served."""
+    rows = await connection.fetch(SQL["list_migrations"].text)
+    try:
+        return complaints_of(_steps(), [_applied_of(row) for row in rows])
+    except Conflict as conflict:
+        return [conflict.sentence]
+
+
+_steps = cache(known)
+"""Files do not change under a process that serves."""
+
+
 async def complaints(dsn: str, settings: DatabaseSettings) -> list[str]:
     """Why this release must not serve on the database as it is now."""
     async with _session(dsn, settings) as connection:
@@ -200,7 +215,11 @@ async def _applied(connection: Session) -> list[Applied]:
     if not await connection.fetchval(SQL["has_migrations"].text):
         return []
     rows = await connection.fetch(SQL["list_migrations"].text)
-    return [Applied(row["number"], row["name"], row["kind"], row["checksum"]) for row in rows]
+    return [_applied_of(row) for row in rows]
+
+
+def _applied_of(row: Any) -> Applied:
+    return Applied(row["number"], row["name"], row["kind"], row["checksum"])
 
 
 async def _apply(connection: Session, step: Migration) -> None:

@@ -18,9 +18,11 @@ from betimes.store.pool import Connection, Lane
 from betimes.store.publish import place_runs
 from betimes.store.queries import load
 from betimes.store.shards import Claim, HeldShard, hold_shard
+from betimes.store.telling import Completed, tell_completed
 
 SQL = load("plan")
 CATCHUP = load("catchup")
+ONCE = '"type": "once"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,11 @@ class Planning:
                 claim.shard,
                 [(step.job, dropped) for step in moved for dropped in step.dropped],
                 now=now,
+            )
+            await tell_completed(
+                connection,
+                claim.shard,
+                [completed_of(step.job) for step in moved if step.completed],
             )
             gaps = {step.job.id: step.gap for step in moved if step.gap is not None}
             await insert_gaps(connection, claim.shard, gaps)
@@ -327,3 +334,8 @@ def split_near(step: Step, soon: datetime) -> tuple[list[Occurrence], Step]:
         fires=[fire_at for _, fire_at, _ in far],
         dues=[due_at for _, _, due_at in far],
     )
+
+
+def completed_of(job: DueJob) -> Completed:
+    """A job that has come to its end, as it is told."""
+    return Completed(job.id, job.revision, is_single=ONCE in job.schedule)

@@ -1,9 +1,10 @@
 """Workers that speak HTTP, as they are stored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.spec import RunSpec, spec_from_json
 from betimes.store.admit import Offered
 from betimes.store.ask import execute, many, maybe
-from betimes.store.jobs import from_json, to_json
+from betimes.store.jobs import from_json, to_json, to_optional_json
 from betimes.store.parcels import Source, WantedRun
 from betimes.store.pool import Connection
 from betimes.store.queries import load
@@ -26,6 +27,7 @@ RUNS = load("runs")
 FINISH = load("finish")
 PLACES_MAX = 4_096
 SPECS_MAX = 1_000
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +103,7 @@ async def beat_worker(
     busy: int,
     draining: bool,
     now: datetime,
+    facts: Mapping[str, Any] = NOTHING,
 ) -> bool | None:
     """Note a sign of life; whether it is to drain, or None when it is not known."""
     row = await maybe(
@@ -111,6 +114,7 @@ async def beat_worker(
         busy=busy,
         draining=draining,
         now=now,
+        facts=to_optional_json(facts),
     )
     return None if row is None else bool(row["draining"])
 
@@ -136,8 +140,8 @@ async def find_ready(
     *,
     suspects: bool,
     now: datetime | None,
-) -> list[Source]:
-    """Where something waits."""
+) -> dict[Source, datetime]:
+    """Where something waits, best rank first, with the best rank of each place."""
     rows = await many(
         connection,
         SQL["find_ready"],
@@ -148,7 +152,10 @@ async def find_ready(
         now=now,
         most=PLACES_MAX,
     )
-    return [Source._make(row) for row in rows]
+    return {
+        Source(row["shard"], row["queue"], row["tenant_id"], row["fair"]): row["rank"]
+        for row in rows
+    }
 
 
 async def drop_parcel(connection: Connection, shard: ShardId, parcel: ParcelId) -> None:
@@ -180,10 +187,20 @@ async def specs(
         for run in runs
         if run.job is not None and run.revision is not None
     }
+    found = await read_specs(connection, shard, set(keys.values()))
+    return {
+        run.id: (found.get(keys[run.id]) if run.id in keys else None) or _ad_hoc(run)
+        for run in runs
+    }
+
+
+async def read_specs(
+    connection: Connection, shard: ShardId, keys: Collection[SpecKey]
+) -> dict[SpecKey, RunSpec]:
+    """Definitions as they are, or were in revisions that are kept; what is gone is left out."""
     found: dict[SpecKey, RunSpec] = {}
-    wanted_keys = list(set(keys.values()))
     for statement in ("read_specs", "read_old_specs"):
-        left = [key for key in wanted_keys if key not in found]
+        left = [key for key in keys if key not in found]
         if left:
             rows = await many(
                 connection,
@@ -193,10 +210,7 @@ async def specs(
                 revisions=[key.revision for key in left],
             )
             found |= {SpecKey(row["id"], row["revision"]): _spec(row) for row in rows}
-    return {
-        run.id: (found.get(keys[run.id]) if run.id in keys else None) or _ad_hoc(run)
-        for run in runs
-    }
+    return found
 
 
 def _spec(row: asyncpg.Record) -> RunSpec:

@@ -55,6 +55,7 @@ async def read_holding(connection: Connection, run: RunId) -> Holding | None:
         fence=row["fence"],
         lease_until=row["lease_until"],
         visible_at=row["visible_at"],
+        deliveries=row["deliveries"],
     )
 
 

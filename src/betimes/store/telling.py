@@ -1,10 +1,12 @@
-"""News about runs that no act and no worker tells: how they ended without one, and who has them.
+"""News that no act and no worker tells: how runs ended without one, who has them, what is used up.
 
 The members of `body` are those of the events that finishing workers write, so that a reader does
 not need to know who has ended a run.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import asyncpg
@@ -40,6 +42,62 @@ async def tell(connection: Connection, news: Sequence[News]) -> None:
             subjects=[one.subject for one in news],
             bodies=[to_json(one.body) for one in news],
         )
+
+
+class Completed(NamedTuple):
+    """A job that was written as complete in a revision."""
+
+    job: JobId
+    revision: int
+    is_single: bool = False
+    """It had a single fire: told only to those who want every such end."""
+
+
+async def tell_completed(
+    connection: Connection, shard: ShardId, completed: Sequence[Completed]
+) -> None:
+    """Tell of jobs that have just come to the end of their schedules."""
+    if completed:
+        await SQL["tell_completed"].execute(
+            connection,
+            shard=shard,
+            ids=[one.job for one in completed],
+            revisions=[one.revision for one in completed],
+            singles=[one.is_single for one in completed],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaNews:
+    """How much of a quota is used: nearly all, or all of it."""
+
+    type: str
+    quota: str
+    limit: int
+    used: int
+
+
+async def tell_quota(
+    connection: Connection,
+    shard: ShardId,
+    tenant: TenantId,
+    news: QuotaNews,
+    *,
+    now: datetime,
+    pause: timedelta,
+) -> bool:
+    """Tell it, unless the same was told less than a pause ago; whether it was."""
+    rows = await SQL["tell_quota"].fetch(
+        connection,
+        shard=shard,
+        tenant=tenant,
+        quota=news.quota,
+        type=news.type,
+        body=to_json({"quota": news.quota, "limit": news.limit, "used": news.used}),
+        now=now,
+        pause=pause,
+    )
+    return bool(rows)
 
 
 async def tell_ended(

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from betimes.domain.ids import JobId, RunId, ShardId, TenantId
+import asyncpg
+
+from betimes.domain.ids import JobId, RunId, ShardId, TenantId, time_of
 from betimes.domain.states import RunState
 from betimes.store.ask import many, one
 from betimes.store.pool import Connection
@@ -34,6 +36,8 @@ class SoonRun:
     queue: str
     priority: int
     state: RunState
+    place: UUID
+    """Where it stands among the others: its id, unless it is due for another time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,18 +74,39 @@ async def read_runs(
         high=high,
         most=most,
     )
-    return [
-        SoonRun(
-            id=row["id"],
-            due_at=row["due_at"],
-            fire_at=row["fire_at"],
-            job=row["job_id"],
-            queue=row["queue"],
-            priority=row["priority"],
-            state=RunState(row["state"]),
-        )
-        for row in rows
-    ]
+    return [_soon(row, row["id"]) for row in rows]
+
+
+async def read_retries(
+    connection: Connection, chosen: SoonFilter, *, low: UUID, high: UUID, most: int
+) -> list[SoonRun]:
+    """Runs that are tried again, with places between two bounds, both excluded."""
+    rows = await many(
+        connection,
+        SQL["read_upcoming_retries"],
+        tenant=chosen.tenant,
+        queue=chosen.queue,
+        job=chosen.job,
+        since=time_of(low),
+        until=time_of(high),
+        low=low,
+        high=high,
+        most=most,
+    )
+    return [_soon(row, row["place"]) for row in rows]
+
+
+def _soon(row: asyncpg.Record, place: UUID) -> SoonRun:
+    return SoonRun(
+        id=row["id"],
+        due_at=row["due_at"],
+        fire_at=row["fire_at"],
+        job=row["job_id"],
+        queue=row["queue"],
+        priority=row["priority"],
+        state=RunState(row["state"]),
+        place=place,
+    )
 
 
 async def read_jobs(

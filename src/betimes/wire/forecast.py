@@ -41,7 +41,7 @@ class WhatIf(Asked):
     add: Annotated[list[NewLoad], msgspec.Meta(max_length=1000)] = []
     remove: Annotated[list[str], msgspec.Meta(max_length=1000)] = []
     change: Annotated[list[ChangedLoad], msgspec.Meta(max_length=1000)] = []
-    slots: Annotated[int, msgspec.Meta(ge=0, le=10_000_000)] | None = None
+    slots: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)] | None = None
     from_: Instant | None = msgspec.field(default=None, name="from")
     to: Instant | None = None
     step: Duration = "PT1M"

@@ -15,13 +15,22 @@ from betimes.wire.base import (
     Search,
     Shown,
 )
+from betimes.wire.insights import JobStats
 
 Name = Annotated[
     str,
     msgspec.Meta(min_length=1, max_length=200, description="Unique per tenant and group."),
 ]
 Handler = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
-Queue = Annotated[str, msgspec.Meta(min_length=1, max_length=128, pattern="^[^:]+$")]
+Queue = Annotated[
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=128,
+        pattern="^[^:]+$",
+        description="1 to 128 printable characters without a colon.",
+    ),
+]
 Priority = Annotated[int, msgspec.Meta(ge=0, le=9, description="9 is the most urgent.")]
 Attempts = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Reason = Annotated[str, msgspec.Meta(max_length=1000)]
@@ -159,6 +168,8 @@ class NewJob(Asked):
     metadata: Members = {}
     action_after_completion: AfterCompletion = "keep"
     notify: Callbacks = []
+    paused: Annotated[bool, msgspec.Meta(description="Begin paused; says nothing later.")] = False
+    pause_reason: Reason = ""
     dedupe: Dedupe | None = None
     dedupe_key: DedupeKey | None = None
     run_at: Instant | None = msgspec.field(default=None, name="runAt")
@@ -177,6 +188,14 @@ class Pause(Shown):
     until: Instant | None = None
 
 
+class LastRun(Shown):
+    """The latest run of a job that was due."""
+
+    id: str
+    state: str
+    finished_at: Instant | None
+
+
 class JobStatus(Shown):
     """What changes by itself; nothing here moves the revision."""
 
@@ -185,6 +204,13 @@ class JobStatus(Shown):
     fires: str = "0"
     code: str | None = None
     pause: Pause | None = None
+    last_run: LastRun | msgspec.UnsetType | None = msgspec.UNSET
+    """Only with `include=last_run`."""
+    stats_24h: JobStats | msgspec.UnsetType = msgspec.UNSET
+    """Only with `include=stats_24h`."""
+
+
+Include = list[Literal["last_run"]]
 
 
 class Job(Shown, omit_defaults=True):
@@ -232,12 +258,20 @@ class JobView(Asked):
 
     view: Literal["definition", "basic", "full"] = "basic"
     fields: list[str] = []
+    include: list[Literal["last_run", "stats_24h"]] = []
 
 
 class CreateOptions(Asked):
     """How a creation is meant."""
 
     validate_only: bool = False
+
+
+class PatchOptions(Asked):
+    """How an edit is meant, and whether runs that wait already are done as it says."""
+
+    validate_only: bool = False
+    apply_to: Literal["future", "pending"] = "future"
 
 
 class ReplaceOptions(Asked):
@@ -270,7 +304,8 @@ class ListJobs(Asked):
     tag: list[str] = []
     next_fire_after: Instant | None = None
     next_fire_before: Instant | None = None
-    sort: Literal["created_at", "-created_at"] = "created_at"
+    include: Include = []
+    sort: Literal["created_at", "-created_at", "name", "next_fire_at", "-updated_at"] = "created_at"
     q: Search | None = None
     count: Literal["estimate"] | None = None
 
@@ -356,43 +391,3 @@ class Rollback(Asked):
     """Which definition to bring back."""
 
     revision: Annotated[int, msgspec.Meta(ge=1, le=2147483647)]
-
-
-class JobChoice(Asked):
-    """Which jobs a bulk action means."""
-
-    state: list[Literal["active", "paused", "auto_paused", "completed", "cancelled"]] = []
-    queue: Annotated[list[str], msgspec.Meta(max_length=100)] = []
-    handler: Annotated[list[str], msgspec.Meta(max_length=100)] = []
-    group: Name | None = None
-    name_prefix: Name | None = None
-    tags: Tags = {}
-
-
-class SetJob(Asked, omit_defaults=True):
-    """Members that every job gets; what is left out stays, null takes away."""
-
-    handler: Handler | msgspec.UnsetType = msgspec.UNSET
-    payload: Json = msgspec.UNSET
-    queue: Queue | msgspec.UnsetType = msgspec.UNSET
-    priority: Priority | msgspec.UnsetType = msgspec.UNSET
-    description: Annotated[str, msgspec.Meta(max_length=2000)] | msgspec.UnsetType = msgspec.UNSET
-    retry: Retry | msgspec.UnsetType | None = msgspec.UNSET
-    timeout: Duration | msgspec.UnsetType | None = msgspec.UNSET
-    start_deadline: Duration | msgspec.UnsetType | None = msgspec.UNSET
-    tags: Tags | msgspec.UnsetType = msgspec.UNSET
-    metadata: Members | msgspec.UnsetType = msgspec.UNSET
-    fairness_key: FairnessKey | msgspec.UnsetType | None = msgspec.UNSET
-
-
-class BulkJobs(Asked):
-    """An action over a filter; `confirm_count` must be what it would touch."""
-
-    action: Literal["pause", "resume", "cancel", "delete", "set"]
-    filter: JobChoice
-    set_: SetJob | None = msgspec.field(default=None, name="set")
-    reason: Reason = ""
-    rate_per_second: Annotated[float, msgspec.Meta(gt=0, le=1000)] | None = None
-    dry_run: bool = False
-    confirm_count: Annotated[int, msgspec.Meta(ge=0, le=1000000)] | None = None
-    operation_id: OperationId | None = None

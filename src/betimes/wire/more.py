@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from betimes.wire.base import Asked, Duration, Instant, Json, Members, Shown
+from betimes.wire.base import Asked, Duration, Instant, Json, Members, Search, Shown
 from betimes.wire.jobs import Handler, OperationId, Queue, Reason, Schedule
 from betimes.wire.runs import Attempt, Failure
 
@@ -20,6 +20,7 @@ class PreviewSchedule(Asked):
     from_: Instant | None = msgspec.field(default=None, name="from")
     count: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
     until: Instant | None = None
+    horizon: Duration | None = None
 
 
 class ParseSchedule(Asked):
@@ -44,15 +45,19 @@ class NextFires(Asked):
     count: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 10
     from_: Instant | None = msgspec.field(default=None, name="from")
     to: Instant | None = None
+    excluded: Annotated[
+        bool,
+        msgspec.Meta(description="List what a gap or a calendar takes away, too, up to `count`."),
+    ] = False
 
 
 class Upcoming(Asked):
     """What is due soon."""
 
     within: Duration = "PT5M"
-    queue: str | None = None
+    queue: Queue | None = None
     job: str | None = None
-    include: list[Literal["fires", "runs"]] = []
+    include: list[Literal["fires", "runs", "retries"]] = []
     limit: Limit = 50
     cursor: str | None = None
 
@@ -120,9 +125,15 @@ class ListLetters(Asked):
     cursor: str | None = None
     state: Literal["open", "redriven", "discarded"] = "open"
     fingerprint: str | None = None
+    group: Annotated[str, msgspec.Meta(description="Another word for `fingerprint`.")] | None = None
     queue: str | None = None
     handler: str | None = None
     job: str | None = None
+    tag: list[str] = []
+    finished_after: Instant | None = None
+    finished_before: Instant | None = None
+    q: Search | None = None
+    count: Literal["estimate"] | None = None
 
 
 class LetterGroup(Shown):
@@ -206,6 +217,7 @@ class ListAudit(Asked):
     resource: str | None = None
     actor: str | None = None
     since: Instant | None = None
+    until: Instant | None = None
 
 
 class AuditEntry(Shown):
@@ -262,6 +274,14 @@ class EventPage(Shown):
 
     items: list[Event]
     next_after: str | None
+
+
+class TriggerEvent(Asked):
+    """An event to make: of which type, about what, and what of its example is to be different."""
+
+    type: Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
+    subject: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | None = None
+    data: Members = {}
 
 
 class StreamEvents(Asked):
@@ -333,6 +353,10 @@ class Preview(Shown):
     dialect: str | None
     description: str
     occurrences: list[Members]
+    excluded: Annotated[
+        int,
+        msgspec.Meta(description="Times among them that a gap or a calendar takes away; to 1000."),
+    ]
     warnings: list[Members]
     per_day: float
     min_gap: float | None

@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from betimes.wire.base import Asked, Duration, DurationText, Instant, Members, Shown
-from betimes.wire.jobs import Reason, Retry
+from betimes.wire.insights import Percentiles
+from betimes.wire.jobs import Handler, Reason, Retry
+from betimes.wire.jobs import Queue as QueueName
 
 
 class RateLimit(Asked):
@@ -18,7 +20,13 @@ class RateLimit(Asked):
 class QueueSettings(Asked):
     """How a queue is served, and what it is for; all of it may change while it is served."""
 
-    max_concurrency: Annotated[int, msgspec.Meta(ge=0, le=2147483647)] | None = None
+    max_concurrency: (
+        Annotated[
+            int,
+            msgspec.Meta(ge=0, le=2147483647, description="With 0 nothing of the queue starts."),
+        ]
+        | None
+    ) = None
     per_key_concurrency: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
     rate: RateLimit | None = None
     per_key_rate: RateLimit | None = None
@@ -59,7 +67,11 @@ class Queue(Shown):
 
 
 class QueueStats(Shown):
-    """What is in a queue."""
+    """What is in a queue; rates are of the last five minutes, in runs per second.
+
+    `drain_seconds` is how long what waits would take at the pace at which it shrinks, null when it
+    does not. Slots are those of the tenant's own workers that were heard of within a minute.
+    """
 
     waiting: int
     running: int
@@ -67,6 +79,12 @@ class QueueStats(Shown):
     oldest_age_seconds: float | None
     paused: bool
     draining: bool
+    arrival_rate: float
+    service_rate: float
+    drain_seconds: float | None
+    slots: int
+    busy_slots: int
+    lag_ms: Percentiles
 
 
 class NewBlob(Asked):
@@ -111,7 +129,7 @@ class Found(Shown):
 
 
 class Search(Asked):
-    """What to look for: an id, or the beginning of a name."""
+    """What to look for: an id, part of a name or of an error, or a tag as `name:value`."""
 
     q: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
     limit: Annotated[int, msgspec.Meta(ge=1)] = 20
@@ -167,10 +185,42 @@ class ImportOptions(Asked):
     dry_run: bool = False
 
 
+class ImportCrontab(Asked):
+    """What a crontab does not say itself, and whether only to look."""
+
+    dry_run: bool = False
+    timezone: str | None = None
+    system: Annotated[bool, msgspec.Meta(description="Whether it has a column of users.")] = False
+    user: Annotated[str, msgspec.Meta(max_length=100)] | None = None
+    flavour: Literal["debian", "cronie"] | None = None
+    handler: Handler = "shell"
+    queue: QueueName | None = None
+    prefix: Annotated[str, msgspec.Meta(pattern="^[a-z0-9-]{1,40}$")] = "cron"
+
+
+class ImportManifests(Asked):
+    """What manifests do not say themselves, and whether only to look."""
+
+    dry_run: bool = False
+    timezone: str | None = None
+    handler: Handler = "container"
+    queue: QueueName | None = None
+
+
+class Manifests(Asked):
+    """CronJobs as `kubectl get cronjobs -o json` writes them."""
+
+    items: Annotated[list[Members], msgspec.Meta(max_length=1000)]
+    kind: str = "List"
+    api_version: str = msgspec.field(default="v1", name="apiVersion")
+    metadata: Members = {}
+
+
 class Imported(Shown):
-    """What became of an import."""
+    """What became of an import: what was not taken over is told with its place and reason."""
 
     created: list[str]
     skipped: list[Members]
     dry_run: bool
     calendars: list[str]
+    warnings: list[Members] = []

@@ -131,7 +131,9 @@ class Run(Shown, omit_defaults=True):
     trigger: str
     queue: str
     priority: int
-    attempt: int
+    attempt: Annotated[
+        int, msgspec.Meta(description="The attempt under way, else the last one; 0 before any.")
+    ]
     due_at: Instant
     job_id: str | None = None
     revision: int | None = None
@@ -140,6 +142,7 @@ class Run(Shown, omit_defaults=True):
     created_at: Instant | None = None
     started_at: Instant | None = None
     finished_at: Instant | None = None
+    next_retry_at: Instant | None = None
     cancel_requested_at: Instant | None = None
     state_reason: StateReason | None = None
     lease: Lease | None = None
@@ -222,9 +225,11 @@ class ListRuns(ListRunsOfJob):
 
 
 class CancelRun(Asked):
-    """Why."""
+    """Why, and how long its worker has to end it; by force it has no time at all."""
 
     reason: Reason = ""
+    grace: Duration | None = None
+    force: bool = False
 
 
 class CancelByKey(Asked):

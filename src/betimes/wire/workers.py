@@ -7,6 +7,7 @@ import msgspec
 from betimes.wire.base import Asked, Duration, Instant, Json, Members, Shown, Text
 from betimes.wire.jobs import Handler, Queue, Reason
 
+BlobId = Annotated[str, msgspec.Meta(pattern="^blob_[0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{26}$")]
 LeaseId = Annotated[str, msgspec.Meta(min_length=5, max_length=300)]
 Queues = Annotated[list[Queue], msgspec.Meta(min_length=1, max_length=100)]
 
@@ -82,6 +83,7 @@ class RunningLease(Asked):
 
     lease_id: LeaseId
     by: Duration | None = None
+    progress: Progress | None = None
 
 
 class Heartbeat(Asked):
@@ -90,6 +92,16 @@ class Heartbeat(Asked):
     running: Annotated[list[RunningLease], msgspec.Meta(max_length=1000)] = []
     free_slots: Annotated[int, msgspec.Meta(ge=0, le=100_000)] | None = None
     state: Literal["ok", "draining"] = "ok"
+    rss: (
+        Annotated[int, msgspec.Meta(ge=0, le=1 << 62, description="Bytes of memory in use.")] | None
+    ) = None
+    cpu: (
+        Annotated[
+            float,
+            msgspec.Meta(ge=0, le=100_000, description="Processors in use: 1.5 is one and a half."),
+        ]
+        | None
+    ) = None
 
 
 class Extended(Shown):
@@ -156,9 +168,10 @@ class LeasedRuns(Shown):
 
 
 class Complete(Asked):
-    """The run ended well."""
+    """The run ended well; a large result may be kept as a blob and told by its id."""
 
     result: Json = None
+    result_ref: BlobId | None = None
 
 
 class ErrorTold(Asked):
@@ -183,9 +196,10 @@ class Fail(Asked):
 
 
 class Release(Asked):
-    """Given back unfinished; no attempt is counted."""
+    """Given back unfinished, at once or for after a while; no attempt is counted."""
 
     reason: Reason = ""
+    after: Duration | None = None
 
 
 class Snooze(Asked):
@@ -254,10 +268,12 @@ class ReportOne(Asked):
     lease_id: LeaseId
     action: Literal["complete", "fail", "release", "snooze", "cancel"]
     result: Json = None
+    result_ref: BlobId | None = None
     error: ErrorTold | None = None
     retry: Literal["auto", "never"] | RetryAfter = "auto"
     until: Instant | None = None
     for_: Duration | None = msgspec.field(default=None, name="for")
+    after: Duration | None = None
     reason: Reason = ""
 
 

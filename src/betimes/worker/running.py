@@ -125,7 +125,8 @@ class Runnings:
         first = running.stop is None
         running.stop = why
         running.context.cancel()
-        if why is Stop.CANCEL:
+        # A request has nobody inside who could hear; a handler gets time to end by itself.
+        if why is Stop.CANCEL and not running.plan.spec.target:
             self._set_alarm(GRACE, self._interrupt, running)
         elif first:
             self._interrupt(running)

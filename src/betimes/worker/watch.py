@@ -1,11 +1,12 @@
 """What the main loop makes of heartbeats: whom to believe, whom to stop, what to give back."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from datetime import timedelta
 
 from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
-from betimes.domain.ids import Fence, RunId, ShardId
+from betimes.domain.ids import RunId
 from betimes.rhythm import DatabaseTime, beat
 from betimes.store.parcels import Parcels, Renewed
 from betimes.telemetry import Outage, Telemetry
@@ -16,6 +17,8 @@ from betimes.worker.running import Runnings, Stop
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 
 LOOKS_PER_HEARTBEAT = 5
+LOOK_EVERY = timedelta(seconds=1)
+"""At the latest: so soon does an attempt learn that it is no longer wanted."""
 
 
 class Watch:
@@ -64,19 +67,24 @@ class Watch:
 
     async def run(self) -> None:
         """Look after the work until cancelled; the sign of life is left here, on the main loop."""
-        async for turn in beat(self._clock, every=self._every / LOOKS_PER_HEARTBEAT):
+        seen: set[RunId] = set()
+        async for turn in beat(
+            self._clock, every=min(self._every / LOOKS_PER_HEARTBEAT, LOOK_EVERY)
+        ):
             self._pulse.note()
+            # What began since the last look is left alone: most of it is over by the next one.
+            old, seen = seen, {running.run.id for running in self._running}
             self._lose(self._held.untrusted(self._clock.monotonic()))
-            if turn % LOOKS_PER_HEARTBEAT == 0:
-                await self.tick()
+            if self._strays or old & seen or turn % LOOKS_PER_HEARTBEAT == 0:
+                await self.tick(old)
 
-    async def tick(self) -> int:
-        """One look at what is under way; how many attempts were stopped. Tests call this."""
+    async def tick(self, among: Collection[RunId] | None = None) -> int:
+        """Ask about what is under way; how many attempts were stopped. Tests call this."""
         self._lose(self._held.untrusted(self._clock.monotonic()))
         try:
             with self._telemetry.span("worker.watch") as span:
                 span.expect_errors()  # the outage tells them, once
-                stopped = await self._stop_unwanted()
+                stopped = await self._stop_unwanted(among)
                 await self._give_back_strays()
                 span.add(stopped=stopped)
         except Unavailable as error:
@@ -100,19 +108,18 @@ class Watch:
             if running.parcel.lost:
                 self._running.stop(running, Stop.LOST)
 
-    async def _stop_unwanted(self) -> int:
-        by_shard: dict[ShardId, dict[RunId, Fence]] = {}
-        for running in self._running:
-            if running.stop is None:
-                leased = running.parcel.leased
-                by_shard.setdefault(leased.shard, {})[running.run.id] = leased.fence
+    async def _stop_unwanted(self, among: Collection[RunId] | None) -> int:
+        held = {
+            running.run.id: running.parcel.leased.fence
+            for running in self._running
+            if running.stop is None and (among is None or running.run.id in among)
+        }
         stopped = 0
-        for shard, held in by_shard.items():
-            for run in await self._parcels.cancelled(shard, list(held), list(held.values())):
-                found = self._running.get(RunId(run))
-                if found is not None:
-                    self._running.stop(found, Stop.CANCEL)
-                    stopped += 1
+        for run in await self._parcels.unwanted(held) if held else ():
+            found = self._running.get(RunId(run))
+            if found is not None:
+                self._running.stop(found, Stop.CANCEL)
+                stopped += 1
         return stopped
 
     async def _give_back_strays(self) -> None:

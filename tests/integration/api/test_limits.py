@@ -241,3 +241,15 @@ async def test_a_repeated_request_is_answered_even_when_there_is_no_room_left(
     assert again.headers["idempotent-replayed"] == "true"
     other = {**JOB, "handler": "x"}
     assert (await admin("POST", "/v1/jobs", other, headers=there, idem="one")).status == 429
+
+
+async def test_an_unknown_quota_is_refused_with_those_there_are(served: Served) -> None:
+    admin = await served.admin()
+    tenant = (await admin("GET", "/v1/whoami")).json["tenant"]["slug"]
+    path = f"/v1/tenants/{tenant}/quotas"
+    refused = await admin("PUT", path, {"quotas": {"in_flight": 1}})
+    assert (refused.status, refused.json["errors"][0]["pointer"]) == (400, "/quotas")
+    for told in ("'in_flight'", "active_runs", "jobs", "max_in_flight", "runs_per_minute"):
+        assert told in refused.json["detail"]
+    below = await admin("PUT", path, {"quotas": {"jobs": -1}})
+    assert below.json["detail"].endswith("for jobs, got -1")

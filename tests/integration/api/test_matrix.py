@@ -16,8 +16,8 @@ from world_kit import PLACES, World
 
 MISSING = {
     "job": "job_01JD00000000000000000000ZZ",
-    "run": "run_01JD00000000000000000000ZZ",
-    "letter": "run_01JD00000000000000000000ZZ",
+    "run": "run_01ZZ00000000000000000000ZZ",
+    "letter": "run_01ZZ00000000000000000000ZZ",
     "worker": "wrk_01JD00000000000000000000ZZ",
     "key": "AAAAAAAAAAAA",
     "act": "aud_0-999999",

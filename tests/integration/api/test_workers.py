@@ -143,3 +143,56 @@ async def test_a_key_bound_to_queues_serves_only_them(served: Served) -> None:
     refused = await client("POST", "/v1/workers", {"name": "w", "queues": ["other"]})
     assert (refused.status, refused.code) == (403, "scope_missing")
     assert (await client("POST", "/v1/workers", {"name": "w", "queues": ["mail"]})).status == 201
+
+
+async def test_a_tenant_has_no_more_in_flight_than_its_quota(served: Served, admin: Client) -> None:
+    tenant = (await admin("GET", "/v1/whoami")).json["tenant"]["slug"]
+    path = f"/v1/tenants/{tenant}/quotas"
+    put = await admin("PUT", path, {"quotas": {"max_in_flight": 1}})
+    assert put.status == 200, put.body
+    client, worker = await worker_of(served)
+    for _ in range(3):
+        await admin("POST", "/v1/runs", {"handler": "noop"})
+    (one,) = await leased(client, worker, 3)
+    items = (await admin("GET", "/v1/quotas")).json["items"]
+    (shown,) = [item for item in items if item["name"] == "max_in_flight"]
+    assert (shown["limit"], shown["used"]) == (1, 1)
+    assert await leased(client, worker, 3) == []
+    done = await client("POST", f"/v1/leases/{one['lease_id']}/complete", {})
+    assert done.status == 200
+    assert len(await leased(client, worker, 3)) == 1
+
+
+async def test_a_run_tells_its_attempt_and_when_it_is_tried_again(
+    served: Served, admin: Client
+) -> None:
+    client, worker = await worker_of(served)
+    retry = {"max_attempts": 3, "backoff": "fixed", "initial": "PT1H", "jitter": "none"}
+    run = (await admin("POST", "/v1/runs", {"handler": "noop", "retry": retry})).json["id"]
+    path = f"/v1/runs/{run}"
+    assert (await admin("GET", path)).json["attempt"] == 0
+    (one,) = await leased(client, worker)
+    assert (await admin("GET", path)).json["attempt"] == one["attempt"] == 1
+    (listed,) = (await admin("GET", "/v1/runs?state=running")).json["items"]
+    assert listed["attempt"] == 1
+    failed = await client("POST", f"/v1/leases/{one['lease_id']}/fail", {})
+    shown = (await admin("GET", path)).json
+    assert (shown["state"], shown["attempt"]) == ("retry_wait", 1)
+    assert shown["next_retry_at"] == failed.json["next_retry_at"] is not None
+    (listed,) = (await admin("GET", "/v1/runs?state=retry_wait")).json["items"]
+    assert listed["next_retry_at"] == shown["next_retry_at"]
+
+
+async def test_a_delayed_run_is_told_to_be_scheduled_at_once(admin: Client) -> None:
+    later = {"handler": "noop", "delay": "PT1H"}
+    made = (await admin("POST", "/v1/runs", later)).json
+    many = (await admin("POST", "/v1/runs/batch", {"items": [later, {"handler": "noop"}]})).json
+    body = {"Betimes-Delay": "PT5S"}
+    plain = (await admin("POST", "/v1/enqueue/noop", headers=body)).json
+    for one, state in zip(
+        (made, *many["items"], plain),
+        ("scheduled", "scheduled", "queued", "scheduled"),
+        strict=True,
+    ):
+        assert one["state"] == state
+        assert (await admin("GET", f"/v1/runs/{one['id']}")).json["state"] == state

@@ -1,4 +1,7 @@
-"""Every code that explains a run, from rows: rule, since when, what would free it, whose turn."""
+"""Every code that explains a run, from rows: rule, since when, what would free it, whose turn.
+
+Long because it is a list with a test for every code.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -142,6 +142,7 @@ async def test_a_payload_may_be_so_large(database: Database, clock: ManualClock)
     await meter.admit(desk, TENANT, quotas, Demand.of(jobs=[b"x" * 10], runs=[None]))
     error = await refused(meter, desk, quotas, Demand.of(runs=[b"x", b"x" * 11]))
     assert (error.quota, error.limit, error.used) == ("payload_bytes", 10, 11)
+    assert error.sentence.endswith("allows payloads of at most 10 bytes, got one of 11")
 
 
 async def test_tenants_have_their_own(database: Database, clock: ManualClock) -> None:

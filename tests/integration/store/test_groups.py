@@ -1,5 +1,6 @@
 """What a group leaves behind: all of it or nothing, however many keys are there already."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
@@ -13,6 +14,7 @@ from betimes.store.groups import keep_group
 from betimes.store.idempotency import Answer, Claim, insert_answered
 from betimes.store.pool import Connection, Lane
 from ops_kit import TENANT, fetch
+from store_kit import opened
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SHARD = ShardId(1)
@@ -89,6 +91,15 @@ async def test_acts_of_groups_are_one_chain(database: Database) -> None:
     assert [(row["key"], row["body"], row["status"]) for row in rows] == [
         (key, key.encode(), 201) for key in "abcde"
     ]
+
+
+async def test_a_chain_that_many_begin_at_once_is_one(dsn: str) -> None:
+    """Where there is no head to wait for, all but one begin anew."""
+    async with opened(dsn) as database:
+        done = await asyncio.gather(*(kept(database, key) for key in "abcd"))
+        acts = await fetch(database, "SELECT number FROM betimes.audit ORDER BY number")
+    assert all(new for new, _ in done)
+    assert [row["number"] for row in acts] == [1, 2, 3, 4]
 
 
 async def test_a_key_that_is_taken_is_told(database: Database) -> None:

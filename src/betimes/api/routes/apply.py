@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 from betimes.api.acting import answer, intent_of, perform
+from betimes.api.admitting import check_open
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import new_job
+from betimes.api.definitions import new_job, reference_of
 from betimes.api.finding import SEPARATOR
 from betimes.api.problem import Trouble
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, NoQuery, Policy, Route
@@ -27,7 +28,12 @@ DONE = answer(200)
 async def apply(call: Call[NoQuery, wire.ApplyJobs]) -> Reply:
     """Bring the jobs of a set to what is declared, all or none."""
     body = call.body
-    context = await context_of(call, *(asked.schedule for asked in body.jobs))
+    context = await context_of(
+        call,
+        *(asked.schedule for asked in body.jobs),
+        works=body.jobs,
+        references=[reference_of(asked) for asked in body.jobs],
+    )
     wanted = []
     for place, asked in enumerate(body.jobs):
         try:
@@ -39,6 +45,8 @@ async def apply(call: Call[NoQuery, wire.ApplyJobs]) -> Reply:
             for error in trouble.errors:
                 error.pointer = f"/jobs/{place}{error.pointer}"
             raise
+
+    await check_open(call, {one.new.definition.queue for one in wanted})
 
     async def verb(desk: Desk) -> Applied:
         done = await apply_jobs(

@@ -14,7 +14,7 @@ from betimes.ops import blobs as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
 from betimes.wire import queues as wire
-from betimes.wire.base import shown_instant, shown_maybe
+from betimes.wire.base import shown_duration, shown_instant, shown_maybe
 
 DEFAULT_MEDIA = "application/octet-stream"
 GRANT_MAX = timedelta(days=7)
@@ -79,7 +79,10 @@ async def grant(call: Call[NoQuery, wire.NewGrant]) -> Reply:
     identity = read_id(call.service.desk, "blob", text, "blob")
     lasts = read_span(call.body.expires_in, pointer="/expires_in")
     if not timedelta(0) < lasts <= GRANT_MAX:
-        raise Invalid(f"expected at most {GRANT_MAX.days} days, got {lasts}", pointer="/expires_in")
+        raise Invalid(
+            f"expected at most {GRANT_MAX.days} days, got {shown_duration(lasts)}",
+            pointer="/expires_in",
+        )
     try:
         await ops.get_blob_row(call.service.desk, call.tenant, identity)
     except NotFound:

@@ -1,5 +1,7 @@
 """Dead letters: looking at them, giving them another life, closing them."""
 
+from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -7,13 +9,19 @@ import msgspec
 
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
+from betimes.api.context import check_again
+from betimes.api.finding import job_of
 from betimes.api.operating import begin, check_count, chosen_id
+from betimes.api.paging import scope_of
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs_control import told_run
+from betimes.api.routes.jobs_list import read_tags
 from betimes.api.run_shapes import shown_attempt, shown_failure
+from betimes.api.searching import search_into
 from betimes.api.shaping import (
     coerced,
+    maybe_instant,
     maybe_span,
     missing,
     page,
@@ -23,7 +31,7 @@ from betimes.api.shaping import (
 )
 from betimes.api.targets import redaction_of
 from betimes.domain.errors import NotFound
-from betimes.domain.ids import JobId, RunId, from_text, shard_of, to_text
+from betimes.domain.ids import RunId, from_text, shard_of, to_text
 from betimes.domain.scopes import Scope
 from betimes.ops import letters as ops
 from betimes.ops.acting import Told
@@ -31,10 +39,20 @@ from betimes.ops.bulk import ITEMS_MAX
 from betimes.ops.bulk_runs import BULK_LETTERS, LETTERS
 from betimes.ops.desk import Desk
 from betimes.ops.operations import new_operation
+from betimes.ops.runs import get_run
 from betimes.wire import more as wire
 from betimes.wire import operations
 from betimes.wire.base import Page, shown_instant, shown_maybe
 from betimes.wire.runs import RunMade
+
+SEARCHED = {
+    "queue": "queue",
+    "handler": "handler",
+    "job": "job",
+    "group": "group",
+    "since": "finished_after",
+    "until": "finished_before",
+}
 
 
 def shown_letter(letter: ops.DeadLetter) -> wire.DeadLetter:
@@ -60,9 +78,16 @@ def shown_letter(letter: ops.DeadLetter) -> wire.DeadLetter:
 
 async def list_all(call: Call[wire.ListLetters, None]) -> Reply:
     """A page of dead letters, oldest death first."""
-    query = call.query
-    chosen = _filter(call, query, state=query.state)
-    scope = ("letters", call.tenant, chosen)
+    query, now = call.query, call.service.now()
+    scope = scope_of("letters", call.tenant, query)
+    text = search_into(query, query.q, SEARCHED, now)
+    chosen = replace(
+        await _filter(call, query, state=query.state),
+        text=text,
+        tags=read_tags(query.tag),
+        finished_after=maybe_instant(query.finished_after, pointer="/finished_after"),
+        finished_before=maybe_instant(query.finished_before, pointer="/finished_before"),
+    )
     after = ops.BEGINNING
     if query.cursor is not None:
         at, run = call.leaves.read(scope, query.cursor)
@@ -74,15 +99,22 @@ async def list_all(call: Call[wire.ListLetters, None]) -> Reply:
     if found.next is not None:
         place = [shown_instant(found.next[0]), to_text("run", found.next[1])]
         cursor = call.leaves.write(scope, place)
-    return paged(call, page([shown_letter(one) for one in found.letters], cursor=cursor))
+    items = [shown_letter(one) for one in found.letters]
+    total = None
+    if query.count is not None:
+        whole = cursor is None and query.cursor is None
+        guess = 0 if whole else await ops.estimate_letters(call.service.desk, call.tenant, chosen)
+        total = max(len(items), guess)
+    return paged(call, page(items, cursor=cursor, estimate=total))
 
 
-def _filter(call: Call[Any, Any], said: Any, *, state: str = "open") -> ops.LetterFilter:
-    job = None
-    if said.job is not None:
-        job = JobId(read_id(call.service.desk, "job", said.job, "job"))
+async def _filter(call: Call[Any, Any], said: Any, *, state: str = "open") -> ops.LetterFilter:
+    job = None if said.job is None else await job_of(call, said.job)
+    fingerprint, group = said.fingerprint, getattr(said, "group", None)
+    if fingerprint is not None and group is not None:
+        raise Trouble("invalid_parameter", "expected `fingerprint` or `group`, got both")
     return ops.LetterFilter(
-        fingerprint=said.fingerprint,
+        fingerprint=fingerprint or group,
         queue=said.queue,
         handler=said.handler,
         job=job,
@@ -149,6 +181,9 @@ async def redrive(call: Call[NoQuery, wire.Redrive]) -> Reply:
     payload = None
     if body.payload_override is not msgspec.UNSET:
         payload = msgspec.json.encode(body.payload_override)
+    with suppress(NotFound):  # then there is no letter either, as the verb will say
+        found = (await get_run(call.service.desk, call.tenant, run)).run
+        await check_again(call, found, payload)
 
     async def verb(desk: Desk) -> RunId:
         try:
@@ -186,7 +221,7 @@ async def bulk(call: Call[NoQuery, wire.BulkLetters]) -> Reply:
     """Redrive or discard what a filter means, when its number is confirmed."""
     body = call.body
     letters = await ops.find_letters(
-        call.service.desk, call.tenant, _filter(call, body.filter), most=ITEMS_MAX + 1
+        call.service.desk, call.tenant, await _filter(call, body.filter), most=ITEMS_MAX + 1
     )
     if len(letters) > ITEMS_MAX:
         raise Trouble("batch_too_large", f"this means more than {ITEMS_MAX} letters")
@@ -289,7 +324,7 @@ ROUTES = (
         body_optional=True,
         answers={202: RunMade},
         keyed=Keyed.REQUIRED,
-        problems=("invalid_state",),
+        problems=("invalid_state", "invalid_payload"),
     ),
     _route(
         "POST",

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from betimes.api.acting import intent_of, replied
-from betimes.api.admitting import admitted
+from betimes.api.admitting import admitted, check_open
 from betimes.api.call import Call, Reply
 from betimes.api.context import targets_of
 from betimes.api.problem import Trouble
@@ -16,6 +16,7 @@ from betimes.api.told_runs import told_enqueued
 from betimes.domain.run import NewRun
 from betimes.domain.scopes import Scope
 from betimes.ops.checks import PAYLOAD_BYTES_MAX
+from betimes.ops.contents import check_unmarked
 from betimes.ops.desk import Desk
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.making import Enqueued, make_runs
@@ -48,8 +49,13 @@ async def enqueue(call: Call[NoQuery, bytes]) -> Reply:
 
     if told := await admitted(call, runs=[new]):
         return told
-    await call.service.gates.check(call.service.desk, call.tenant, [new.queue])
-    return replied(await call.service.runs.act(new, intent_of(call), verb, told_enqueued))
+    await check_open(call, [new.queue])
+    now = call.service.now()
+    return replied(
+        await call.service.runs.act(
+            new, intent_of(call), verb, lambda made: told_enqueued(made, new, now)
+        )
+    )
 
 
 def _run(call: Call[NoQuery, bytes]) -> NewRun:
@@ -67,6 +73,7 @@ def _run(call: Call[NoQuery, bytes]) -> NewRun:
     if "callback" in asked:
         asked["notify"] = [{"url": asked.pop("callback")}]
     shaped: wire.NewRun = convert(asked, wire.NewRun)
+    check_unmarked(call.body)
     return replace(new_run(shaped, targets_of(call)), payload=call.body or None)
 
 
@@ -97,7 +104,7 @@ ROUTES = (
         keyed=Keyed.OPTIONAL,
         load=Load.CREATE,
         policy=Policy.CREATE,
-        problems=(*WRITE_PROBLEMS, "queue_draining"),
+        problems=WRITE_PROBLEMS,
         sends={
             "Betimes-Delay": "How long to wait first, such as PT5M.",
             "Betimes-At": "When it is due, as RFC 3339.",

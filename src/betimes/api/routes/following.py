@@ -203,6 +203,7 @@ ROUTES = (
         answer_media="text/event-stream",
         policy=Policy.STREAM,
         waits=True,
+        problems=("retention_expired",),
     ),
     Route(
         method="POST",

@@ -5,9 +5,10 @@ from typing import Any
 
 from betimes.api.call import Call, Reply
 from betimes.api.definitions import Context, read_schedule
+from betimes.api.finding import job_of
 from betimes.api.problem import Trouble
 from betimes.api.route import Load, NoQuery, Policy, Route
-from betimes.api.shaping import maybe_instant, read_id, read_span
+from betimes.api.shaping import maybe_instant, read_span
 from betimes.domain.ids import JobId, to_text
 from betimes.domain.scopes import Scope
 from betimes.ops import forecast as ops
@@ -44,10 +45,10 @@ async def what_if(call: Call[NoQuery, wire.WhatIf]) -> Reply:
             )
             for place, one in enumerate(body.add)
         ],
-        remove=[JobId(read_id(desk, "job", text, "job")) for text in body.remove],
+        remove=[await job_of(call, text) for text in body.remove],
         change=[
             (
-                JobId(read_id(desk, "job", one.job, "job")),
+                await job_of(call, one.job),
                 read_schedule(one.schedule, context, pointer=f"/change/{place}/schedule").to_dict(),
             )
             for place, one in enumerate(body.change)

@@ -1,14 +1,21 @@
 """Jobs: creating, reading, replacing, editing, deleting."""
 
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 
 from betimes.api.acting import answer, intent_of, perform, replied
-from betimes.api.admitting import admitted
+from betimes.api.admitting import admitted, check_open
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import asked_again, definition_of, new_job, shown_job
+from betimes.api.definitions import (
+    asked_again,
+    definition_of,
+    new_job,
+    reference_of,
+    shown_job,
+)
 from betimes.api.editing import check_preconditions, require_match
 from betimes.api.etag import expected_revision, tag_of
 from betimes.api.finding import find_job, split_name
@@ -16,7 +23,8 @@ from betimes.api.merging import merge_patch
 from betimes.api.problem import Trouble
 from betimes.api.reading import convert
 from betimes.api.route import Keyed, Load, Policy, Route
-from betimes.api.routes.jobs_list import check_view, list_all
+from betimes.api.routes.insights import stats_of
+from betimes.api.routes.jobs_list import add_last_runs, check_view, list_all
 from betimes.api.shaping import selected
 from betimes.api.told_jobs import told_made, told_of
 from betimes.domain.errors import NotFound
@@ -32,10 +40,14 @@ from betimes.ops.update import update_job
 from betimes.wire import jobs as wire
 from betimes.wire.base import Members, Page
 
+DAY = timedelta(days=1)
+
 
 async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
     """Create a job."""
-    new = new_job(call.body, await context_of(call, call.body.schedule))
+    body = call.body
+    context = await context_of(call, body.schedule, works=[body], references=[reference_of(body)])
+    new = new_job(body, context)
 
     async def verb(desk: Desk) -> MadeJob:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
@@ -43,6 +55,7 @@ async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
 
     if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
         return told
+    await check_open(call, [new.definition.queue])
     intent = intent_of(call, only_try=call.query.validate_only)
     return replied(
         await call.service.jobs.act(new, intent, verb, lambda made: told_made(call, made))
@@ -54,10 +67,13 @@ async def read(call: Call[wire.JobView, None]) -> Reply:
     check_view(call, call.query.view)
     job = await find_job(call)
     shown = shown_job(job, view=call.query.view)
+    await add_last_runs(call, [shown], [job], call.query.include)
+    if "stats_24h" in call.query.include:
+        shown.status.stats_24h = await stats_of(call, job.id, DAY)
     return Reply(
         value=selected(shown, call.query.fields),
         headers={"ETag": tag_of(job.revision)},
-        cacheable=call.query.view == "definition",
+        cacheable=call.query.view == "definition" and not call.query.include,
     )
 
 
@@ -81,9 +97,12 @@ async def replace(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
 
 
 async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
-    new = new_job(call.body, await context_of(call, call.body.schedule))
+    body = call.body
+    context = await context_of(call, body.schedule, works=[body], references=[reference_of(body)])
+    new = new_job(body, context)
     if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
         return told
+    await check_open(call, [new.definition.queue])
 
     async def verb(desk: Desk) -> MadeJob:
         return (await create_made(desk, call.tenant, [new]))[0]
@@ -96,11 +115,16 @@ async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
     )
 
 
-async def patch(call: Call[wire.CreateOptions, Members]) -> Reply:
+async def patch(call: Call[wire.PatchOptions, Members]) -> Reply:
     """Edit a job by a merge patch."""
     job = await find_job(call)
     require_match(call)
     expected_revision(call.request, job.revision)
+    if "paused" in call.body or "pause_reason" in call.body:
+        raise Trouble(
+            "invalid_parameter",
+            "a job that exists is paused by POST …/pause, and goes on by POST …/resume",
+        )
     unknown = sorted(set(call.body) - {one.encode_name for one in EDITABLE})
     if unknown:
         convert({unknown[0]: None}, wire.NewJob)
@@ -108,11 +132,20 @@ async def patch(call: Call[wire.CreateOptions, Members]) -> Reply:
     asked: wire.NewJob = convert(merged, wire.NewJob)
     if (asked.name, asked.group) != (job.name, job.group):
         raise Trouble("invalid_parameter", "a job cannot be renamed; create a new one")
-    return await _update(call, job, asked, event="job.updated")
+    pending = call.query.apply_to == "pending"
+    return await _update(call, job, asked, event="job.updated", pending=pending)
 
 
-async def _update(call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: str) -> Reply:
-    definition = definition_of(asked, await context_of(call, asked.schedule))
+async def _update(
+    call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: str, pending: bool = False
+) -> Reply:
+    reference = reference_of(asked)
+    # A reference that stays may have expired meanwhile; that is no reason to refuse other edits.
+    fresh = [] if reference == job.definition.options.get("payload_ref") else [reference]
+    context = await context_of(call, asked.schedule, works=[asked], references=fresh)
+    definition = definition_of(asked, context)
+    if definition.queue != job.definition.queue:
+        await check_open(call, [definition.queue])
     # Even without If-Match, what we merged into must still be there.
     revision = job.revision
 
@@ -124,6 +157,7 @@ async def _update(call: Call[Any, Any], job: Job, asked: wire.NewJob, *, event: 
             definition,
             expected_revision=revision,
             actor=call.caller.key,
+            pending=pending,
         )
 
     return await perform(
@@ -170,10 +204,12 @@ EDITABLE = tuple(
     one
     for one in msgspec.structs.fields(wire.NewJob)
     if one.name not in {"run_at", "cron", "payload_reference", "idempotency_key"}
+    and one.name not in {"paused", "pause_reason"}
 )
 WRITE_PROBLEMS = (
     *("malformed_json", "unknown_field", "invalid_parameter", "payload_too_large"),
     *("unsupported_media_type", "invalid_schedule", "invalid_payload", "quota_exceeded"),
+    "queue_draining",
 )
 
 ROUTES = (
@@ -239,7 +275,7 @@ ROUTES = (
         says="Edit a job by a merge patch (RFC 7396).",
         handler=patch,
         scope=Scope.JOBS_WRITE,
-        query=wire.CreateOptions,
+        query=wire.PatchOptions,
         body=Members,
         media="application/merge-patch+json",
         answers={200: wire.Job},

@@ -19,8 +19,8 @@ from betimes.ops.bulk import ITEMS_MAX
 from betimes.ops.bulk_jobs import BULK_JOBS, JOBS, change_of
 from betimes.ops.listing import JobFilter, find_all_jobs
 from betimes.ops.operations import new_operation
-from betimes.wire import jobs as wire
-from betimes.wire import operations
+from betimes.wire import jobs, operations
+from betimes.wire import jobs_bulk as wire
 from betimes.wire.problem import FieldError
 
 STORED = {
@@ -74,7 +74,7 @@ async def _change(call: Call[NoQuery, wire.BulkJobs], asked: wire.SetJob) -> dic
     if not named:
         raise _wrong("expected members to set, got none", "/set")
     given = {name: value for name, value in named.items() if value is not None}
-    whole: wire.NewJob = convert({"schedule": {"type": "manual"}, **given}, wire.NewJob)
+    whole: jobs.NewJob = convert({"schedule": {"type": "manual"}, **given}, jobs.NewJob)
     definition = definition_of(whole, await context_of(call))
     return change_of(definition, {name: STORED[name] for name in named})
 

@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from betimes.api.acting import answer, perform
-from betimes.api.admitting import admitted_demand
+from betimes.api.admitting import admitted_demand, check_open
 from betimes.api.call import Call, Reply
+from betimes.api.context import accepted_of
 from betimes.api.etag import expected_revision
 from betimes.api.finding import find_job
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
@@ -18,6 +19,7 @@ from betimes.api.waiting import prefer_wait
 from betimes.domain.ids import RunId, shard_of, to_text
 from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
+from betimes.domain.states import Shown
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
 from betimes.ops.end import cancel_job
@@ -29,6 +31,8 @@ from betimes.ops.pause import Resumed, pause_job, resume_job
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_instant
 from betimes.wire.runs import Run, RunMade
+
+QUEUED, SCHEDULED = Shown.QUEUED.value, Shown.SCHEDULED.value
 
 
 async def pause(call: Call[NoQuery, wire.PauseJob]) -> Reply:
@@ -106,6 +110,7 @@ async def run(call: Call[NoQuery, wire.RunJob]) -> Reply:
     payload = None
     if body.payload_override is not msgspec.UNSET:
         payload = msgspec.json.encode(body.payload_override)
+        (await accepted_of(call)).check(job.definition.handler, payload)
 
     wish = Wish(
         payload=payload,
@@ -118,10 +123,13 @@ async def run(call: Call[NoQuery, wire.RunJob]) -> Reply:
     if told := await admitted_demand(call, Demand.of(runs=[payload])):
         return told
 
+    await check_open(call, [job.definition.queue])
+
     async def verb(desk: Desk) -> RunId:
         return await run_now(desk, call.tenant, job.id, wish)
 
-    done = await perform(call, verb, lambda made: told_run(made, job=job))
+    later = wish.at is not None and wish.at > call.service.now()
+    done = await perform(call, verb, lambda made: told_run(made, job=job, later=later))
     return await prefer_wait(call, done)
 
 
@@ -132,11 +140,13 @@ def told_run(
     status: int = 202,
     event: str = "run.queued",
     replaced: RunId | None = None,
+    later: bool = False,
 ) -> Told:
-    """The answer and the traces of a run that was made."""
+    """The answer and the traces of a run that was made, to be queued now or later."""
     text = to_text("run", run)
     shown = RunMade(
         id=text,
+        state=SCHEDULED if later else QUEUED,
         job_id=None if job is None else to_text("job", job.id),
         replaced=None if replaced is None else to_text("run", replaced),
     )

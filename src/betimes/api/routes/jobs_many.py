@@ -1,4 +1,4 @@
-"""Many jobs at once: batches, revisions, search."""
+"""Many jobs at once: batches, revisions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,19 +6,25 @@ from typing import Any
 import msgspec
 
 from betimes.api.acting import answer, perform
-from betimes.api.admitting import admitted_demand
+from betimes.api.admitting import admitted_demand, check_open
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import Context, definition_shown, new_job, payload_of
+from betimes.api.definitions import (
+    Context,
+    definition_shown,
+    new_job,
+    payload_of,
+    reference_of,
+)
 from betimes.api.etag import expected_revision
 from betimes.api.finding import find_job
 from betimes.api.problem import Trouble, body_of, trouble_of
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs import WRITE_PROBLEMS
-from betimes.api.shaping import coerced, missing
+from betimes.api.shaping import missing
 from betimes.api.told_jobs import told_of
-from betimes.domain.errors import NotFound, Refused
-from betimes.domain.ids import JobId, RunId, from_text, shard_of, to_text
+from betimes.domain.errors import Refused
+from betimes.domain.ids import to_text
 from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
 from betimes.ops.acting import Told
@@ -27,17 +33,12 @@ from betimes.ops.create import NewJob
 from betimes.ops.dedupe import MadeJob, create_made
 from betimes.ops.desk import Desk
 from betimes.ops.idempotency import shard_of_idempotency
-from betimes.ops.listing import JobFilter, find_jobs
 from betimes.ops.meter import Demand
-from betimes.ops.read import get_job, get_revisions
-from betimes.ops.runs import get_run
+from betimes.ops.read import get_revisions
 from betimes.ops.update import update_job
 from betimes.wire import jobs as wire
-from betimes.wire import queues as more
 from betimes.wire.base import shown_instant
 from betimes.wire.more import RevisionList
-
-ENOUGH = 20
 
 
 async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
@@ -48,8 +49,9 @@ async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
         return told
     if body.mode == "independent":
         return await _each_alone(call)
-    context = await context_of(call, *(asked.schedule for asked in body.items))
+    context = await _context(call)
     new = [_read(context, place, asked) for place, asked in enumerate(body.items)]
+    await check_open(call, {one.definition.queue for one in new})
 
     async def verb(desk: Desk) -> list[MadeJob]:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
@@ -65,6 +67,15 @@ async def _admitted(
     call: Call[Any, Any], payloads: Sequence[bytes | None], *, only_try: bool
 ) -> Reply | None:
     return None if only_try else await admitted_demand(call, Demand.of(jobs=payloads))
+
+
+async def _context(call: Call[Any, wire.NewJobs]) -> Context:
+    items = call.body.items
+    return await context_of(
+        call,
+        *(asked.schedule for asked in items),
+        references=[reference_of(asked) for asked in items],
+    )
 
 
 def _read(context: Context, place: int, asked: wire.NewJob) -> NewJob:
@@ -93,7 +104,7 @@ def _told_many(jobs: list[MadeJob], *, validated: bool) -> Told:
 
 async def _each_alone(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
     """Item by item inside one guarded act: what is refused leaves the others alone."""
-    context = await context_of(call, *(asked.schedule for asked in call.body.items))
+    context = await _context(call)
 
     async def verb(desk: Desk) -> list[wire.BatchItem]:
         return [await _one(call, desk, context, place) for place in range(len(call.body.items))]
@@ -117,6 +128,7 @@ async def _one(
 ) -> wire.BatchItem:
     try:
         new = _read(context, place, call.body.items[place])
+        await check_open(call, [new.definition.queue])
         (made,) = await create_made(desk, call.tenant, [new])
     except (Refused, Trouble) as error:
         trouble = trouble_of(error)
@@ -200,48 +212,6 @@ async def rollback(call: Call[NoQuery, wire.Rollback]) -> Reply:
     )
 
 
-async def search(call: Call[more.Search, None]) -> Reply:
-    """A job or a run by its id, or jobs by the beginning of their names."""
-    text, desk = call.query.q.strip(), call.service.desk
-    found = await _by_id(call, text)
-    if found is None:
-        jobs = await find_jobs(
-            desk,
-            call.tenant,
-            JobFilter(prefix=text),
-            after=None,
-            newest_first=True,
-            limit=min(coerced(call.query.limit), ENOUGH),
-        )
-        found = [_found(job) for job in jobs]
-    return Reply(value=more.FoundList(items=found))
-
-
-async def _by_id(call: Call[Any, Any], text: str) -> list[more.Found] | None:
-    desk = call.service.desk
-    try:
-        if text.startswith("job_"):
-            identity = from_text("job", text)
-            if shard_of(identity) < desk.shards:
-                return [_found(await get_job(desk, call.tenant, JobId(identity)))]
-        if text.startswith("run_"):
-            identity = from_text("run", text)
-            if shard_of(identity) < desk.shards:
-                view = await get_run(desk, call.tenant, RunId(identity))
-                return [more.Found(kind="run", id=text, name=None, state=view.state.value)]
-    except NotFound:
-        return []
-    except Refused:
-        return None
-    return None
-
-
-def _found(job: Job) -> more.Found:
-    return more.Found(
-        kind="job", id=to_text("job", job.id), name=job.name, state=job.state.name.lower()
-    )
-
-
 ROUTES = (
     Route(
         method="POST",
@@ -292,16 +262,5 @@ ROUTES = (
         load=Load.WRITE,
         headers=("ETag",),
         problems=("invalid_state", "precondition_failed", "invalid_schedule"),
-    ),
-    Route(
-        method="GET",
-        path="/v1/search",
-        name="search.find",
-        says="A job or a run by its id, or jobs by the beginning of their names.",
-        handler=search,
-        scope=Scope.JOBS_READ,
-        query=more.Search,
-        load=Load.AGGREGATE,
-        answers={200: more.FoundList},
     ),
 )

@@ -32,6 +32,8 @@ RESULT_BYTES_MAX = 256 * 1024
 EXTEND_MAX = timedelta(hours=1)
 LOST = "the lease ended; somebody else may hold the run"
 PLAIN = "text/plain"
+TIMED_OUT = "TimedOut"
+"""The type of error by which a worker says that an attempt took longer than it may."""
 
 
 def _lease(call: Call[Any, Any]) -> ops.HeldLease:
@@ -56,7 +58,12 @@ async def _report(call: Call[Any, Any], outcome: Outcome) -> Reply:
     )
 
 
-def _result(value: Any) -> bytes | None:
+def _result(told: wire.Complete | wire.ReportOne) -> bytes | None:
+    value = told.result
+    if told.result_ref is not None:
+        if value is not None:
+            raise Trouble("invalid_parameter", "expected a result or a result_ref, got both")
+        value = {"result_ref": told.result_ref}
     if value is None:
         return None
     encoded = msgspec.json.encode(value)
@@ -70,7 +77,7 @@ def _result(value: Any) -> bytes | None:
 
 async def complete(call: Call[NoQuery, wire.Complete]) -> Reply:
     """The run ended well; saying so again is fine."""
-    return await _report(call, Succeeded(_result(call.body.result)))
+    return await _report(call, Succeeded(_result(call.body)))
 
 
 async def fail(call: Call[NoQuery, wire.Fail]) -> Reply:
@@ -83,7 +90,8 @@ def _failed(told: wire.Fail | wire.ReportOne) -> Failed:
     after = None
     if isinstance(wish, wire.RetryAfter):
         after = read_span(wish.after, pointer="/retry/after")
-    return Failed(_facts(told.error), retryable=wish != "never", after=after)
+    facts = _facts(told.error)
+    return Failed(facts, retryable=wish != "never", after=after, timed_out=facts.type == TIMED_OUT)
 
 
 def _facts(error: wire.ErrorTold | None) -> ErrorFacts:
@@ -98,7 +106,13 @@ async def cancel(call: Call[NoQuery, wire.CancelLease]) -> Reply:
 
 async def release(call: Call[NoQuery, wire.Release]) -> Reply:
     """Give a run back unfinished, without counting the attempt."""
-    return await _report(call, Released(call.body.reason))
+    return await _report(call, _released(call.body))
+
+
+def _released(told: wire.Release | wire.ReportOne) -> Released:
+    if told.after is None:
+        return Released(told.reason)
+    return Released(told.reason, read_span(told.after, pointer="/after"))
 
 
 async def snooze(call: Call[NoQuery, wire.Snooze]) -> Reply:
@@ -193,11 +207,11 @@ def outcome_of(one: wire.ReportOne, now: datetime) -> Outcome:
     """One of many reports as an outcome."""
     match one.action:
         case "complete":
-            return Succeeded(_result(one.result))
+            return Succeeded(_result(one))
         case "fail":
             return _failed(one)
         case "release":
-            return Released(one.reason)
+            return _released(one)
         case "snooze":
             return _snoozed(one, now)
         case "cancel":
@@ -305,5 +319,6 @@ ROUTES = (
         scope=Scope.RUNS_READ,
         query=wire.ReadLog,
         answers={200: wire.Log},
+        problems=("retention_expired",),
     ),
 )

@@ -12,6 +12,7 @@ from betimes.api.definitions import policy_of, shown_policy
 from betimes.api.operating import begin, check_count, chosen_id
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
+from betimes.api.routes.insights import shown_percentiles
 from betimes.api.routes.rates import read_per
 from betimes.api.shaping import coerced, maybe_instant, page, paged, read_span
 from betimes.domain.scopes import Scope
@@ -21,7 +22,7 @@ from betimes.ops.acting import Told
 from betimes.ops.bulk import ITEMS_MAX
 from betimes.ops.bulk_runs import BULK_RUNS, PURGE
 from betimes.ops.desk import Desk
-from betimes.ops.insights import read_waiting
+from betimes.ops.insights import FLOW_SPAN, read_flow, read_waiting
 from betimes.ops.operations import new_operation
 from betimes.wire import operations
 from betimes.wire import queues as wire
@@ -211,6 +212,9 @@ async def stats(call: Call[NoQuery, None]) -> Reply:
     depth = await ops.measure(call.service.desk, call.tenant, name)
     queue = await ops.get_queue(call.service.desk, call.tenant, name)
     age = None if depth.oldest is None else (depth.now - depth.oldest).total_seconds()
+    flow = await read_flow(call.service.desk, call.tenant, name, now=depth.now, oldest=depth.oldest)
+    seconds = FLOW_SPAN.total_seconds()
+    shrinking = (flow.finished - flow.arrived) / seconds
     return Reply(
         value=wire.QueueStats(
             waiting=depth.waiting,
@@ -219,8 +223,20 @@ async def stats(call: Call[NoQuery, None]) -> Reply:
             oldest_age_seconds=age,
             paused=is_paused(queue, depth.now),
             draining=queue.draining,
+            arrival_rate=round(flow.arrived / seconds, 3),
+            service_rate=round(flow.finished / seconds, 3),
+            drain_seconds=_drain_seconds(depth.waiting, shrinking),
+            slots=flow.slots,
+            busy_slots=flow.busy,
+            lag_ms=shown_percentiles(flow.lag),
         )
     )
+
+
+def _drain_seconds(waiting: int, shrinking: float) -> float | None:
+    if not waiting:
+        return 0.0
+    return round(waiting / shrinking, 1) if shrinking > 0 else None
 
 
 def _route(method: str, path: str, name: str, says: str, handler: Any, **more: Any) -> Route:
@@ -281,7 +297,14 @@ ROUTES = (
         body_optional=True,
         keyed=Keyed.OPTIONAL,
     ),
-    _route("POST", "/{queue}/resume", "resume", "Go on with a paused queue.", resume),
+    _route(
+        "POST",
+        "/{queue}/resume",
+        "resume",
+        "Go on with a paused queue.",
+        resume,
+        keyed=Keyed.OPTIONAL,
+    ),
     _route(
         "POST",
         "/{queue}/drain",

@@ -25,7 +25,9 @@ def read_per(rate: wire.RateLimit, *, pointer: str) -> int:
     per = read_span(rate.per, pointer=pointer)
     if not PER_LEAST <= per <= PER_MOST:
         raise Trouble(
-            "invalid_parameter", f"expected a time within {PER_LEAST} and {PER_MOST}, got {per}"
+            "invalid_parameter",
+            f"expected a time from {shown_duration(PER_LEAST)} to {shown_duration(PER_MOST)}, "
+            f"got {shown_duration(per)}",
         )
     return to_ms(per)
 

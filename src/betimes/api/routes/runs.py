@@ -5,11 +5,12 @@ from typing import Any
 import msgspec
 
 from betimes.api.acting import intent_of, perform, replied
-from betimes.api.admitting import admitted
+from betimes.api.admitting import admitted, check_open
 from betimes.api.call import Call, Reply
-from betimes.api.context import targets_of
-from betimes.api.finding import find_run, run_in_path
+from betimes.api.context import accepted_of, targets_of
+from betimes.api.finding import find_run, missing_run, run_in_path
 from betimes.api.problem import Trouble, body_of, trouble_of
+from betimes.api.references import References, references_of
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs import WRITE_PROBLEMS
 from betimes.api.routes.jobs_list import check_view
@@ -27,7 +28,7 @@ from betimes.domain.states import FINAL, RunState
 from betimes.ops.dedupe import MadeRun, enqueue_made
 from betimes.ops.desk import Desk
 from betimes.ops.enqueue import check_new_run
-from betimes.ops.history import get_history
+from betimes.ops.history import get_history, with_payload
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.making import Enqueued, make_runs
 from betimes.ops.runs import RunView
@@ -39,8 +40,15 @@ from betimes.wire.jobs import BatchItem
 
 async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     """Enqueue one run."""
-    accepted = await call.service.schemas.of(call.service.desk, call.tenant)
-    new = new_run(call.body, targets_of(call), trace=call.request.trace, accepted=accepted)
+    accepted = await accepted_of(call, [call.body])
+    references = await references_of(call, [call.body.payload_ref])
+    new = new_run(
+        call.body,
+        targets_of(call),
+        trace=call.request.trace,
+        accepted=accepted,
+        references=references,
+    )
 
     async def verb(desk: Desk) -> Enqueued:
         key = call.key.key if call.key else call.request.id
@@ -49,16 +57,20 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
 
     if told := await admitted(call, runs=[new]):
         return told
-    await call.service.gates.check(call.service.desk, call.tenant, [new.queue])
-    done = await call.service.runs.act(new, intent_of(call), verb, told_enqueued)
+    await check_open(call, [new.queue])
+    now = call.service.now()
+    done = await call.service.runs.act(
+        new, intent_of(call), verb, lambda made: told_enqueued(made, new, now)
+    )
     return await prefer_wait(call, replied(done))
 
 
 async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
     """Enqueue many runs, all or none, or each for itself."""
     alone = call.body.mode == "independent"
-    accepted = await call.service.schemas.of(call.service.desk, call.tenant)
-    new, refused = _read_all(call, accepted, stop=not alone)
+    accepted = await accepted_of(call, call.body.items)
+    references = await references_of(call, (one.payload_ref for one in call.body.items))
+    new, refused = _read_all(call, accepted, references, stop=not alone)
     if not new:
         items = [refused[place] for place in range(len(refused))]
         return Reply(status=207, value=wire.RunsTold(items=items))
@@ -69,19 +81,28 @@ async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
 
     if told := await admitted(call, runs=new):
         return told
-    await call.service.gates.check(call.service.desk, call.tenant, {one.queue for one in new})
-    return await perform(call, verb, lambda runs: told_runs(runs, refused if alone else None))
+    await check_open(call, {one.queue for one in new})
+    now = call.service.now()
+    return await perform(
+        call, verb, lambda runs: told_runs(runs, new, refused if alone else None, now)
+    )
 
 
 def _read_all(
-    call: Call[NoQuery, wire.NewRuns], accepted: Accepted, *, stop: bool
+    call: Call[NoQuery, wire.NewRuns], accepted: Accepted, references: References, *, stop: bool
 ) -> tuple[list[NewRun], dict[int, BatchItem]]:
     """What can be enqueued, and what not by its place in the batch."""
     new, refused = list[NewRun](), dict[int, BatchItem]()
     targets = targets_of(call)
     for place, asked in enumerate(call.body.items):
         try:
-            made = new_run(asked, targets, trace=call.request.trace, accepted=accepted)
+            made = new_run(
+                asked,
+                targets,
+                trace=call.request.trace,
+                accepted=accepted,
+                references=references,
+            )
             if not stop:
                 check_new_run(made)
             new.append(made)
@@ -103,20 +124,25 @@ async def read(call: Call[wire.RunView, None]) -> Reply:
         check_view(call, "full")
     if not call.query.include:
         view = await find_run(call)
+        if full:
+            view = await with_payload(call.service.desk, call.tenant, view)
         shown = shown_run(view, full=full, redaction=redaction_of(call))
     else:
         hidden = redaction_of(call)
         view, attempts = await _history(call)
+        if full:
+            view = await with_payload(call.service.desk, call.tenant, view)
         shown = shown_run(view, full=full, redaction=hidden)
         shown.attempts = [shown_attempt(one, hidden) for one in attempts]
     return Reply(value=selected(shown, call.query.fields), cacheable=view.run.state in FINAL)
 
 
 async def _history(call: Call[Any, Any]) -> tuple[RunView, list[Any]]:
+    run = run_in_path(call)
     try:
-        return await get_history(call.service.desk, call.tenant, run_in_path(call))
+        return await get_history(call.service.desk, call.tenant, run)
     except NotFound:
-        raise missing("run", call.path["run"]) from None
+        raise missing_run(call, run) from None
 
 
 async def wait(call: Call[wire.WaitRun, None]) -> Reply:
@@ -190,7 +216,7 @@ ROUTES = (
         load=Load.CREATE,
         policy=Policy.CREATE,
         headers=("Location",),
-        problems=(*WRITE_PROBLEMS, "idempotency_key_reused", "queue_draining"),
+        problems=(*WRITE_PROBLEMS, "idempotency_key_reused"),
     ),
     Route(
         method="POST",
@@ -205,7 +231,7 @@ ROUTES = (
         keyed=Keyed.REQUIRED,
         load=Load.CREATE,
         policy=Policy.BULK,
-        problems=(*WRITE_PROBLEMS, "idempotency_key_reused", "queue_draining"),
+        problems=(*WRITE_PROBLEMS, "idempotency_key_reused"),
     ),
     Route(
         method="GET",
@@ -229,7 +255,7 @@ ROUTES = (
         query=wire.RunView,
         answers={200: wire.Run, 304: None},
         headers=("ETag",),
-        problems=("not_found",),
+        problems=("not_found", "retention_expired"),
     ),
     Route(
         method="GET",
@@ -240,7 +266,7 @@ ROUTES = (
         scope=Scope.RUNS_READ,
         query=wire.WaitRun,
         answers={200: wire.Run},
-        problems=("not_found", "invalid_parameter"),
+        problems=("retention_expired", "not_found", "invalid_parameter"),
         seconds=60.0,
         waits=True,
     ),
@@ -252,7 +278,7 @@ ROUTES = (
         handler=attempts,
         scope=Scope.RUNS_READ,
         answers={200: Page[wire.Attempt]},
-        problems=("not_found",),
+        problems=("not_found", "retention_expired"),
     ),
     Route(
         method="GET",
@@ -262,7 +288,7 @@ ROUTES = (
         handler=attempt,
         scope=Scope.RUNS_READ,
         answers={200: wire.Attempt},
-        problems=("not_found",),
+        problems=("not_found", "retention_expired"),
     ),
     Route(
         method="GET",
@@ -284,6 +310,6 @@ ROUTES = (
         handler=timeline,
         scope=Scope.RUNS_READ,
         answers={200: wire.Timeline},
-        problems=("not_found",),
+        problems=("not_found", "retention_expired"),
     ),
 )

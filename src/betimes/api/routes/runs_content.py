@@ -4,6 +4,7 @@ import msgspec
 
 from betimes.api.call import Call, Reply
 from betimes.api.finding import find_run
+from betimes.api.ranging import RANGE, ranged
 from betimes.api.route import NoQuery, Route
 from betimes.api.run_shapes import hidden_in, reference_in
 from betimes.api.shaping import missing
@@ -11,12 +12,13 @@ from betimes.api.targets import redaction_of
 from betimes.domain.errors import NotFound
 from betimes.domain.scopes import Scope
 from betimes.ops.blobs import read_reference
+from betimes.ops.history import with_payload
 from betimes.target.redact import UNREADABLE
 
 
 async def payload(call: Call[NoQuery, None]) -> Reply:
     """What a run was given."""
-    view = await find_run(call)
+    view = await with_payload(call.service.desk, call.tenant, await find_run(call))
     content = view.run.payload
     if content is None and (reference := view.run.options.get("payload_ref")):
         content = await _referred(call, str(reference), "payload")
@@ -46,9 +48,10 @@ def _raw(call: Call[NoQuery, None], content: bytes | None, what: str) -> Reply:
     try:
         value = msgspec.json.decode(content)
     except UNREADABLE:
-        return Reply(content=content, media="application/octet-stream")
+        return ranged(call.request, Reply(content=content, media="application/octet-stream"))
     hidden = hidden_in(value, redaction_of(call))
-    return Reply(content=content if hidden == value else msgspec.json.encode(hidden))
+    shown = content if hidden == value else msgspec.json.encode(hidden)
+    return ranged(call.request, Reply(content=shown))
 
 
 ROUTES = (
@@ -59,9 +62,11 @@ ROUTES = (
         says="What a run was given, as it is.",
         handler=payload,
         scope=Scope.PAYLOADS_READ,
-        answers={200: bytes},
+        answers={200: bytes, 206: bytes},
         answer_media="*/*",
-        problems=("not_found",),
+        sends=RANGE,
+        headers=("Accept-Ranges", "Content-Range"),
+        problems=("not_found", "retention_expired", "range_not_satisfiable"),
     ),
     Route(
         method="GET",
@@ -70,8 +75,10 @@ ROUTES = (
         says="What a run has returned, as it is.",
         handler=result,
         scope=Scope.PAYLOADS_READ,
-        answers={200: bytes},
+        answers={200: bytes, 206: bytes},
         answer_media="*/*",
-        problems=("not_found",),
+        sends=RANGE,
+        headers=("Accept-Ranges", "Content-Range"),
+        problems=("not_found", "retention_expired", "range_not_satisfiable"),
     ),
 )

@@ -7,11 +7,13 @@ import msgspec
 from betimes.api.acting import answer, perform
 from betimes.api.admitting import admitted_demand
 from betimes.api.call import Call, Reply
-from betimes.api.finding import run_in_path
+from betimes.api.context import check_again
+from betimes.api.finding import find_run, run_in_path
+from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Route
 from betimes.api.routes.jobs_control import told_run
 from betimes.api.run_shapes import shown_run
-from betimes.api.shaping import missing
+from betimes.api.shaping import maybe_span, missing
 from betimes.domain.errors import NotFound
 from betimes.domain.ids import RunId
 from betimes.domain.scopes import Scope
@@ -39,11 +41,21 @@ def told_view(view: RunView, *, event: str | None, status: int | None = None) ->
 
 async def cancel(call: Call[NoQuery, wire.CancelRun]) -> Reply:
     """End a run; one that a worker holds is told with its next heartbeat."""
-    run = run_in_path(call)
+    run, body = run_in_path(call), call.body
+    if body.force and body.grace is not None:
+        raise Trouble("invalid_parameter", "expected a grace or force, got both")
+    grace = maybe_span(body.grace, pointer="/grace")
 
     async def verb(desk: Desk) -> RunView:
         try:
-            return await cancel_run(desk, call.tenant, run, reason=call.body.reason)
+            return await cancel_run(
+                desk,
+                call.tenant,
+                run,
+                reason=body.reason,
+                grace=grace,
+                force=body.force,
+            )
         except NotFound:
             raise missing("run", call.path["run"]) from None
 
@@ -60,7 +72,7 @@ async def cancel_by_key(call: Call[NoQuery, wire.CancelByKey]) -> Reply:
         except NotFound:
             raise missing("run", body.dedupe_key) from None
 
-    return await perform(call, verb, lambda view: told_view(view, event="run.cancelled"))
+    return await perform(call, verb, lambda view: told_view(view, event=None))
 
 
 async def retry(call: Call[NoQuery, wire.RetryRun]) -> Reply:
@@ -82,6 +94,8 @@ async def replay(call: Call[NoQuery, wire.ReplayRun]) -> Reply:
     payload = None
     if call.body.payload_override is not msgspec.UNSET:
         payload = msgspec.json.encode(call.body.payload_override)
+    found = (await find_run(call)).run
+    await check_again(call, found, payload)
     if told := await admitted_demand(call, Demand.of(runs=[payload])):
         return told
 
@@ -107,7 +121,7 @@ def _action(verb: str, handler: Any, body: Any, answers: Any, says: str, load: L
         answers=answers,
         keyed=Keyed.OPTIONAL,
         load=load,
-        problems=("invalid_state",),
+        problems=("invalid_state", *(("invalid_payload",) if verb == "replay" else ())),
     )
 
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 from betimes.api.call import Call, Reply
-from betimes.api.finding import find_job
-from betimes.api.paging import read_place, scope_of, turn
+from betimes.api.finding import find_job, job_of
+from betimes.api.paging import BY_ID, read_place, scope_of, turn
 from betimes.api.routes.jobs_list import read_tags
 from betimes.api.run_shapes import shown_run
 from betimes.api.searching import search_into
@@ -52,15 +52,18 @@ async def _listed(
     text = search_into(query, query.q, searched, now)
     until = maybe_instant(query.due_before, pointer="/due_before")
     since = maybe_instant(query.due_after, pointer="/due_after") or (until or now) - SPAN
-    chosen, shown = _filter(call, job or getattr(query, "job", None), text)
+    wanted = job or getattr(query, "job", None)
+    whose = None if wanted is None else await job_of(call, wanted)
+    chosen, shown = _filter(call, whose, text)
     span = Span(since=since, until=until, place=place.at, backwards=place.backwards)
     views, more = await find_runs(
         call.service.desk, call.tenant, chosen, shown=shown, span=span, limit=coerced(query.limit)
     )
     if place.backwards:
         views.reverse()
-    ids = [view.run.id for view in views]
-    turned = turn(cursors, scope, place, ids, more=more, ascending=False)
+    spots = [(BY_ID, view.run.id) for view in views]
+    onwards = None if more is None else (BY_ID, more)
+    turned = turn(cursors, scope, place, spots, more=onwards, ascending=False)
     estimate = None
     if query.count is not None:
         whole = Span(since=since, until=until)
@@ -78,7 +81,7 @@ async def _listed(
 
 
 def _filter(
-    call: Call[Any, None], wanted: str | None, text: str | None
+    call: Call[Any, None], job: JobId | None, text: str | None
 ) -> tuple[RunFilter, frozenset[Shown]]:
     query, desk = call.query, call.service.desk
     shown = frozenset(Shown(state) for state in query.state if state != FAILED)
@@ -86,9 +89,7 @@ def _filter(
         shown |= {Shown.RETRY_WAIT, Shown.DEAD}
     # States that are written in parcels are looked at one by one; the rest the database can tell.
     stored = () if shown & WAITING else tuple(RunState[state.name] for state in shown)
-    job = worker = None
-    if wanted is not None:
-        job = JobId(read_id(desk, "job", wanted, "job"))
+    worker = None
     if query.worker is not None:
         worker = WorkerId(read_id(desk, "wrk", query.worker, "worker"))
     chosen = RunFilter(

@@ -1,13 +1,14 @@
 """Schedules, looked at before they are used; what is due soon; fires of the past."""
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
 from betimes.api.definitions import Context, read_schedule, timetable_of
-from betimes.api.finding import find_job
+from betimes.api.finding import find_job, job_of
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.shaping import (
@@ -15,15 +16,15 @@ from betimes.api.shaping import (
     maybe_instant,
     page,
     paged,
-    read_id,
     read_instant,
     read_span,
 )
-from betimes.domain.ids import JobId, RunId, from_text, to_text
+from betimes.domain.ids import from_text, to_text
 from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
 from betimes.ops import backfill as ops
 from betimes.ops.acting import Told
+from betimes.ops.checks import check_instant
 from betimes.ops.desk import Desk
 from betimes.ops.manual import Overlap
 from betimes.ops.upcoming import EVERY_KIND, Soon, SoonKind, list_upcoming
@@ -32,6 +33,7 @@ from betimes.wire import more as wire
 from betimes.wire.base import Page, shown_instant, shown_maybe
 
 PARSED_FIRES = 5
+KINDS = {"fires": SoonKind.FIRE, "runs": SoonKind.RUN, "retries": SoonKind.RETRY}
 
 
 async def _context(call: Call[Any, Any], timezone: str | None, schedule: object = None) -> Context:
@@ -44,18 +46,26 @@ async def look_ahead(call: Call[NoQuery, wire.PreviewSchedule]) -> Reply:
     body = call.body
     context = await _context(call, body.timezone, body.schedule)
     schedule = read_schedule(body.schedule, context)
-    return _preview(
-        schedule,
-        begin=maybe_instant(body.from_, pointer="/from") or call.service.now(),
-        end=maybe_instant(body.until, pointer="/until"),
-        count=body.count,
-    )
+    begin = maybe_instant(body.from_, pointer="/from") or call.service.now()
+    return _preview(schedule, begin=begin, end=_end(body, begin), count=body.count)
 
 
-def _preview(schedule: Schedule, *, begin: Any, end: Any, count: int) -> Reply:
+def _end(body: wire.PreviewSchedule, begin: datetime) -> datetime | None:
+    if body.horizon is None:
+        return maybe_instant(body.until, pointer="/until")
+    if body.until is not None:
+        raise Trouble("invalid_parameter", "expected `until` or `horizon`, got both")
+    end = begin + read_span(body.horizon, pointer="/horizon")
+    check_instant(end, pointer="/horizon")
+    return end
+
+
+def _preview(
+    schedule: Schedule, *, begin: Any, end: Any, count: int, excluded: bool = True
+) -> Reply:
     if end is not None and end <= begin:
         raise Trouble("invalid_parameter", "expected an end later than the beginning")
-    return Reply(value=wire.Preview(**preview(schedule, begin, count, end)))
+    return Reply(value=wire.Preview(**preview(schedule, begin, count, end, excluded=excluded)))
 
 
 async def understand(call: Call[NoQuery, wire.ParseSchedule]) -> Reply:
@@ -82,17 +92,18 @@ async def next_of_job(call: Call[wire.NextFires, None]) -> Reply:
         begin=maybe_instant(query.from_, pointer="/from") or call.service.now(),
         end=maybe_instant(query.to, pointer="/to"),
         count=query.count,
+        excluded=query.excluded,
     )
 
 
 async def upcoming(call: Call[wire.Upcoming, None]) -> Reply:
-    """What is due soon: runs that exist, and fires that will become some."""
+    """What is due soon: runs that exist or are tried again, and fires that will become some."""
     query, desk = call.query, call.service.desk
     scope = ("upcoming", call.tenant, query.within, query.queue, query.job, query.include)
     after = until = None
     if query.cursor is not None:
         at, run, end = call.leaves.read(scope, query.cursor)
-        after = (read_instant(at, pointer="/cursor"), RunId(from_text("run", run)))
+        after = (read_instant(at, pointer="/cursor"), from_text("run", run))
         until = read_instant(end, pointer="/cursor")
     within = read_span(query.within, pointer="/within")
     found = await list_upcoming(
@@ -100,11 +111,11 @@ async def upcoming(call: Call[wire.Upcoming, None]) -> Reply:
         call.tenant,
         within=within,
         queue=query.queue,
-        job=None if query.job is None else JobId(read_id(desk, "job", query.job, "job")),
+        job=None if query.job is None else await job_of(call, query.job),
         after=after,
         limit=coerced(query.limit),
         until=until,
-        kinds={SoonKind(one.rstrip("s")) for one in query.include} or EVERY_KIND,
+        kinds={KINDS[one] for one in query.include} or EVERY_KIND,
     )
     cursor = None
     if found.next is not None:
@@ -207,7 +218,7 @@ ROUTES = (
         method="GET",
         path="/v1/upcoming",
         name="upcoming.list",
-        says="What is due soon: runs that exist, and fires that will become some.",
+        says="What is due soon: runs, those that are tried again, and fires that become some.",
         handler=upcoming,
         scope=Scope.RUNS_READ,
         query=wire.Upcoming,

@@ -3,7 +3,7 @@
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
 from betimes.api.problem import Trouble
-from betimes.api.route import Load, NoQuery, Route
+from betimes.api.route import Keyed, Load, NoQuery, Route
 from betimes.api.shaping import coerced, missing, page, paged
 from betimes.domain.errors import NotFound
 from betimes.domain.scopes import Scope
@@ -83,6 +83,7 @@ ROUTES = (
         scope=Scope.RUNS_WRITE,
         body=wire.ResetTarget,
         answers={200: wire.Origin},
+        keyed=Keyed.OPTIONAL,
         load=Load.VITAL,
         problems=("not_found",),
         example={"origin": "https://example.com"},

@@ -17,12 +17,11 @@ from betimes.ops import tenants as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
 from betimes.ops.erase import deletion_of
-from betimes.ops.quotas import usage_of
+from betimes.ops.quotas import soft_limit, usage_of
 from betimes.wire import keys as wire
 from betimes.wire.base import Page, shown_instant
 from betimes.wire.operations import Operation
 
-SOFT_SHARE = 0.8
 """Of a limit: from here on it is worth looking at."""
 
 
@@ -190,7 +189,7 @@ async def _quotas(
             if rate.resets_in is not None:
                 shown.resets_at = shown_instant(now + timedelta(seconds=rate.resets_in))
         if shown.limit is not None:
-            shown.soft_limit = int(shown.limit * SOFT_SHARE)
+            shown.soft_limit = soft_limit(shown.limit)
         items.append(shown)
     return wire.QuotaList(items=items)
 

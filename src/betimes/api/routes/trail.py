@@ -46,8 +46,10 @@ def shown_act(entry: ops.Entry) -> wire.AuditEntry:
 async def list_acts(call: Call[wire.ListAudit, None]) -> Reply:
     """A page of acts, newest first."""
     query = call.query
-    scope = ("audit", call.tenant, query.action, query.resource, query.actor, query.since)
-    before = FOREVER
+    times = (query.since, query.until)
+    scope = ("audit", call.tenant, query.action, query.resource, query.actor, *times)
+    until = maybe_instant(query.until, pointer="/until")
+    before = FOREVER if until is None else (until, 0, 0)
     if query.cursor is not None:
         at, shard, number = call.leaves.read(scope, query.cursor)
         before = (read_instant(at, pointer="/cursor"), shard, number)

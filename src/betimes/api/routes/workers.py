@@ -198,6 +198,7 @@ async def heartbeat(call: Call[NoQuery, wire.Heartbeat]) -> Reply:
     service, worker = call.service, _worker(call)
     leases = dict[HeldLease, timedelta]()
     names = dict[HeldLease, str]()
+    notes = dict[HeldLease, ops.Note]()
     lost = []
     for place, one in enumerate(call.body.running):
         ttl = maybe_span(one.by, pointer=f"/running/{place}/by") or service.settings.lease_ttl
@@ -208,6 +209,9 @@ async def heartbeat(call: Call[NoQuery, wire.Heartbeat]) -> Reply:
             continue
         leases[lease] = min(ttl, BY_MAX)
         names[lease] = one.lease_id
+        if one.progress is not None:
+            notes[lease] = ops.Note(one.progress.percent, one.progress.message, None)
+    said = {"rss": call.body.rss, "cpu": call.body.cpu}
     try:
         told = await ops.beat(
             service.desk,
@@ -215,6 +219,8 @@ async def heartbeat(call: Call[NoQuery, wire.Heartbeat]) -> Reply:
             worker,
             leases,
             draining=call.body.state == "draining",
+            facts={name: value for name, value in said.items() if value is not None},
+            notes=notes,
         )
     except NotFound:
         raise missing("worker", call.path["worker"]) from None

@@ -17,6 +17,14 @@ SELECT id, created_at, expires_at, size, media_type, retention, key_version, loc
  WHERE shard = :shard::smallint AND tenant_id = :tenant::uuid AND id = :id::uuid
    AND (expires_at IS NULL OR expires_at > coalesce(:now::timestamptz, statement_timestamp()));
 
+-- name: find_blobs :many
+-- Those of the given blobs that have not expired.
+-- Returns: id uuid
+SELECT blobs.id
+  FROM unnest(:shards::smallint[], :ids::uuid[]) AS wanted (shard, id)
+  JOIN betimes.blobs ON blobs.shard = wanted.shard AND blobs.tenant_id = :tenant::uuid AND blobs.id = wanted.id
+ WHERE blobs.expires_at IS NULL OR blobs.expires_at > coalesce(:now::timestamptz, statement_timestamp());
+
 -- name: expired_objects :many
 -- Blobs outside the database whose time is up.
 -- Index: blobs_located_idx

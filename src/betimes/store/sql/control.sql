@@ -31,6 +31,25 @@ SELECT id, fire_at, state FROM betimes.runs
    AND fire_at >= :first::timestamptz AND fire_at <= :last::timestamptz AND trigger IN (0, 3)
  ORDER BY id LIMIT :most::integer;
 
+-- name: find_stopped :many
+-- The fires of a job, due from an instant on, that a pause has ended before they began.
+-- Index: runs_job_idx
+-- Returns: id uuid, fire_at timestamptz
+SELECT id, fire_at FROM betimes.runs
+ WHERE shard = :shard::smallint AND job_id = :job::uuid AND id >= :low::uuid AND state = 7 AND trigger = 0
+   AND reason = ANY (:reasons::text[])
+ ORDER BY id LIMIT :most::integer;
+
+-- name: drop_stopped :many
+-- Delete runs that a pause has ended before they began: others take their place.
+-- Index: runs_pkey
+-- Guard: only rows that were skipped; a publisher or a parcel that still has such an id finds no run by it
+-- Returns: id uuid
+DELETE FROM betimes.runs
+ WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid
+   AND state = 7 AND trigger = 0
+RETURNING id;
+
 -- name: hold_parcelled :many
 -- The parcels that hold any of these runs, locked in one order: nobody leases, finishes or reaps them meanwhile.
 -- Guard: the row locks; a lease under way has either won already or skips them
@@ -62,11 +81,23 @@ RETURNING id, tenant_id, job_id, queue, handler, attempt;
 
 -- name: ask_to_end :many
 -- Ask for the end of runs that a worker holds: told with the next heartbeat, and no later attempt starts.
+-- It has started in time, so its deadline becomes that of its end: who has not ended it by then is not asked again.
 -- Index: runs_pkey
 -- Guard: only rows that are not over; a request to end soon is never put off
 -- Returns: id uuid
 UPDATE betimes.runs
-   SET cancel_at = least(cancel_at, :at::timestamptz), reason = :reason::text
+   SET cancel_at = least(cancel_at, :at::timestamptz), reason = :reason::text,
+       start_by = CASE WHEN cancel_at IS NULL THEN :by::timestamptz ELSE least(start_by, :by::timestamptz) END
+ WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4
+RETURNING id;
+
+-- name: renew_revision :many
+-- Let runs that wait be done as their job is now: handler, payload, target, retries are looked up by the revision.
+-- Index: runs_pkey
+-- Guard: only rows that are not over; the caller holds their parcels, and nobody has leased them
+-- Returns: id uuid
+UPDATE betimes.runs
+   SET revision = :revision::integer, handler = :handler::text
  WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4
 RETURNING id;
 

@@ -14,6 +14,13 @@ SELECT shard, run_id, tenant_id, job_id, dead_at, resolved_at, attempts, state, 
    AND (:queue::text IS NULL OR queue = :queue::text)
    AND (:handler::text IS NULL OR handler = :handler::text)
    AND (:job::uuid IS NULL OR job_id = :job::uuid)
+   AND (:finished_after::timestamptz IS NULL OR dead_at > :finished_after::timestamptz)
+   AND (:finished_before::timestamptz IS NULL OR dead_at < :finished_before::timestamptz)
+   AND (:text::text IS NULL OR position(lower(:text::text) IN lower(error::text)) > 0)
+   AND (:tags::text IS NULL OR EXISTS (
+        SELECT FROM betimes.runs
+         WHERE runs.shard = dead_letters.shard AND runs.id = dead_letters.run_id
+           AND runs.options -> 'tags' @> :tags::text::jsonb))
  ORDER BY dead_at, run_id LIMIT :most::integer;
 
 -- name: group_dead_letters :many

@@ -73,7 +73,10 @@ UPDATE betimes.runs
    SET state = ended.state, attempt = ended.attempt, fence = ended.fence, worker_id = :worker::uuid,
        first_started_at = coalesce(runs.first_started_at, ended.started_at),
        started_at = coalesce(ended.started_at, runs.started_at), finished_at = ended.finished_at,
-       result = ended.result, error = ended.error::jsonb, reason = ended.reason
+       result = ended.result, error = ended.error::jsonb,
+       -- Whoever asked for the end has said why; the worker only knows that it was asked.
+       reason = CASE WHEN ended.state = 6 AND runs.cancel_at IS NOT NULL THEN coalesce(runs.reason, ended.reason)
+                     ELSE ended.reason END
   FROM unnest(:runs::uuid[], :states::smallint[], :attempts::smallint[], :fences::integer[], :started::timestamptz[],
               :finished::timestamptz[], :results::bytea[], :errors::text[], :reasons::text[])
        AS ended (id, state, attempt, fence, started_at, finished_at, result, error, reason)
@@ -119,23 +122,26 @@ ON CONFLICT (shard, run_id) DO UPDATE
        reason = excluded.reason, error = excluded.error, state = 0, resolved_at = NULL;
 
 -- name: tell_endings :exec
--- Tell how runs ended, or that they are tried again; successes only to those who asked for it.
+-- Tell how runs ended, or that they are tried again; successes and failed attempts only to those who asked for it.
 -- Guard: the caller has just written these ends, under the fences of their parcels
 INSERT INTO betimes.outbox (shard, id, tenant_id, type, subject, body, created_at)
-SELECT :shard::smallint, betimes.new_id(:shard::smallint), ended.tenant_id, ended.type, betimes.id_text('run', ended.run_id),
+SELECT :shard::smallint, betimes.new_id(:shard::smallint), ended.tenant_id, news.type, betimes.id_text('run', ended.run_id),
        jsonb_build_object('run_id', betimes.id_text('run', ended.run_id), 'job_id', betimes.id_text('job', ended.job_id),
                           'state', ended.state, 'queue', ended.queue, 'handler', ended.handler, 'attempt', ended.attempt,
-                          'reason', ended.reason, 'next_retry_at', ended.next_retry_at),
+                          'reason', ended.reason, 'next_retry_at', ended.next_retry_at)
+       || CASE WHEN ended.type = 'run.failed' THEN jsonb_build_object('error', ended.error::jsonb - 'stack') ELSE '{}' END,
        statement_timestamp()
   FROM unnest(:runs::uuid[], :tenants::uuid[], :jobs::uuid[], :types::text[], :states::text[], :queues::text[],
               :handlers::text[], :attempts::smallint[], :reasons::text[], :retries::timestamptz[],
-              :wanted::boolean[])
-       AS ended (run_id, tenant_id, job_id, type, state, queue, handler, attempt, reason, next_retry_at, is_wanted)
- WHERE ended.type <> 'run.succeeded'
+              :wanted::boolean[], :errors::text[])
+       AS ended (run_id, tenant_id, job_id, type, state, queue, handler, attempt, reason, next_retry_at, is_wanted, error)
+ WHERE ended.type NOT IN ('run.succeeded', 'run.failed')
     OR ended.is_wanted
-    OR ended.tenant_id IN (SELECT id FROM betimes.tenants WHERE settings ->> 'run_events' = 'all'
-                            UNION ALL
-                           SELECT tenant_id FROM betimes.endpoints WHERE wants_successes AND disabled_at IS NULL);
+    OR ended.tenant_id IN (SELECT id FROM betimes.tenants WHERE settings ->> 'run_events' = 'all')
+    OR ended.type = 'run.succeeded'
+   AND ended.tenant_id IN (SELECT tenant_id FROM betimes.endpoints WHERE wants_successes AND disabled_at IS NULL)
+    OR ended.type = 'run.failed'
+   AND ended.tenant_id IN (SELECT tenant_id FROM betimes.endpoints WHERE wants_failures AND disabled_at IS NULL);
 
 -- name: find_finished_by :many
 -- Which of these runs carry our worker, with which fence and in which state: our own commit may have lost its reply.
@@ -155,6 +161,17 @@ SELECT runs.id AS run_id
   JOIN betimes.runs ON runs.id = ours.id
  WHERE runs.shard = :shard::smallint AND runs.id >= :low::uuid AND runs.id <= :high::uuid
    -- A time beyond all times means: let this attempt end in peace, but start no other.
+   AND (runs.cancel_at < '9999-01-01 00:00:00+00' OR runs.state >= 4 OR runs.fence >= ours.fence);
+
+-- name: find_unwanted :many
+-- The same for everything a worker executes, in one question.
+-- Scatter: a worker executes runs of many shards
+-- Index: runs_pkey
+-- Returns: run_id uuid
+SELECT runs.id AS run_id
+  FROM unnest(:shards::smallint[], :runs::uuid[], :fences::integer[]) AS ours (shard, id, fence)
+  JOIN betimes.runs ON runs.shard = ours.shard AND runs.id = ours.id
+ WHERE runs.id >= :low::uuid AND runs.id <= :high::uuid
    AND (runs.cancel_at < '9999-01-01 00:00:00+00' OR runs.state >= 4 OR runs.fence >= ours.fence);
 
 -- name: follow_jobs :exec

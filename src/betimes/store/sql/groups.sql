@@ -54,6 +54,7 @@ WITH RECURSIVE claimed AS (
     SELECT :shard::smallint, :tenant::uuid, act.number, :now::timestamptz, act.actor, act.action, act.resource, act.request,
            act.before, act.after, act.digest
       FROM acts AS act
+    ON CONFLICT DO NOTHING  -- only where two begin a chain: the head below tells the second one
 ), told AS (
     INSERT INTO betimes.outbox (shard, id, tenant_id, type, subject, body, created_at)
     SELECT :shard::smallint, act.event_id, :tenant::uuid, act.event, act.resource, act.body, :now::timestamptz

@@ -47,6 +47,25 @@ SELECT date_bin(:step::interval, due_at, :begin::timestamptz) AS at, count(*) AS
    AND due_at >= :begin::timestamptz
  GROUP BY 1 ORDER BY 1 LIMIT :most::integer;
 
+-- name: queue_flow :one
+-- How much came into a queue in a span and how much was done in it, how late those began, and what the workers of the
+-- tenant that serve it have room for. What was due before the span counts where it was done.
+-- Scatter: a tenant's runs lie in every shard
+-- Index: runs_tenant_idx
+-- Returns: arrived int8, finished int8, lag float8[], slots int8, busy int8
+SELECT count(*) FILTER (WHERE due_at >= :since::timestamptz) AS arrived,
+       count(*) FILTER (WHERE finished_at >= :since::timestamptz) AS finished,
+       percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (
+           ORDER BY greatest(extract(epoch FROM coalesce(first_started_at, started_at) - due_at), 0)::float8) AS lag,
+       (SELECT coalesce(sum(workers.slots), 0) FROM betimes.workers
+         WHERE workers.tenant_id = :tenant::uuid AND :queue::text = ANY (workers.queues)
+           AND workers.heartbeat_at >= :alive::timestamptz) AS slots,
+       (SELECT coalesce(sum(workers.busy), 0) FROM betimes.workers
+         WHERE workers.tenant_id = :tenant::uuid AND :queue::text = ANY (workers.queues)
+           AND workers.heartbeat_at >= :alive::timestamptz) AS busy
+  FROM betimes.runs
+ WHERE tenant_id = :tenant::uuid AND queue = :queue::text AND id >= :low::uuid AND id < :high::uuid;
+
 -- name: queue_keys :many
 -- The concurrency keys of a queue with most to do.
 -- Scatter: a tenant's parcels lie in every shard

@@ -10,7 +10,14 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
        options::text AS options, state_reason::text AS state_reason, created_by
   FROM betimes.jobs
  WHERE tenant_id = :tenant::uuid AND id > :after::uuid
-   AND (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+   AND (:states::smallint[] IS NULL OR CASE
+        -- Whose last fires are planned and not over is active, though it is stored as complete.
+        WHEN state = 3 AND EXISTS (
+            SELECT FROM (SELECT runs.state, runs.trigger FROM betimes.runs
+                          WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id
+                          ORDER BY runs.id DESC LIMIT 256) AS newest
+             WHERE newest.state < 4 AND newest.trigger = 0) THEN 0::smallint
+        ELSE state END = ANY (:states::smallint[]))
    AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
    AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
    AND (:group::text IS NULL OR job_group = :group::text)
@@ -18,8 +25,16 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
    AND (:kinds::text[] IS NULL OR schedule ->> 'type' = ANY (:kinds::text[]))
    AND (:targets::text[] IS NULL OR coalesce(target ->> 'type', 'task') = ANY (:targets::text[]))
    AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
-   AND (:fire_after::timestamptz IS NULL OR next_fire_at > :fire_after::timestamptz)
-   AND (:fire_before::timestamptz IS NULL OR next_fire_at < :fire_before::timestamptz)
+   AND (:fire_after::timestamptz IS NULL OR coalesce(
+        (SELECT runs.fire_at FROM betimes.runs
+          WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id AND runs.id >= :soon::uuid AND runs.state < 4
+            AND runs.trigger = 0
+          ORDER BY runs.id LIMIT 1), next_fire_at) > :fire_after::timestamptz)
+   AND (:fire_before::timestamptz IS NULL OR coalesce(
+        (SELECT runs.fire_at FROM betimes.runs
+          WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id AND runs.id >= :soon::uuid AND runs.state < 4
+            AND runs.trigger = 0
+          ORDER BY runs.id LIMIT 1), next_fire_at) < :fire_before::timestamptz)
    AND (:text::text IS NULL OR position(lower(:text::text) IN lower(name)) > 0)
  ORDER BY id LIMIT :most::integer;
 
@@ -33,7 +48,14 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
        options::text AS options, state_reason::text AS state_reason, created_by
   FROM betimes.jobs
  WHERE tenant_id = :tenant::uuid AND id < :after::uuid
-   AND (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+   AND (:states::smallint[] IS NULL OR CASE
+        -- Whose last fires are planned and not over is active, though it is stored as complete.
+        WHEN state = 3 AND EXISTS (
+            SELECT FROM (SELECT runs.state, runs.trigger FROM betimes.runs
+                          WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id
+                          ORDER BY runs.id DESC LIMIT 256) AS newest
+             WHERE newest.state < 4 AND newest.trigger = 0) THEN 0::smallint
+        ELSE state END = ANY (:states::smallint[]))
    AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
    AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
    AND (:group::text IS NULL OR job_group = :group::text)
@@ -41,10 +63,58 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
    AND (:kinds::text[] IS NULL OR schedule ->> 'type' = ANY (:kinds::text[]))
    AND (:targets::text[] IS NULL OR coalesce(target ->> 'type', 'task') = ANY (:targets::text[]))
    AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
-   AND (:fire_after::timestamptz IS NULL OR next_fire_at > :fire_after::timestamptz)
-   AND (:fire_before::timestamptz IS NULL OR next_fire_at < :fire_before::timestamptz)
+   AND (:fire_after::timestamptz IS NULL OR coalesce(
+        (SELECT runs.fire_at FROM betimes.runs
+          WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id AND runs.id >= :soon::uuid AND runs.state < 4
+            AND runs.trigger = 0
+          ORDER BY runs.id LIMIT 1), next_fire_at) > :fire_after::timestamptz)
+   AND (:fire_before::timestamptz IS NULL OR coalesce(
+        (SELECT runs.fire_at FROM betimes.runs
+          WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id AND runs.id >= :soon::uuid AND runs.state < 4
+            AND runs.trigger = 0
+          ORDER BY runs.id LIMIT 1), next_fire_at) < :fire_before::timestamptz)
    AND (:text::text IS NULL OR position(lower(:text::text) IN lower(name)) > 0)
  ORDER BY id DESC LIMIT :most::integer;
+
+-- name: list_jobs_sorted :many
+-- Jobs of one tenant that fit a filter, by name, next fire or last change, from a place on in either direction. No index
+-- has these orders, because every creation would pay for it: what fits is sorted, and counted no further than a bound.
+-- Scatter: a tenant's jobs lie in every shard
+-- Index: jobs_tenant_idx
+-- Returns: fitting int8, key text, id uuid, tenant_id uuid, job_group text, name text, next_fire_at timestamptz, paused_until timestamptz, created_at timestamptz, updated_at timestamptz, revision int4, fires int8, state int2, priority int2, after_completion int2, queue text, handler text, tzdata text, schedule text, target text, payload bytea, options text, state_reason text, created_by text
+WITH few AS MATERIALIZED (
+    SELECT shard, id,
+           -- What has no such thing comes last.
+           (CASE :by::text WHEN 'name' THEN coalesce('0' || name || chr(1) || job_group, '1')
+                           WHEN 'next_fire_at' THEN coalesce('0' || lpad((extract(epoch FROM next_fire_at) * 1000000)::bigint::text, 20, '0'), '1')
+                           ELSE '0' || lpad((extract(epoch FROM updated_at) * 1000000)::bigint::text, 20, '0') END) COLLATE "C" AS key
+      FROM betimes.jobs
+     WHERE tenant_id = :tenant::uuid
+       AND (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+       AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
+       AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
+       AND (:group::text IS NULL OR job_group = :group::text)
+       AND (:prefix::text IS NULL OR starts_with(name, :prefix::text))
+       AND (:kinds::text[] IS NULL OR schedule ->> 'type' = ANY (:kinds::text[]))
+       AND (:targets::text[] IS NULL OR coalesce(target ->> 'type', 'task') = ANY (:targets::text[]))
+       AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
+       AND (:fire_after::timestamptz IS NULL OR next_fire_at > :fire_after::timestamptz)
+       AND (:fire_before::timestamptz IS NULL OR next_fire_at < :fire_before::timestamptz)
+       AND (:text::text IS NULL OR position(lower(:text::text) IN lower(name)) > 0)
+     LIMIT :bound::integer + 1
+), page AS (
+    SELECT shard, id, key FROM few
+     WHERE CASE WHEN :at_key::text IS NULL THEN true
+                WHEN :up::boolean THEN (key, id) >= (:at_key::text COLLATE "C", :at_id::uuid)
+                ELSE (key, id) < (:at_key::text COLLATE "C", :at_id::uuid) END
+     ORDER BY CASE WHEN :up::boolean THEN key END, CASE WHEN :up::boolean THEN id END, key DESC, id DESC
+     LIMIT :most::integer
+)
+SELECT (SELECT count(*) FROM few) AS fitting, page.key, jobs.id, tenant_id, job_group, name, next_fire_at, paused_until, created_at,
+       updated_at, revision, fires, state, priority, after_completion, queue, handler, tzdata, schedule::text AS schedule,
+       target::text AS target, payload, options::text AS options, state_reason::text AS state_reason, created_by
+  FROM page JOIN betimes.jobs ON jobs.shard = page.shard AND jobs.id = page.id
+ ORDER BY CASE WHEN :up::boolean THEN page.key END, CASE WHEN :up::boolean THEN page.id END, page.key DESC, page.id DESC;
 
 -- name: list_runs_where :many
 -- Runs of one tenant that fit a filter and are due in a span, latest first, page by page.
@@ -104,11 +174,23 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
            AND dead_letters.fingerprint = :fingerprint::text))
  ORDER BY id LIMIT :most::integer;
 
+-- name: read_last_runs :many
+-- The latest run of each of some jobs that was due by an instant, whatever became of it.
+-- Scatter: a page of jobs lies in many shards
+-- Index: runs_job_idx
+-- Returns: id uuid, job_id uuid, state int2, finished_at timestamptz
+SELECT latest.id, latest.job_id, latest.state, latest.finished_at
+  FROM unnest(:shards::smallint[], :jobs::uuid[]) AS wanted (shard, job) CROSS JOIN LATERAL (
+    SELECT id, job_id, state, finished_at FROM betimes.runs
+     WHERE runs.shard = wanted.shard AND runs.job_id = wanted.job AND runs.id < :before::uuid
+     ORDER BY id DESC LIMIT 1) AS latest;
+
 -- name: read_holdings :many
 -- The parcels that hold some of these runs, with what the public states depend on.
 -- Scatter: a page of runs lies in many shards
--- Returns: run_id uuid, parcel_id uuid, worker_id uuid, fence int4, lease_until timestamptz, visible_at timestamptz
-SELECT held.run_id, parcels.id AS parcel_id, parcels.worker_id, parcels.fence, parcels.lease_until, parcels.visible_at
+-- Returns: run_id uuid, parcel_id uuid, worker_id uuid, fence int4, lease_until timestamptz, visible_at timestamptz, deliveries int4
+SELECT held.run_id, parcels.id AS parcel_id, parcels.worker_id, parcels.fence, parcels.lease_until, parcels.visible_at,
+       parcels.deliveries
   FROM betimes.parcels CROSS JOIN LATERAL unnest(parcels.run_ids) AS held (run_id)
  WHERE parcels.tenant_id = :tenant::uuid AND parcels.shard = ANY (:shards::smallint[]) AND parcels.run_ids && :runs::uuid[]
    AND held.run_id = ANY (:runs::uuid[]);

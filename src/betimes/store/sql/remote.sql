@@ -25,10 +25,11 @@ SELECT id, tenant_id, name, version, queues, handlers, slots, busy, started_at, 
   FROM betimes.workers WHERE tenant_id = :tenant::uuid AND id > :after::uuid ORDER BY id LIMIT :most::integer;
 
 -- name: beat_worker :maybe
--- Say that a worker is alive; once told to drain it stays so.
+-- Say that a worker is alive, and what it says of itself; once told to drain it stays so.
 -- Returns: draining bool
 UPDATE betimes.workers
-   SET heartbeat_at = :now::timestamptz, busy = :busy::integer, draining = draining OR :draining::boolean
+   SET heartbeat_at = :now::timestamptz, busy = :busy::integer, draining = draining OR :draining::boolean,
+       details = CASE WHEN :facts::text IS NULL THEN details ELSE coalesce(details, '{}') || :facts::text::jsonb END
  WHERE id = :id::uuid AND tenant_id = :tenant::uuid
 RETURNING draining;
 
@@ -52,7 +53,7 @@ RETURNING shard, queue, tenant_id, fair, visible_at;
 -- Where something visible waits for one tenant in some queues that are not paused, best rank first.
 -- Scatter: skips along an index, one probe per shard, queue and fairness bucket
 -- Index: parcels_ready_idx
--- Returns: shard int2, queue text, tenant_id uuid, fair int2
+-- Returns: shard int2, queue text, tenant_id uuid, fair int2, rank timestamptz
 WITH RECURSIVE walk AS (
     SELECT shards.shard, wanted.queue, first.fair
       FROM betimes.shards CROSS JOIN unnest(:queues::text[]) AS wanted (queue) CROSS JOIN LATERAL (
@@ -72,7 +73,7 @@ WITH RECURSIVE walk AS (
            AND parcels.fair > walk.fair AND worker_id IS NULL AND held = 0
          ORDER BY fair LIMIT 1) AS step
 )
-SELECT walk.shard, walk.queue, :tenant::uuid AS tenant_id, walk.fair
+SELECT walk.shard, walk.queue, :tenant::uuid AS tenant_id, walk.fair, best.rank
   FROM walk CROSS JOIN LATERAL (
     SELECT rank FROM betimes.parcels
      WHERE parcels.shard = walk.shard AND parcels.queue = walk.queue AND parcels.tenant_id = :tenant::uuid

@@ -1,15 +1,34 @@
 -- What is due soon: runs that exist already, and jobs whose next fires are still to be planned.
 
 -- name: read_upcoming_runs :many
--- Runs of a tenant that are due in a span and not over, in the order of their ids, which is that of dueness.
+-- Runs of a tenant that are due in a span for the first time, in the order of their ids, which is that of dueness.
 -- Scatter: a tenant's runs lie in every shard
 -- Index: runs_tenant_idx
 -- Returns: id uuid, due_at timestamptz, fire_at timestamptz, job_id uuid, queue text, priority int2, state int2
 SELECT id, due_at, fire_at, job_id, queue, priority, state FROM betimes.runs
- WHERE tenant_id = :tenant::uuid AND id > :low::uuid AND id < :high::uuid AND state < 4
+ WHERE tenant_id = :tenant::uuid AND id > :low::uuid AND id < :high::uuid AND state < 2
    AND (:queue::text IS NULL OR queue = :queue::text)
    AND (:job::uuid IS NULL OR job_id = :job::uuid)
  ORDER BY id LIMIT :most::integer;
+
+-- name: read_upcoming_retries :many
+-- Runs of a tenant that are tried again in a span. Their ids tell when they were due first, so each has a place among the
+-- others: an id of the millisecond in which it is tried again.
+-- Scatter: a tenant's parcels lie in every shard
+-- Index: parcels_retry_idx
+-- Returns: place uuid, id uuid, due_at timestamptz, fire_at timestamptz, job_id uuid, queue text, priority int2, state int2
+SELECT waiting.place, runs.id, waiting.visible_at AS due_at, runs.fire_at, runs.job_id, runs.queue, runs.priority, runs.state
+  FROM (SELECT parcels.shard, held.run_id, parcels.visible_at,
+               (lpad(to_hex(floor(extract(epoch FROM parcels.visible_at) * 1000)::bigint), 12, '0')
+                || substr(replace(held.run_id::text, '-', ''), 13))::uuid AS place
+          FROM betimes.parcels CROSS JOIN LATERAL unnest(parcels.run_ids) AS held (run_id)
+         WHERE parcels.tenant_id = :tenant::uuid AND parcels.lane = 1 AND parcels.worker_id IS NULL
+           AND parcels.visible_at >= :since::timestamptz AND parcels.visible_at <= :until::timestamptz
+           AND (:queue::text IS NULL OR parcels.queue = :queue::text)) AS waiting
+  JOIN betimes.runs ON runs.shard = waiting.shard AND runs.id = waiting.run_id
+ WHERE waiting.place > :low::uuid AND waiting.place < :high::uuid AND runs.state = 3
+   AND (:job::uuid IS NULL OR runs.job_id = :job::uuid)
+ ORDER BY waiting.place LIMIT :most::integer;
 
 -- name: read_firing_jobs :many
 -- Jobs of a tenant with a next fire before an instant, shard by shard.

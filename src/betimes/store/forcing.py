@@ -1,0 +1,71 @@
+"""Ending a run in spite of the worker that holds it.
+
+The end is written under a fence above the worker's, as if somebody else had taken the run over:
+whatever the worker reports later finds its lease lost, and so does whatever it writes elsewhere
+under its old fence.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from betimes.domain.errors import Bug
+from betimes.domain.ids import Fence
+from betimes.domain.outcome import OutcomeKind
+from betimes.domain.run import Run
+from betimes.domain.states import RunState, Trigger
+from betimes.store.control import HeldParcel
+from betimes.store.ending import Attempted, Ending, Follow
+from betimes.store.finish import Held, write_endings
+from betimes.store.pool import Connection
+from betimes.store.release import Freed
+from betimes.store.remote import specs, wanted
+
+
+async def end_by_force(
+    connection: Connection,
+    run: Run,
+    parcel: HeldParcel,
+    *,
+    reason: str,
+    now: datetime,
+    margin: timedelta,
+) -> Freed:
+    """Cancel a run that is not over, out of a leased parcel that the caller has locked.
+
+    The caller releases what is freed by it, when it needs no more parcels.
+    """
+    if parcel.worker is None:
+        raise Bug("only what a worker holds is ended by force")
+    ending = Ending(
+        run=run.id,
+        parcel=parcel.id,
+        fence=Fence(parcel.fence + 1),
+        tenant=run.tenant,
+        queue=run.queue,
+        priority=run.priority,
+        job=run.job,
+        handler=run.handler,
+        state=RunState.CANCELLED,
+        attempt=run.attempt + parcel.deliveries,
+        started_at=None,
+        ended_at=now,
+        reason=reason,
+        attempted=Attempted(OutcomeKind.CANCELLED, None),
+        follow=await _follow(connection, run, now),
+    )
+    held = Held({parcel.id: parcel.fence})
+    await write_endings(connection, parcel.worker, run.shard, held, [ending], margin=margin)
+    # When it began is not known here, but it has begun: no token comes back.
+    return replace(held.freed, unstarted=Counter())
+
+
+async def _follow(connection: Connection, run: Run, now: datetime) -> Follow | None:
+    """A fixed delay counts from this end as from any other."""
+    if run.job is None or run.revision is None or run.trigger is not Trigger.SCHEDULE:
+        return None
+    rows = await wanted(connection, run.shard, [run.id])
+    spec = (await specs(connection, run.shard, list(rows.values())))[run.id]
+    if spec.fixed_delay is None:
+        return None
+    return Follow(run.job, run.revision, now + spec.fixed_delay)
