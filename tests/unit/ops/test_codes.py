@@ -27,7 +27,7 @@ IN_SQL = re.compile(r"'([A-Z]+(?:_[A-Z]+)+)'")
 CALLED = ("code", "reason")
 NO_CODES = {
     "BREAKER_OPEN",  # told as CIRCUIT_OPEN
-    "BEFORE_ALL",  # a name that a module offers
+    *("BEFORE_ALL", "FLOW_SPAN"),  # names that modules offer
     *("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT", "TCP_USER_TIMEOUT"),  # options of sockets
 }
 
