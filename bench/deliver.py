@@ -69,7 +69,7 @@ class Errand:
     """An attempt as a worker would tell it."""
 
     started_at = due_at = AT
-    fire_at = deadline = job_id = None
+    fire_at = deadline = job_id = tracestate = None
     attempt = fence = 1
     traceparent = "00-" + "a" * 32 + "-" + "b" * 16 + "-01"
     cancelled = False

@@ -32,6 +32,7 @@ from betimes.app.run import run_to_end
 ANSWERS = {
     status: f"HTTP/1.1 {status} X\r\ncontent-length: 0\r\n\r\n".encode() for status in (200, 503)
 }
+TOO_BUSY = (429, 503)
 RAMP = (1, 2, 5, 10, 20, 30, 60)
 """Seconds after the first good answer at which the pace is told."""
 
@@ -180,6 +181,7 @@ class Api:
         self._port = port
         self._key = key
         self._number = 0
+        self.refused = 0
 
     async def enqueue(self, urls: list[str]) -> None:
         """Runs that are requests, at once."""
@@ -193,13 +195,19 @@ class Api:
             f"idempotency-key: outage-{self._number}\r\ncontent-type: application/json\r\n"
             f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
         )
+        while (answer := await self._ask(head.encode() + body))[0] in TOO_BUSY:
+            # As any client would; the runs are as late as that makes them.
+            self.refused += 1
+            await asyncio.sleep(0.2)
+        if answer[0] >= 300:
+            raise RuntimeError(answer[1][-500:].decode())
+
+    async def _ask(self, request: bytes) -> tuple[int, bytes]:
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-        writer.write(head.encode() + body)
+        writer.write(request)
         answer = await reader.read(-1)
         writer.close()
-        status = int(answer.split(b" ", 2)[1])
-        if status >= 300:
-            raise RuntimeError(answer[-500:].decode())
+        return int(answer.split(b" ", 2)[1]), answer
 
 
 @asynccontextmanager

@@ -1,21 +1,34 @@
 """More than the API can do: how much it still gets done, and whether what is vital gets through.
 
-Clients that ignore `Retry-After` create jobs over ever more connections, with room for a hundred
-requests at a time; beside them somebody pauses and resumes a job. Then the load goes back.
+Clients that ignore `Retry-After` create jobs over ever more connections: a comfortable number, then
+two, three and ten times as many, then as many as in the beginning. Beside them somebody pauses and
+resumes a job, cancels runs, completes them and sends heartbeats. Told are the jobs created, also
+as a share of the first step, what became of what is vital, the memory of the API, and how soon
+after the load it did as much again as before.
 """
 
 import argparse
 import asyncio
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from bench.api import a_job, a_key, an_api, load
+from bench.kit.api import Spent, a_job, a_key, a_worker, an_api, ask, load
+from bench.kit.http_load import VITAL
+from bench.kit.processes import resident_mb
 from bench.kit.report import Report
 from bench.kit.server import a_server
+from betimes.api.service import Service
 from betimes.app.run import run_to_end
 
-ROOM = 100
-SHAPE = (50, 150, 500, 50)
-VITAL_CONNECTIONS = 1
+ROOM, ROOM_QUICK = 100, 4
+SHAPE, SHAPE_QUICK = (50, 100, 150, 500, 50), (2, 8)
+SUBJECTS, SUBJECTS_QUICK = 1_000, 20
+LEASES_PER_CALL = 100
+AS_BEFORE = 0.9
+"""The share of the first step at which the API has recovered."""
 
 
 def main(arguments: list[str]) -> int:
@@ -23,6 +36,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="bench overload", description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0, help="for each step")
     parser.add_argument("--shards", type=int, default=64)
+    parser.add_argument("--room", type=int, default=ROOM, help="requests under way: api.busy_max")
     parser.add_argument("--quick", action="store_true")
     return run_to_end(measure(parser.parse_args(arguments)))
 
@@ -30,37 +44,128 @@ def main(arguments: list[str]) -> int:
 async def measure(options: argparse.Namespace) -> int:
     """Every step of the load, one after the other."""
     report = Report("overload")
-    shape = (2, 8) if options.quick else SHAPE
+    shape, options.subjects = SHAPE, SUBJECTS
     if options.quick:
-        options.seconds = 1.0
+        shape, options.subjects = SHAPE_QUICK, SUBJECTS_QUICK
+        options.seconds, options.room = 1.0, ROOM_QUICK
     async with (
         a_server(options.shards) as server,
-        an_api(server, busy_max=ROOM if not options.quick else 4) as (service, port),
+        an_api(server, busy_max=options.room) as (service, port),
     ):
-        key = await a_key(service)
-        await load(port, key, "jobs", 2, argparse.Namespace(seconds=1.0))
-        job = await a_job(service)
+        scene = Scene(service, port, await a_key(service), options)
+        await scene.warm_up()
+        first: dict[str, Any] = {}
         for connections in shape:
-            found, vital = await asyncio.gather(
-                load(port, key, "pressing", connections, options),
-                load(port, key, "vital", VITAL_CONNECTIONS, options, subject=job),
-            )
-            report.tell(
-                f"{connections} connections",
-                {"seconds": options.seconds, "room": ROOM},
-                goodput_per_second=float(found["per_second"]),
-                refused_per_second=found["refused_per_second"],
-                p99_ms=found["p99_ms"],
-                **told(vital),
-            )
+            before = Spent.now()
+            found = await scene.step(connections)
+            first = first or found
+            costs = Spent.now().per(before, found["pressing"]["done"])
+            tell(report, options, connections, found, first, others=costs["others_share"])
+        recovered = recovered_after(found["pressing"]["by_second"], first["pressing"]["per_second"])
+        report.tell("recovery", {"as_before": AS_BEFORE}, within_seconds=recovered)
     report.table()
     return 0
 
 
-def told(vital: dict[str, Any]) -> dict[str, Any]:
-    """What became of those who pause and resume."""
-    return {
-        "vital_per_second": vital["per_second"],
-        "vital_p99_ms": vital["p99_ms"],
-        "vital_refused_per_second": vital["refused_per_second"],
-    }
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """An API, and who asks what of it."""
+
+    service: Service
+    port: int
+    key: str
+    options: argparse.Namespace
+
+    async def warm_up(self) -> None:
+        """A second of what follows: connections, plans and caches are there."""
+        await load(self.port, self.key, "jobs", connections=2, seconds=1.0)
+
+    async def step(self, connections: int) -> dict[str, dict[str, Any]]:
+        """The load over so many connections, with what is vital beside it."""
+        with tempfile.TemporaryDirectory(prefix="betimes-bench-") as folder:
+            subjects = await self._subjects(Path(folder))
+            modes = ["pressing", *VITAL]
+            found = await asyncio.gather(
+                *(
+                    load(
+                        self.port,
+                        self.key,
+                        mode,
+                        connections=connections if mode == "pressing" else 1,
+                        seconds=self.options.seconds,
+                        subject=str(subjects.get(mode, "")),
+                    )
+                    for mode in modes
+                )
+            )
+        return dict(zip(modes, found, strict=True))
+
+    async def _subjects(self, folder: Path) -> dict[str, Path]:
+        """Files with what each vital request acts on: fresh runs, and leases that just began."""
+        worker = await a_worker(self.service)
+        lines = {
+            "pause": [await a_job(self.service)],
+            "heartbeat": [worker],
+            "cancel": await self._runs(queue="later", delay="PT1H"),
+            "complete": await self._leases(worker),
+        }
+        for name, some in lines.items():
+            (folder / name).write_text("\n".join(some), encoding="ascii")
+        return {name: folder / name for name in lines}
+
+    async def _leases(self, worker: str) -> list[str]:
+        await self._runs(queue="bench")
+        leases: list[str] = []
+        while len(leases) < self.options.subjects:
+            path, wish = f"/v1/workers/{worker}/lease", {"max": LEASES_PER_CALL, "wait": 1}
+            told = await ask(self.port, self.key, "POST", path, wish)
+            leases += [run["lease_id"] for run in told["runs"]]
+        return leases
+
+    async def _runs(self, **wishes: str) -> list[str]:
+        items = [{"handler": "noop", **wishes}] * self.options.subjects
+        told = await ask(self.port, self.key, "POST", "/v1/runs/batch", {"items": items})
+        return [run["id"] for run in told["items"]]
+
+
+def tell(
+    report: Report,
+    options: argparse.Namespace,
+    connections: int,
+    found: dict[str, dict[str, Any]],
+    first: dict[str, dict[str, Any]],
+    *,
+    others: float,
+) -> None:
+    """One step, and a line for each vital request."""
+    settings: dict[str, object] = {"seconds": options.seconds, "room": options.room}
+    pressing = found["pressing"]
+    good = pressing["per_second"]
+    report.tell(
+        f"{connections} connections",
+        settings,
+        created_per_second=good,
+        of_the_first=round(good / max(first["pressing"]["per_second"], 1), 2),
+        refused_per_second=pressing["refused_per_second"],
+        p50_ms=pressing["p50_ms"],
+        p99_ms=pressing["p99_ms"],
+        api_mb=resident_mb(os.getpid()),
+        others_share=others,
+    )
+    for mode in VITAL:
+        vital = found[mode]
+        report.tell(
+            f"{connections} connections, {mode}",
+            settings,
+            requests=vital["requests"],
+            refused=vital["refused"],
+            p50_ms=vital["p50_ms"],
+            p99_ms=vital["p99_ms"],
+            max_ms=vital["max_ms"],
+        )
+
+
+def recovered_after(by_second: list[int], before: int) -> int:
+    """The first second that was as good as before the load; 0 when none was."""
+    good = [second for second, done in enumerate(by_second, 1) if done >= before * AS_BEFORE]
+    return good[0] if good else 0

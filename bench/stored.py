@@ -24,7 +24,7 @@ from betimes.app.dice import Dice
 from betimes.app.run import run_to_end
 from betimes.config.settings import CoordinatorSettings, DatabaseSettings
 from betimes.coordinator.service import Coordinator
-from betimes.domain.ids import NodeId, random_ids, to_ms
+from betimes.domain.ids import NodeId, TenantId, random_ids, to_ms
 from betimes.embedded import EmbeddedPostgres
 from betimes.ops.desk import Desk
 from betimes.ops.forecast import Asked, forecast
@@ -211,7 +211,7 @@ async def a_coordinator(database: Database) -> Coordinator:
     )
 
 
-def daily_jobs(count: int, shards: int) -> Iterator[Row]:
+def daily_jobs(count: int, shards: int, tenant: TenantId = TENANT) -> Iterator[Row]:
     """Jobs that fire once a day, minute by minute over the day and in every shard alike."""
     dice, made = Dice(), datetime.now(UTC)
     today = made.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -225,4 +225,4 @@ def daily_jobs(count: int, shards: int) -> Iterator[Row]:
         next_fire_at, schedule = crons[number % DAY_MINUTES]
         shard = number // DAY_MINUTES % shards
         (job,) = random_ids(to_ms(made), shard, dice.entropy(8))
-        yield (shard, job, TENANT, next_fire_at, made, made, "noop", "bench", schedule, "{}")
+        yield (shard, job, tenant, next_fire_at, made, made, "noop", "bench", schedule, "{}")

@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any
 
-from bench.api import a_key, an_api
+from bench.kit.api import a_key, an_api
 from bench.kit.report import Report
 from bench.kit.server import a_server, execute
 from betimes.app.run import run_to_end

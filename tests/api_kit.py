@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -160,7 +161,9 @@ class Served:
         return await operator.tick()
 
 
-def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes: Any) -> Service:
+def make_service(
+    database: Database, clock: Clock, recorder: Recorder, *, seals: bool = False, **wishes: Any
+) -> Service:
     # A busy machine is no overload: whoever tests shedding asks for it.
     calm = {"shed_pool_wait": timedelta(minutes=1), "shed_pause": timedelta(0)}
     settings = ApiSettings(**{"port": 0, **calm, **wishes})
@@ -172,6 +175,7 @@ def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes:
         shards=SHARDS,
         tzdata="2026a",
         vault=Vault(masters=[MASTER], clock=clock, entropy=os.urandom),
+        seals=seals,
     )
     credentials = Credentials(database=database, clock=clock, pepper=PEPPER)
     keys = KeyMaker(pepper=PEPPER)
@@ -181,7 +185,7 @@ def make_service(database: Database, clock: Clock, recorder: Recorder, **wishes:
         devices=Devices(desk=desk, keys=keys, clock=clock, pepper=PEPPER),
         jobs=Together(desk=desk, make=make_jobs),
         runs=Together(desk=desk, make=make_runs),
-        job_reads=SharedReads(desk=desk, read=read_many),
+        job_reads=SharedReads(desk=desk, read=partial(read_many, desk)),
         pressure=Pressure(
             desk=desk,
             settings=settings,

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from api_kit import served
-from betimes.store import database, idempotency
+from betimes.store import database, groups, idempotency
 from betimes.store.pool import Connection
 
 WHEN = sys.argv[2]
@@ -44,7 +44,7 @@ async def main() -> None:
     from betimes.ops import together  # noqa: PLC0415
 
     ops.claim_key = noting(idempotency.claim_key)  # type: ignore[attr-defined]
-    together.insert_answered = noting(idempotency.insert_answered)  # type: ignore[attr-defined]
+    together.keep_group = noting(groups.keep_group)  # type: ignore[attr-defined]
     database._commit = deadly
     async with served(sys.argv[1]) as api:
         sys.stdout.write(f"{api.port} {await api.key()}\n")

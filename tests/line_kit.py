@@ -16,15 +16,18 @@ from betimes.config.settings import CoordinatorSettings, DatabaseSettings
 from betimes.coordinator.service import Coordinator
 from betimes.domain import ids
 from betimes.domain.ids import JobId, NodeId, RunId, ShardId, WorkerId
-from betimes.domain.parcel import SUSPECT_AFTER, rank_of
+from betimes.domain.parcel import SUSPECT_AFTER, Parcel
+from betimes.domain.parcel import Lane as ParcelLane
 from betimes.domain.states import RunState
 from betimes.domain.terms import Terms
 from betimes.store import nodes
 from betimes.store.admit import Admission, Applicant, admit
 from betimes.store.ask import execute, many
 from betimes.store.database import Database
+from betimes.store.lease import terms_in
 from betimes.store.nodes import NodeCard
 from betimes.store.pool import Connection, Lane
+from betimes.store.publish import parcel_columns
 from betimes.store.queries import load
 from betimes.store.release import Freed, release
 from betimes.telemetry import Telemetry
@@ -130,6 +133,7 @@ class Line:
                 suspects=False,
                 parcels_max=100,
                 slots=1_000,
+                before=None,
                 worker=WORKER,
                 ttl=TTL,
             )
@@ -247,24 +251,20 @@ class Line:
 
     async def _again(self, held: Held) -> None:
         home, at = held.home, self.clock.now() + BACKOFF
-        await self._execute(
-            PARCELS["insert_single_parcels"],
+        parcel = Parcel(
             shard=held.shard,
-            ids=[ids.compose(ids.to_ms(at), held.shard, 1)],
-            tenants=[home["tenant_id"]],
-            queues=[home["queue"]],
-            priorities=[home["priority"]],
-            lanes=[1],
-            ranks=[rank_of(at, home["priority"])],
-            visible=[at],
-            fences=[held.fence],
-            runs=[held.row["id"]],
-            fairs=[home["fair"]],
-            whens=[home["when_full"]],
-            gates=[home["gate"]],
-            lines=[home["line"]],
-            rate_keys=[home["rate_key"]],
+            id=ids.ParcelId(ids.compose(ids.to_ms(at), held.shard, 1)),
+            tenant=home["tenant_id"],
+            queue=home["queue"],
+            priority=home["priority"],
+            visible_at=at,
+            runs=(held.row["id"],),
+            lane=ParcelLane.RETRY,
+            fence=ids.Fence(held.fence),
+            terms=terms_in(home),
         )
+        columns = parcel_columns([parcel])
+        await self._execute(PARCELS["insert_parcels"], shard=held.shard, **columns)
 
     async def check(self) -> None:
         """No run is in two parcels, and no fire has two runs; at every moment."""

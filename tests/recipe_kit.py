@@ -267,6 +267,7 @@ RECIPES: Mapping[str, Recipe] = {
     "runs.cancel_by_key": Recipe(body=_waiting),
     "endpoints.create": Recipe(body=_of(lambda w: w.hook)),
     "endpoints.update": Recipe(body=_of(lambda w: {"name": w.word})),
+    "events.trigger": Recipe(body=_of(lambda w: {"type": "run.dead", "data": {"note": w.word}})),
     "endpoints.redeliver": Recipe(body={"since": "2026-01-01T00:00:00Z"}),
     "alert_rules.put": Recipe(
         body={"condition": "queue_lag", "threshold": "PT1M", "queues": ["q"]}, query=FORCED

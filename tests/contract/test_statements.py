@@ -67,6 +67,18 @@ MEANINGFUL: dict[str, Any] = {
             }
         ]
     ),
+    "grouped_acts": json.dumps(
+        [
+            {
+                "actor": {},
+                "action": "a",
+                "resource": "r",
+                "event_id": "019b76da-abe8-8c4c-8a42-38a0b9238299",
+                "event": "e",
+                "body": {},
+            }
+        ]
+    ),
     "fresh_claims": json.dumps(
         [
             {

@@ -18,9 +18,11 @@ PARTS = {
     "coordinate": [*FEW, "--phases", "10"],
     "create": ["--quick"],
     "deliver": FEW,
+    "dispatch": FEW,
     "drain": FEW,
     "enqueue": [*FEW, "--runs", "10"],
     "limits": ["--quick"],
+    "lists": FEW,
     "outage": ["--quick"],
     "overload": [*FEW, "--quick"],
     "pinned": FEW,
@@ -28,6 +30,7 @@ PARTS = {
     "stored": FEW,
     "tasks": FEW,
     "time": ["--quick"],
+    "transact": FEW,
     "workers": [*FEW, "--workers", "2"],
 }
 

@@ -1,18 +1,22 @@
 """Serve the API on a throw-away PostgreSQL and let schemathesis loose on it.
 
-All arguments go to schemathesis. Exits with its code, or 1 when the service logged a failure.
+All arguments go to schemathesis. Exits with its code, or 1 when the service logged a failure or
+answered with 5xx. At the end it says how many requests the service has answered, and how.
 """
 
 import asyncio
 import sys
 import tempfile
+from collections import Counter
 from datetime import timedelta
 from pathlib import Path
+from time import perf_counter
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from api_kit import served  # noqa: E402 -- the kit of the tests lies beside
+from betimes.telemetry import Telemetry  # noqa: E402
 from betimes.testing.postgres import postgres_kit  # noqa: E402
 
 # The first two never end by themselves; the last would close the tenant under test.
@@ -44,18 +48,36 @@ async def fuzz(dsn: str, arguments: list[str]) -> int:
             *(part for name in EXCLUDED for part in ("--exclude-operation-id", name)),
             *arguments,
         ]
+        began = perf_counter()
         process = await asyncio.create_subprocess_exec(*map(str, command))
         code = await process.wait()
         failed = [event for event in api.recorder.events if event.name == "request.failed"]
         for event in failed[:20]:
             sys.stderr.write(f"{event.metadata} {event.error!r}\n")
-        answered = sum(
-            reading.value
-            for reading in api.service.telemetry.snapshot()
-            if reading.metric.name == "betimes_requests_total"
+        answered = answers(api.service.telemetry)
+        sys.stderr.write(
+            f"{told(answered, perf_counter() - began)}, {len(failed)} failed on our side\n"
         )
-        sys.stderr.write(f"{answered:.0f} requests answered, {len(failed)} failed on our side\n")
-        return code or bool(failed)
+        return code or bool(failed) or bool(answered["5xx"])
+
+
+def answers(telemetry: Telemetry) -> Counter[str]:
+    """How many requests were answered, by the class of their status; 5xx are told at once."""
+    found: Counter[str] = Counter()
+    for reading in telemetry.snapshot():
+        if reading.metric.name == "betimes_requests_total":
+            labels = dict(reading.labels)
+            found[labels["status"]] += int(reading.value)
+            if labels["status"] == "5xx":
+                sys.stderr.write(f"{labels['operation']} answered {reading.value:.0f} x 5xx\n")
+    return found
+
+
+def told(answered: Counter[str], seconds: float) -> str:
+    """The same in words."""
+    total = answered.total()
+    parts = ", ".join(f"{name} {answered[name]:,}" for name in sorted({*answered, "5xx"}))
+    return f"{total:,} requests answered in {seconds:.0f} s ({total / seconds:.0f}/s): {parts}"
 
 
 def main() -> int:

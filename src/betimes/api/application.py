@@ -54,6 +54,9 @@ SECURITY = (
 )
 ADMIN_HEADER = b"betimes-tenant"
 EXPECTED = (Trouble, SchedulerError, TimeoutError)
+REFUSALS_PER_SECOND = 200
+"""Refusals cost time, too: so many a second are a few hundredths of it."""
+HELD_SECONDS_MAX = 5.0
 
 
 class Application:
@@ -63,6 +66,7 @@ class Application:
         self.service = service
         self.router = Router(routes)
         self._tails: Iterator[tuple[int]] = iter(())
+        self._held_back = 0
         self._requests = service.telemetry.counter("betimes_requests_total")
         self._seconds = service.telemetry.histogram("betimes_request_seconds")
 
@@ -89,10 +93,16 @@ class Application:
 
     async def _hold_back(self) -> None:
         """Let somebody who was refused wait: a refusal in no time invites the next request."""
-        seconds = self.service.settings.shed_pause.total_seconds()
-        if seconds and not self.service.draining.begun:
+        pause = self.service.settings.shed_pause.total_seconds()
+        if not pause or self.service.draining.begun:
+            return
+        self._held_back += 1
+        try:
             # Not all at the same moment, or they come back together.
-            await self.service.clock.sleep(seconds * (0.5 + self.service.roll()))
+            jitter = 0.5 + self.service.roll()
+            await self.service.clock.sleep(held_for(pause, self._held_back) * jitter)
+        finally:
+            self._held_back -= 1
 
     def _request(self, scope: Scope) -> Request:
         pairs = scope["headers"]
@@ -233,6 +243,11 @@ class Application:
             media=MEDIA_TYPE,
             headers=trouble.headers,
         )
+
+
+def held_for(pause: float, held_back: int) -> float:
+    """How long a refusal is held back, so that ever more clients do not make ever more of them."""
+    return max(pause, min(held_back / REFUSALS_PER_SECOND, HELD_SECONDS_MAX))
 
 
 def _doubled(pairs: Iterable[tuple[bytes, bytes]]) -> frozenset[bytes]:

@@ -1,18 +1,31 @@
 """What definitions need from their surroundings."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from betimes.api.call import Call
 from betimes.api.definitions import Context
 from betimes.api.references import references_of
+from betimes.domain.run import Run
 from betimes.ops.calendars import calendar_names, find_calendars
+from betimes.ops.schemas import Accepted, read_contents
 from betimes.target.policy import policy_for
 from betimes.target.url import UrlPolicy
 
 
+class Work(Protocol):
+    """What is to be done, as it is asked for: a handler, and a payload or where it lies."""
+
+    handler: str | None
+    payload: Any
+    payload_ref: str | None
+
+
 async def context_of(
-    call: Call[Any, Any], *schedules: object, references: Iterable[str | None] = ()
+    call: Call[Any, Any],
+    *schedules: object,
+    works: Iterable[Work] = (),
+    references: Iterable[str | None] = (),
 ) -> Context:
     """What definitions need: also the calendars that schedules name, and the blobs referred to."""
     names = {name for schedule in schedules for name in calendar_names(schedule)}
@@ -24,11 +37,43 @@ async def context_of(
         calendars=calendars,
         trace=call.request.trace,
         targets=targets_of(call),
-        accepted=await call.service.schemas.of(call.service.desk, call.tenant),
+        accepted=await accepted_of(call, works),
         references=await references_of(call, references),
     )
+
+
+async def accepted_of(call: Call[Any, Any], works: Iterable[Work] = ()) -> Accepted:
+    """What handlers accept; what the references of `works` stand for is read, where it matters."""
+    desk = call.service.desk
+    accepted = await call.service.schemas.of(desk, call.tenant)
+    wanted = [
+        reference
+        for one in works
+        if (reference := one.payload_ref) and one.payload is None and accepted.knows(one.handler)
+    ]
+    if not wanted:
+        return accepted
+    return accepted.reading(await read_contents(desk, call.tenant, wanted))
 
 
 def targets_of(call: Call[Any, Any]) -> UrlPolicy:
     """What the caller's tenant may call."""
     return policy_for(call.service.targets, call.caller.settings)
+
+
+async def check_again(call: Call[Any, Any], run: Run, override: bytes | None) -> None:
+    """Refuse to do something over that no worker would take, as it was or with another payload.
+
+    Raises:
+        Invalid: it fits none of the schemas of its handler.
+
+    """
+    accepted = await accepted_of(call)
+    if not accepted.knows(run.handler):
+        return
+    payload = run.payload if override is None else override
+    reference = run.options.get("payload_ref")
+    if payload is None and reference is not None:
+        contents = await read_contents(call.service.desk, call.tenant, [str(reference)])
+        accepted = accepted.reading(contents)
+    accepted.check(run.handler, payload, None if reference is None else str(reference))

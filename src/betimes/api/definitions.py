@@ -1,6 +1,5 @@
 """Definitions between wire and domain, both ways."""
 
-from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,7 +26,7 @@ from betimes.ops.schemas import ANYTHING, Accepted
 from betimes.schedule import Schedule, complete, parse
 from betimes.target.url import UrlPolicy
 from betimes.wire import jobs as wire
-from betimes.wire.base import shown_duration, shown_instant, shown_maybe
+from betimes.wire.base import shown_bytes, shown_duration, shown_instant, shown_maybe
 
 HANDLER_DEFAULT = "default"
 PAUSED = (JobState.PAUSED, JobState.AUTO_PAUSED)
@@ -57,7 +56,17 @@ def new_job(asked: wire.NewJob, context: Context) -> NewJob:
         group=asked.group,
         created_by=context.by,
         dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
+        pause=_pause_of(asked),
     )
+
+
+def _pause_of(asked: wire.NewJob) -> str | None:
+    """Why a job begins paused; None when it does not."""
+    if asked.pause_reason and not asked.paused:
+        raise _trouble(
+            "invalid_parameter", "expected paused: true beside a reason for it", "/pause_reason"
+        )
+    return asked.pause_reason if asked.paused else None
 
 
 def dedupe_of(asked: wire.Dedupe | None, key: str | None) -> Dedupe | None:
@@ -79,7 +88,7 @@ def definition_of(asked: wire.NewJob, context: Context) -> Definition:
     """The part of a wire job that a revision covers."""
     handler, target = work_of(asked.handler, asked.target, context.targets)
     payload = payload_of(asked)
-    context.accepted.check(handler, payload)
+    context.accepted.check(handler, payload, asked.payload_ref or asked.payload_reference)
     return Definition(
         schedule=_schedule(asked, context),
         handler=_default(asked) if handler is None and not target else handler,
@@ -229,20 +238,6 @@ def shown_policy(stored: Mapping[str, Any]) -> dict[str, Any]:
     return told
 
 
-def shown_payload(payload: bytes | None) -> Any:
-    """A payload as JSON; what is not JSON as text, what is not text as base64."""
-    if payload is None:
-        return None
-    try:
-        return msgspec.json.decode(payload)
-    except msgspec.DecodeError:
-        pass
-    try:
-        return payload.decode("utf-8")
-    except UnicodeDecodeError:
-        return {"base64": b64encode(payload).decode()}
-
-
 def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
     """A job as it is shown."""
     definition, options = job.definition, job.definition.options
@@ -278,7 +273,7 @@ def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
         status=_status(job),
     )
     if view != "basic":
-        shown.payload = shown_payload(definition.payload)
+        shown.payload = shown_bytes(definition.payload)
     return shown
 
 
@@ -376,7 +371,6 @@ __all__ = [
     "read_schedule",
     "reference_of",
     "shown_job",
-    "shown_payload",
     "shown_policy",
     "timetable_of",
 ]

@@ -2,14 +2,13 @@
 
 from datetime import timedelta
 
-from betimes.api.definitions import shown_payload
 from betimes.api.grants import Grant, write_grant
 from betimes.domain.errors import Invalid
 from betimes.domain.ids import TenantId, from_text, to_text
 from betimes.domain.trace import traceparent_of
 from betimes.ops import workers as ops
 from betimes.wire import workers as wire
-from betimes.wire.base import shown_duration, shown_instant, shown_maybe
+from betimes.wire.base import shown_bytes, shown_duration, shown_instant, shown_maybe
 
 
 def shown_lease(one: ops.Leased, token: str, *, grant: str | None = None) -> wire.LeasedRun:
@@ -34,11 +33,11 @@ def shown_lease(one: ops.Leased, token: str, *, grant: str | None = None) -> wir
         handler=run.handler or spec.handler,
         job_id=None if run.job is None else to_text("job", run.job),
         scheduled_for=shown_maybe(run.fire_at),
-        payload=shown_payload(payload),
+        payload=shown_bytes(payload),
         payload_ref=spec.options.get("payload_ref"),
         payload_path=None if grant is None else f"/v1/grants/{grant}",
         timeout=_span(spec.timeout),
-        checkpoint=shown_payload(checkpoint),
+        checkpoint=shown_bytes(checkpoint),
         tags=dict(spec.options.get("tags") or {}),
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from betimes.api.callbacks import callbacks_of
-from betimes.api.definitions import concurrency_of, dedupe_of, policy_of, shown_payload
+from betimes.api.definitions import concurrency_of, dedupe_of, policy_of
 from betimes.api.problem import Trouble
 from betimes.api.references import UNSEEN, References
 from betimes.api.shaping import maybe_instant, maybe_limit, maybe_span
@@ -25,7 +25,7 @@ from betimes.ops.schemas import ANYTHING, Accepted
 from betimes.target.redact import Redaction
 from betimes.target.url import UrlPolicy
 from betimes.wire import runs as wire
-from betimes.wire.base import shown_instant, shown_maybe
+from betimes.wire.base import shown_bytes, shown_instant, shown_maybe
 
 MILLISECOND = timedelta(milliseconds=1)
 NO_TRACE: Mapping[str, str] = MappingProxyType({})
@@ -46,7 +46,7 @@ def new_run(
         raise Trouble("invalid_parameter", "expected a handler or a target, got both")
     handler, target = work_of(asked.handler, asked.target, targets)
     payload = None if asked.payload is None else msgspec.json.encode(asked.payload)
-    accepted.check(handler, payload)
+    accepted.check(handler, payload, asked.payload_ref)
     return NewRun(
         handler=handler,
         target=target,
@@ -123,8 +123,8 @@ def shown_run(view: RunView, *, full: bool = False, redaction: Redaction = PLAIN
     if (reference := reference_in(run.result)) is not None:
         shown.result_ref = reference
     if full:
-        shown.payload = redaction.json(shown_payload(run.payload))
-        shown.result = hidden_in(shown_payload(run.result), redaction)
+        shown.payload = redaction.json(shown_bytes(run.payload))
+        shown.result = hidden_in(shown_bytes(run.result), redaction)
     return shown
 
 

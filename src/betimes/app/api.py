@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 
 from betimes.api.application import Application
 from betimes.api.cursor import Cursors
@@ -17,6 +18,7 @@ from betimes.api.waiters import Waiters
 from betimes.app.delivery import signing_secrets, url_policy
 from betimes.app.demo import TENANT
 from betimes.app.desk import desk_of
+from betimes.app.dev_profile import kept_profile
 from betimes.app.dispatcher import notifying_of
 from betimes.app.listening import listener
 from betimes.app.masters import required_vault
@@ -129,7 +131,7 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
         devices=Devices(desk=desk, keys=keys, clock=node.clock, pepper=derived(pepper, b"device")),
         jobs=Together(desk=desk, make=make_jobs),
         runs=Together(desk=desk, make=make_runs),
-        job_reads=SharedReads(desk=desk, read=read_many),
+        job_reads=SharedReads(desk=desk, read=partial(read_many, desk)),
         pressure=Pressure(
             desk=desk,
             settings=node.settings.api,
@@ -181,3 +183,5 @@ async def announce_key(node: Node, announce: Callable[[str], None], *, keep: boo
     if text is not None:
         shown = "key for development" if keep else "first administrator's key, shown this once"
         announce(f"{shown}: {text}")
+    if text is not None and keep and settings.port:
+        announce(kept_profile(f"http://{settings.listen}:{settings.port}", text))

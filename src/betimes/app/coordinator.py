@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from betimes.app.desk import desk_of
 from betimes.app.listening import listener
-from betimes.app.masters import possible_vault
+from betimes.app.masters import opening_vault, possible_vault
 from betimes.app.node import Node
 from betimes.app.shelves import shelf_of
 from betimes.coordinator.intake import Intake
@@ -55,7 +55,7 @@ class CoordinatorRole:
     async def _intake(self) -> Intake:
         node = self._node
         return Intake(
-            desk=await desk_of(node, self._hints),
+            desk=await desk_of(node, self._hints, vault=await opening_vault(node)),
             clock=node.clock,
             telemetry=node.telemetry,
             every=node.settings.coordinator.intake_every,

@@ -10,6 +10,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from betimes.app.desk import desk_of
+from betimes.app.masters import opening_vault
 from betimes.app.node import Node
 from betimes.domain.errors import AlreadyExists
 from betimes.domain.ids import TenantId
@@ -92,7 +93,8 @@ class Demo:
         async with asyncio.TaskGroup() as group:
             hinting = group.create_task(self._hints.run(), name="demo.hints")
             try:
-                await self._create(await desk_of(self._node, self._hints))
+                vault = await opening_vault(self._node)
+                await self._create(await desk_of(self._node, self._hints, vault=vault))
                 await stopping.wait()
             finally:
                 hinting.cancel()

@@ -21,5 +21,6 @@ async def desk_of(
         tzdata=node.card.tzdata,
         margin=node.settings.coordinator.margin,
         vault=vault,
+        seals=node.settings.vault.payloads == "sealed",
         shelf=shelf,
     )

@@ -9,6 +9,7 @@ from betimes.app.database import Place
 from betimes.app.demo import TENANT
 from betimes.app.dice import Dice
 from betimes.app.direct import DirectLine
+from betimes.app.masters import vault_of
 from betimes.config import Settings
 from betimes.domain.clock import Clock
 from betimes.domain.ids import NodeId, TenantId
@@ -42,6 +43,8 @@ async def direct_line(
         shards=await Shards(database, NOBODY).count(),
         tzdata="",
         margin=settings.coordinator.margin,
+        vault=vault_of(settings, clock, dice),
+        seals=settings.vault.payloads == "sealed",
     )
     owner: TenantId = TENANT if tenant is None else (await get_tenant(desk, tenant)).id
     return DirectLine(

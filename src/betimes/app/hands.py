@@ -8,7 +8,7 @@ import importlib
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -29,6 +29,7 @@ from betimes.runtime.plain_log import PlainLog
 from betimes.runtime.worker import Worker, WorkerOptions
 from betimes.sdk.application import App
 from betimes.sdk.failures import ClientError
+from betimes.sdk.way import Way
 from betimes.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ class HandsOptions:
     processes: int = 2
     grace: timedelta = timedelta(seconds=30)
     name: str | None = None
-    url: str | None = None
-    api_key: str | None = None
+    way: Callable[[App], Way] = App.way
+    """The way to the service, unless it works on the database."""
     tenant: str | None = None
     log_level: str = "info"
 
@@ -91,7 +92,7 @@ async def work(
     with hearing_signals(stopping) as interrupts:
         async with AsyncExitStack() as stack:
             if settings is None:
-                lines = http_lines(options.url or app.url, options.api_key or app.api_key)
+                lines = http_lines(options.way(app))
             else:
                 lines = await stack.enter_async_context(
                     direct_lines(settings, options, clock=clock, dice=dice)

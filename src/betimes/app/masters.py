@@ -7,6 +7,7 @@ from betimes.app.dice import Dice
 from betimes.app.node import Node
 from betimes.app.pepper import kept_secret
 from betimes.config import Settings
+from betimes.domain.clock import Clock
 from betimes.domain.errors import BadSetting
 from betimes.embedded import default_data
 from betimes.ops.vault import MasterKey, Vault
@@ -61,6 +62,20 @@ async def possible_vault(node: Node) -> Vault | None:
             return vault
     node.telemetry.event("vault.locked", level="warning")
     return None
+
+
+async def opening_vault(node: Node) -> Vault | None:
+    """The same, for a node that handles payloads: where they are sealed, it must have the keys."""
+    vault = await possible_vault(node)
+    if vault is None and node.settings.vault.payloads == "sealed":
+        raise BadSetting("expected vault.keys or vault.keys_file: vault.payloads is sealed")
+    return vault
+
+
+def vault_of(settings: Settings, clock: Clock, dice: Dice) -> Vault | None:
+    """The vault of a process that is no node, if it has keys."""
+    masters = masters_of(settings, dice, make=False)
+    return Vault(masters=masters, clock=clock, entropy=dice.entropy) if masters else None
 
 
 def _vault(node: Node, masters: list[MasterKey]) -> Vault:

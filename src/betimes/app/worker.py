@@ -8,11 +8,12 @@ from dataclasses import replace
 from betimes.app.delivery import delivering
 from betimes.app.desk import desk_of
 from betimes.app.listening import listener
-from betimes.app.masters import possible_vault
+from betimes.app.masters import opening_vault
 from betimes.app.node import Node
 from betimes.app.shelves import shelf_of
 from betimes.domain.ids import TAIL_BYTES, TenantId, WorkerId, random_ids, to_ms
 from betimes.ops.blobs import keep_blob, new_blob, read_reference
+from betimes.ops.contents import Contents
 from betimes.ops.shelf import Shelf
 from betimes.rhythm import Stopping
 from betimes.store.database import Database
@@ -95,7 +96,7 @@ def make_worker(
 
 async def _large(node: Node, shelf: Shelf | None) -> Large:
     """Payloads and results by reference."""
-    desk = await desk_of(node, NoHints(), vault=await possible_vault(node), shelf=shelf)
+    desk = await desk_of(node, NoHints(), vault=await opening_vault(node), shelf=shelf)
     retention = node.settings.blobs.results
 
     async def fetch(tenant: TenantId, reference: str) -> bytes:
@@ -105,7 +106,7 @@ async def _large(node: Node, shelf: Shelf | None) -> Large:
         blob = new_blob(desk, content, media_type="application/json", retention=retention)
         return await keep_blob(desk, tenant, blob)
 
-    return Large(fetch=fetch, keep=keep)
+    return Large(fetch=fetch, keep=keep, contents=Contents(desk))
 
 
 def _opener(node: Node) -> OpenDatabase:

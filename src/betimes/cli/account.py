@@ -4,15 +4,14 @@ import sys
 
 import click
 
-from betimes.cli import profiles
 from betimes.cli.command import Talk, service_command
 from betimes.cli.forms import Look
 from betimes.cli.invocation import say
 from betimes.cli.looks import column
-from betimes.cli.profiles import DEFAULT, MEMBERS, Profiles, veiled
 from betimes.cli.surface import OFFERS
 from betimes.domain.errors import BadSetting, Forbidden, NotFound
-from betimes.sdk import ambient
+from betimes.sdk import ambient, profiles
+from betimes.sdk.profiles import DEFAULT, MEMBERS, Profiles, veiled
 
 LOOK = Look(
     tuple(map(column, ["CURRENT=current", "NAME=name", "URL=url", "KEY=api_key", "TENANT=tenant"])),

@@ -150,17 +150,17 @@ def run_agent(
         raise click.UsageError("an agent runs commands that come from the service; say --exec.")
     from betimes.app import hands  # noqa: PLC0415 -- loaded only by who works
     from betimes.app.loop import run_to_end  # noqa: PLC0415 -- as above
-    from betimes.cli.session import way_of  # noqa: PLC0415 -- as above
+    from betimes.cli.session import way_by  # noqa: PLC0415 -- as above
 
     invocation = invocation_of(context)
     wishes = invocation.wishes
     wishes.url = url or wishes.url
     wishes.api_key_file = str(api_key_file) if api_key_file else wishes.api_key_file
-    way = way_of(wishes)
+    way = way_by(wishes)
     levels = [str(flag.value) for flag in invocation.flags if flag.key == "log.level"]
     options = hands.HandsOptions(
         place="betimes.cli.agent:app", queues=queues or ("default",), concurrency=concurrency,
-        grace=timedelta(seconds=30), name=name, url=way.url, api_key=way.api_key,
+        grace=timedelta(seconds=30), name=name, way=lambda _: way,
         log_level=levels[-1] if levels else "info",
     )  # fmt: skip
     return run_to_end(hands.work(options))

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from betimes.cli.also import options_of as further_options
 from betimes.cli.command import ServiceCommand, Talk
 from betimes.cli.completing import NameOf, source_of
 from betimes.cli.forms import Look
@@ -84,7 +85,14 @@ def command(verb: Verb, noun: Noun | None, noun_name: str) -> click.Command:
         params=parameters_of(verb, offer),
         help=sentence_of(verb),
         example=verb.example,
+        spelt=spelt_of(verb, offer),
     )
+
+
+def spelt_of(verb: Verb, offer: Offer) -> dict[str, str]:
+    """An action may be said as a flag as well: `--redrive` is `redrive`."""
+    members = [one for one in members_of(verb, offer) if one.place == "action"]
+    return {f"--{choice}": choice for one in members for choice in one.choices}
 
 
 def look_of(verb: Verb, noun: Noun | None, noun_name: str) -> Look:
@@ -117,7 +125,7 @@ def parameters_of(verb: Verb, offer: Offer) -> list[click.Parameter]:
     if offer.raw:
         made.append(click.Argument(["content"], metavar="FILE", type=click.File("rb")))
     made += [option_of(one) for one in members if one.place not in verb.said]
-    return made + manners_of(verb, offer)
+    return made + further_options(verb.operation, offer) + manners_of(verb, offer)
 
 
 def takes_several(verb: Verb, offer: Offer) -> bool:

@@ -16,7 +16,8 @@ from betimes.cli.wishes import FORMS, Wishes, shared_options
 from betimes.sdk import ambient
 
 if TYPE_CHECKING:  # loaded when something is asked, not for --help
-    from betimes.cli.session import Session, Way
+    from betimes.cli.session import Session
+    from betimes.sdk.way import Way
 
 RHYTHMS = {"--watch": "--interval", "--wait": "--wait-for"}
 OURS = ("look", "new_profile")
@@ -26,15 +27,23 @@ HINT = "Options that every command has: betimes options"
 class ServiceCommand(click.Command):
     """A command that talks to the service: the shared options stand anywhere behind it."""
 
-    def __init__(self, *arguments: Any, example: str = "", **options: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        example: str = "",
+        spelt: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(*arguments, **options)
+        self._spelt = spelt or {}
         taken = {flag for one in self.params if isinstance(one, click.Option) for flag in one.opts}
         self.params += shared_options(wishes_of, hidden=True, taken=frozenset(taken))
         self.example = example
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """`--watch=5s` is two options, because a value that may be missing would eat arguments."""
-        return super().parse_args(ctx, [part for one in args for part in _apart(one)])
+        plain = [self._spelt.get(one, one) for one in args]
+        return super().parse_args(ctx, [part for one in plain for part in _apart(one)])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """An example where there is one, and where the rest is explained."""
@@ -75,9 +84,9 @@ class Talk:
     def way(self) -> "Way":
         """Whom we ask."""
         if self._way is None:
-            from betimes.cli.session import way_of  # noqa: PLC0415 -- see above
+            from betimes.cli.session import way_by  # noqa: PLC0415 -- see above
 
-            self._way = way_of(self.wishes, new_profile=self._new_profile)
+            self._way = way_by(self.wishes, new_profile=self._new_profile)
         return self._way
 
     @property

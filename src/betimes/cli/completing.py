@@ -64,7 +64,7 @@ class NameOf(click.ParamType[str]):
 
 def _names(context: click.Context, source: Source, incomplete: str) -> list[str]:
     """What the service answers in a moment; whatever goes wrong, nothing is offered."""
-    from betimes.cli.session import Session, way_of  # noqa: PLC0415 -- only while completing
+    from betimes.cli.session import Session, way_by  # noqa: PLC0415 -- only while completing
 
     query: dict[str, Any] = {"limit": MOST}
     if source.prefix and incomplete:
@@ -72,7 +72,7 @@ def _names(context: click.Context, source: Source, incomplete: str) -> list[str]
     if source.path.endswith("/nodes"):
         query = {}
     try:
-        way = way_of(invocation_of(context).wishes)
+        way = way_by(invocation_of(context).wishes)
         session = Session(way, timeout=PATIENCE_SECONDS, attempts=1)
         with session.client:
             items = session.ask("GET", source.path, query=query).json()["items"]

@@ -13,7 +13,7 @@ from betimes.cli.said import body_of, option_of
 from betimes.cli.surface import OFFERS
 
 NEW, READ, UPDATE = OFFERS["jobs.create"], OFFERS["jobs.get"], OFFERS["jobs.update"]
-FIXED = frozenset({"name", "group"})
+FIXED = frozenset({"name", "group", "paused", "pause_reason"})
 MEMBERS = tuple(one for one in NEW.body or () if one.place not in FIXED)
 EDITED = (
     *("description", "schedule", "handler", "target", "payload", "payload_ref", "queue"),

@@ -22,7 +22,9 @@ SOURCES = {
     "apscheduler": Place("betimes.cli.takeover:apscheduler", "Jobs of APScheduler 3."),
     "celery": Place("betimes.cli.takeover:celery", "The beat schedule of a Celery application."),
     "crontab": Place("betimes.cli.takeover:crontab", "A crontab, a user's or the system's."),
+    "eventbridge": Place("betimes.cli.sources:eventbridge", "Schedules of Amazon EventBridge."),
     "kubernetes": Place("betimes.cli.takeover:kubernetes", "Kubernetes CronJobs."),
+    "rq": Place("betimes.cli.sources:rq", "What RQ and rq-scheduler repeat or hold back."),
     "betimes": Place("betimes.cli.exchange:betimes", "Our own format, as `export` writes it."),
 }
 
@@ -39,7 +41,7 @@ import_group = import_group_of()
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["yaml", "json", "crontab", "kubernetes"]),
+    type=click.Choice(["yaml", "json", "crontab", "kubernetes", "ics"]),
     default="yaml",
     show_default=True,
     help="How it is written.",
@@ -47,23 +49,39 @@ import_group = import_group_of()
 @click.option("--group", metavar="NAME", help="Only of this group.")
 @click.option("-l", "--tag", "tags", multiple=True, metavar="KEY:VALUE", help="Only with this tag.")
 @click.option("--to", metavar="FILE", help="Write there instead of standard output.")
+@click.option(
+    "--days",
+    type=click.IntRange(1, 366),
+    default=30,
+    show_default=True,
+    help="How far ahead an iCalendar file tells.",
+)
 def export(
-    talk: Talk, *, form: str, group: str | None, tags: tuple[str, ...], to: str | None
+    talk: Talk, *, form: str, group: str | None, tags: tuple[str, ...], to: str | None, days: int
 ) -> int:  # fmt: skip
     """Write jobs, and the calendars they name, so that `import` and `apply` read them.
 
     As a crontab or as CronJobs only what means the same there is written; the rest is told on
-    standard error, with its reason, and the command fails.
+    standard error, with its reason, and the command fails. As iCalendar (ics), the fires ahead are
+    written as the service will place them.
     """
-    told = read_all(talk, group, tags)
-    text, refused = written(told, form)
+    if form == "ics":
+        from betimes.cli.ics import calendar_of  # noqa: PLC0415 -- few need it
+
+        text, count, refused = calendar_of(talk, group, tags, days=days)
+        summary = f"{count} jobs"
+    else:
+        told = read_all(talk, group, tags)
+        text, refused = written(told, form)
+        count = len(told["jobs"]) - len(refused)
+        summary = f"{count} jobs, {len(told['calendars'])} calendars"
     if to is None:
         click.echo(text, nl=False)
     else:
-        Path(to).write_text(text, encoding="utf-8")
+        Path(to).write_text(text, encoding="utf-8", newline="")
     for name, reason in refused:
         say(f"{name} was left out: {reason}")
-    talk.remark(f"{len(told['jobs']) - len(refused)} jobs, {len(told['calendars'])} calendars")
+    talk.remark(summary)
     return FAILED if refused else OK
 
 

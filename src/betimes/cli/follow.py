@@ -1,6 +1,6 @@
 """Waiting for an end, and telling what happens until then: runs, their logs, long work."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -15,12 +15,15 @@ from betimes.cli.progress import Progress
 from betimes.cli.surface import OFFERS
 from betimes.cli.times import exact, moment_of
 from betimes.cli.tree import NOUNS
+from betimes.cli.waking import Waker, types_of
 from betimes.cli.watching import watch
 from betimes.sdk import ambient
 
 OK, RUN_FAILED, STILL_PENDING = 0, 7, 8
 WAIT_SECONDS = 20.0
 POLL_SECONDS = 1.0
+NO_STREAM = frozenset({"rate_limited", "overloaded", "draining", "method_not_allowed", "not_found"})
+"""Refusals after which looking again and again may still work, or tells what is wrong."""
 ENDED = frozenset({"succeeded", "dead", "cancelled", "skipped", "expired", "missed"})
 OPERATION_ENDED = frozenset({"succeeded", "failed", "cancelled"})
 RUN_LOOK = Look(
@@ -115,6 +118,10 @@ def logs(
     """Print what a run has logged."""
     levels = ["debug", "info", "warning", "error"]
     wanted = set(levels[levels.index(level) :]) if level else set(levels)
+    if follow:
+        after, ended = _stream_lines(talk, run, attempt, after, wanted)
+        if ended:
+            return OK
     while True:
         # The state first: lines written before the end are then read after it.
         ended = not follow or _ended(talk, run)
@@ -122,6 +129,34 @@ def logs(
         if ended:
             return OK
         ambient.pause(POLL_SECONDS)
+
+
+def _stream_lines(
+    talk: Talk, run: str, attempt: int | None, after: int, wanted: set[str]
+) -> tuple[int, bool]:
+    """Print lines as the service streams them; the last one's number, and whether the run ended."""
+    from betimes.sdk.errors import ApiError  # noqa: PLC0415 -- see Talk
+
+    try:
+        for event in talk.session.client.stream_log(run, after=after, attempt=attempt):
+            if event.type == "end":
+                return after, True
+            after = int(event.id or after)
+            _print(talk, [event.data], wanted)
+    except ApiError as refused:
+        if refused.problem.code in NO_STREAM:
+            return after, False
+        raise
+    return after, False
+
+
+def _print(talk: Talk, lines: Sequence[Mapping[str, Any]], wanted: set[str]) -> None:
+    shown = [line for line in lines if line["level"] in wanted]
+    if talk.for_people:
+        for line in shown:
+            click.echo(log_line(talk, line))
+    elif shown:
+        talk.show(shown)
 
 
 def _ended(talk: Talk, run: str) -> bool:
@@ -133,12 +168,7 @@ def _print_lines(talk: Talk, run: str, attempt: int | None, after: int, wanted: 
     while True:
         query = {"after": after, "attempt": attempt, "limit": 1000}
         told = talk.session.call(OFFERS["runs.logs"], {"run": run}, query=query)
-        lines = [line for line in told["items"] if line["level"] in wanted]
-        if talk.for_people:
-            for line in lines:
-                click.echo(log_line(talk, line))
-        elif lines:
-            talk.show(lines)
+        _print(talk, told["items"], wanted)
         if not told["items"] or told["next_after"] == after:
             return after
         after = int(told["next_after"])
@@ -164,4 +194,8 @@ def watch_job(talk: Talk, job: str, *, interval: str, limit: int) -> int:
     def read() -> list[Any]:
         return list(talk.session.rows(OFFERS["runs.list"], query=wanted, most=limit))
 
-    return watch(talk, read, seconds=seconds(interval))
+    def concerns(event: Mapping[str, Any]) -> bool:
+        return bool(event["data"].get("job_id", wanted["job"]) == wanted["job"])
+
+    with Waker(talk.way, types_of("run"), concerns) as waker:
+        return watch(talk, read, seconds=seconds(interval), pause=waker.pause)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from betimes.cli import machine, profiles
+from betimes.cli import machine
 from betimes.cli.command import Talk, service_command
 from betimes.cli.forms import Look
 from betimes.cli.invocation import say
@@ -14,7 +14,7 @@ from betimes.cli.looks import cell, column
 from betimes.cli.tree import NOUNS
 from betimes.domain import webhook
 from betimes.domain.errors import BadSetting
-from betimes.sdk import ambient
+from betimes.sdk import ambient, profiles
 
 LOOK = Look(tuple(map(column, NOUNS["event"].columns.split())))
 SECRET_BYTES = 32

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from betimes.cli.also import meant
 from betimes.cli.build import members_of, takes_several
 from betimes.cli.command import Talk
 from betimes.cli.offer import Offer
@@ -20,6 +21,7 @@ class Call:
     """One verb with what was said."""
 
     def __init__(self, talk: Talk, verb: Verb, offer: Offer, given: Mapping[str, Any]) -> None:
+        given = meant(verb.operation, offer, given)
         self.talk, self.verb, self.offer, self.given = talk, verb, offer, given
         now, zone = talk.now, talk.zone
         members = members_of(verb, offer)
@@ -63,9 +65,13 @@ def perform(talk: Talk, verb: Verb, offer: Offer, noun: str, given: Mapping[str,
     """Run a verb; the answer is the exit code."""
     call = Call(talk, verb, offer, given)
     if given.get("watch"):
-        from betimes.cli.watching import watch  # noqa: PLC0415 -- only who watches pays
+        from betimes.cli.waking import Waker, types_of  # noqa: PLC0415 -- only who watches pays
+        from betimes.cli.watching import watch  # noqa: PLC0415 -- as above
 
-        return watch(talk, lambda: read(call), seconds=seconds(given["interval"]))
+        with Waker(talk.way, types_of(noun or verb.name)) as waker:
+            return watch(
+                talk, lambda: read(call), seconds=seconds(given["interval"]), pause=waker.pause
+            )
     if offer.method == "GET":
         return present(talk, verb, read(call))
     if takes_several(verb, offer):

@@ -13,7 +13,7 @@ from betimes.outbox import SCHEMAS
     "--from", "address", required=True, envvar="BETIMES_OUTBOX", metavar="ADDRESS",
     help="Where the outbox is: postgresql://… or sqlite:///file.",
 )  # fmt: skip
-@click.option("--url", help="The service; BETIMES_URL without it.", metavar="URL")
+@click.option("--url", help="The service; BETIMES_URL or the profile without it.", metavar="URL")
 @click.option(
     "--every", default=0.5, show_default=True, type=click.FloatRange(min=0.01), metavar="SECONDS",
     help="How often to look.",
@@ -26,7 +26,8 @@ def relay(
 ) -> int:
     """Carry what an outbox holds to the service: nothing lost, nothing doubled.
 
-    The key is read from BETIMES_API_KEY. May be killed at any time; several may run side by side.
+    The key is that of BETIMES_API_KEY or the profile. May be killed at any time; several may run
+    side by side.
     """
     from betimes.app import relay as app  # noqa: PLC0415 -- loaded only by who runs it
     from betimes.app.run import run_to_end  # noqa: PLC0415 -- as above

@@ -5,6 +5,7 @@ from typing import Any
 import click
 import msgspec
 
+from betimes.cli.drain import drain
 from betimes.cli.invocation import Invocation, invocation_of, say, settings_options
 from betimes.config.check import advice
 from betimes.config.rule import keys_of
@@ -80,6 +81,9 @@ def check(context: click.Context, output: str) -> int:
     else:
         _print(report)
     return 0 if report["ok"] else 1
+
+
+server.add_command(drain)
 
 
 def _start(invocation: Invocation) -> int:

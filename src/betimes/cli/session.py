@@ -1,86 +1,31 @@
 """One conversation with the service, as the line, the environment and the profile say."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from betimes.cli import profiles
 from betimes.cli.offer import Offer
 from betimes.cli.wishes import Wishes
-from betimes.domain.errors import BadSetting
-from betimes.sdk import ambient
+from betimes.sdk import ambient, profiles
+from betimes.sdk.way import Way, way_of
 
 if TYPE_CHECKING:  # loaded when something is asked, not for --help
     from betimes.sdk.exchange import Response
 
-URL_DEFAULT = "http://127.0.0.1:8090"
 PAGE_MAX = 1000
-KEY_BYTES_MAX = 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """Where the service is, who we are, and where we know it from."""
-
-    url: str
-    url_from: str
-    api_key: str | None
-    key_from: str
-    tenant: str | None
-    profile: Mapping[str, str]
-
-
-def way_of(wishes: Wishes, *, new_profile: bool = False) -> Way:
-    """Flags over the environment over the profile over what `betimes dev` serves.
+def way_by(wishes: Wishes, *, new_profile: bool = False) -> Way:
+    """The way of a command.
 
     A profile that is named must exist, unless it is about to be made.
     """
     named = wishes.profile or ambient.variable("BETIMES_PROFILE")
     known = profiles.read(profiles.place())
     profile = {} if new_profile and named not in known.by_name else known.get(named)
-    url, url_from = _first(
-        (wishes.url, "--url"),
-        (ambient.variable("BETIMES_URL"), "BETIMES_URL"),
-        (profile.get("url"), "the profile"),
-        (URL_DEFAULT, "the default"),
+    return way_of(
+        wishes.url, api_key_file=wishes.api_key_file, tenant=wishes.tenant, profile=profile
     )
-    key_file = wishes.api_key_file or ambient.variable("BETIMES_API_KEY_FILE")
-    key, key_from = _first(
-        (_key_in(wishes.api_key_file), "--api-key-file"),
-        (ambient.variable("BETIMES_API_KEY"), "BETIMES_API_KEY"),
-        (_key_in(key_file), "BETIMES_API_KEY_FILE"),
-        (profile.get("api_key"), "the profile"),
-        (None, "nowhere"),
-    )
-    tenant, _ = _first(
-        (wishes.tenant, ""),
-        (ambient.variable("BETIMES_TENANT"), ""),
-        (profile.get("tenant"), ""),
-        (None, ""),
-    )
-    return Way(
-        url=url or URL_DEFAULT, url_from=url_from, api_key=key, key_from=key_from,
-        tenant=tenant, profile=profile,
-    )  # fmt: skip
-
-
-def _first(*found: tuple[str | None, str]) -> tuple[str | None, str]:
-    return next((one for one in found if one[0]), found[-1])
-
-
-def _key_in(path: str | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        with Path(path).open(encoding="ascii") as file:
-            text = file.read(KEY_BYTES_MAX).strip()
-    except (OSError, UnicodeDecodeError) as fault:
-        raise BadSetting(f"expected an API key in {path}, got {fault}") from fault
-    if not text:
-        raise BadSetting(f"expected an API key in {path}, got an empty file")
-    return text
 
 
 class Session:
@@ -91,10 +36,7 @@ class Session:
 
         self.way = way
         self.client = Client(
-            way.url,
-            way.api_key,
-            attempts=attempts,
-            timeout=TIMEOUT_SECONDS if timeout is None else timeout,
+            way, attempts=attempts, timeout=TIMEOUT_SECONDS if timeout is None else timeout
         )
 
     def call(
@@ -151,8 +93,6 @@ class Session:
         from betimes.sdk.exchange import problem_of  # noqa: PLC0415 -- see above
 
         sent = {"accept": "application/json, */*", **(headers or {})}
-        if self.way.tenant is not None:
-            sent["betimes-tenant"] = self.way.tenant
         if method == "PATCH":
             sent.setdefault("content-type", "application/merge-patch+json")
         response = self.client.request(

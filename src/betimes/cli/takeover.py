@@ -15,6 +15,7 @@ import click
 
 from betimes.cli import machine
 from betimes.cli.command import Talk, service_command
+from betimes.cli.documents import documents_in
 from betimes.cli.forms import Look
 from betimes.cli.looks import GREEN, RED, YELLOW, column
 from betimes.cli.present import painted
@@ -24,9 +25,10 @@ from betimes.cli.surface import OFFERS
 from betimes.cli.times import exact
 from betimes.domain.errors import Invalid
 from betimes.importers.shadow import Comparison, compare
-from betimes.importers.verdict import IMPORTED, REFUSED, Verdict, slug
+from betimes.importers.verdict import IMPORTED, REFUSED, Verdict, inside, slug
 
 TAG = "set"
+SUSPENDED = "suspended where it came from"
 AT_ONCE = 1000
 YEAR = timedelta(days=366)
 SHOWN_DIFFERENCES = 3
@@ -36,7 +38,8 @@ LOOK = Look(tuple(map(column, COLUMNS.split())))
 Command = Callable[..., Any]
 
 
-def _options(command: Command) -> Command:
+def takeover_options(command: Command) -> Command:
+    """The options that every source has."""
     for option in (
         click.option("--queue", "-Q", metavar="NAME", help="Queue of the jobs."),
         click.option("--set", "set_name", metavar="NAME",
@@ -70,7 +73,7 @@ def _options(command: Command) -> Command:
     help="Whose cron it was, where that matters (CRON_TZ).",
 )
 @click.option("--handler", default="shell", show_default=True, help="Handler that runs commands.")
-@_options
+@takeover_options
 def crontab(
     talk: Talk, *, file: str, system: bool | None, as_user: str | None, flavour: str | None,
     handler: str, queue: str | None, **manner: Any,
@@ -80,13 +83,13 @@ def crontab(
     Every line becomes a job that fires when it fired before, or is refused with a reason. The jobs
     call a handler with {command, stdin, env, user}.
     """
-    from betimes.importers.crontab import Where, read_crontab  # noqa: PLC0415 -- one of four
+    from betimes.importers.crontab import Where, read_crontab  # noqa: PLC0415 -- one of many
 
     text = content_of(file if file == "-" else f"@{file}")
     if system is None:
         system = file == "/etc/crontab" or "/cron.d/" in str(Path(file).absolute())
     where = Where(
-        timezone=_zone(talk), system=system, user=as_user, flavour=flavour, handler=handler,
+        timezone=zone_said(talk), system=system, user=as_user, flavour=flavour, handler=handler,
         queue=queue, prefix=slug(Path(file).name) if file != "-" else "cron",
     )  # fmt: skip
     return take_over(talk, read_crontab(text, where), f"crontab-{where.prefix}", **manner)
@@ -97,7 +100,7 @@ def crontab(
 @click.option(
     "--handler", default="container", show_default=True, help="Handler that runs containers."
 )
-@_options
+@takeover_options
 def kubernetes(
     talk: Talk, *, files: tuple[str, ...], handler: str, queue: str | None, **manner: Any
 ) -> int:  # fmt: skip
@@ -108,56 +111,33 @@ def kubernetes(
     The jobs call a handler with {image, command, args, env}. What is suspended there is paused
     here.
     """
-    from betimes.importers.kubernetes import Where, read_manifests  # noqa: PLC0415 -- one of four
+    from betimes.importers.kubernetes import Where, read_manifests  # noqa: PLC0415 -- one of many
 
-    where = Where(timezone=_zone(talk), handler=handler, queue=queue)
+    where = Where(timezone=zone_said(talk), handler=handler, queue=queue)
     verdicts: list[Verdict] = []
-    for name, documents in _manifests(files):
+    for name, documents in documents_in(files):
         found = documents if isinstance(documents, str) else read_manifests(documents, where)
         if isinstance(found, str):
             verdicts.append(Verdict(place=name, source="", reason=found))
         else:
-            verdicts += [_inside(name, one) for one in found]
+            verdicts += [inside(name, one) for one in found]
     return take_over(talk, verdicts, "kubernetes", **manner)
-
-
-def _manifests(files: Sequence[str]) -> Iterator[tuple[str, list[Any] | str]]:
-    """Every file with its documents, or with what is wrong about it."""
-    import yaml  # noqa: PLC0415 -- only here
-
-    for name in files:
-        place = Path(name)
-        inner = sorted(place.rglob("*.y*ml")) if name != "-" and place.is_dir() else [place]
-        for file in inner:
-            shown = "standard input" if name == "-" else str(file)
-            try:
-                text = content_of("-" if name == "-" else f"@{file}")
-                yield shown, list(yaml.safe_load_all(text))
-            except yaml.YAMLError as fault:
-                told = " ".join(str(fault).split())
-                yield shown, f"it is no YAML (a template is to be rendered first): {told[:200]}"
-
-
-def _inside(name: str, verdict: Verdict) -> Verdict:
-    from dataclasses import replace  # noqa: PLC0415 -- only here
-
-    return replace(verdict, place=f"{name}: {verdict.place}")
 
 
 @service_command(
     "celery", look=LOOK, example="betimes import celery proj.app:app --shadow --dry-run"
 )
 @click.argument("target", metavar="MODULE:APP")
-@_options
+@takeover_options
 def celery(talk: Talk, *, target: str, queue: str | None, **manner: Any) -> int:
     """Take over the beat schedule of a Celery application, read in your own environment.
 
     MODULE:APP is the application, or a dict with entries. Importing it runs its code.
     """
-    from betimes.importers.beat import Where, read_beat  # noqa: PLC0415 -- one of four
+    from betimes.importers.beat import Where, read_beat  # noqa: PLC0415 -- one of many
 
     found = loaded(target)
-    zone = _zone(talk) or "UTC"
+    zone = zone_said(talk) or "UTC"
     entries = found
     if not isinstance(found, dict):
         found.finalize()
@@ -173,14 +153,14 @@ def celery(talk: Talk, *, target: str, queue: str | None, **manner: Any) -> int:
     "apscheduler", look=LOOK, example="betimes import apscheduler proj.jobs:scheduler --dry-run"
 )
 @click.argument("target", metavar="MODULE:SCHEDULER|URL")
-@_options
+@takeover_options
 def apscheduler(talk: Talk, *, target: str, queue: str | None, **manner: Any) -> int:
     """Take over the jobs of an APScheduler 3 scheduler or job store, in your own environment.
 
     A URL such as sqlite:///jobs.sqlite is a store of SQLAlchemyJobStore. Reading a store unpickles
     what is in it, which runs code: do it where you trust it.
     """
-    from betimes.importers.apscheduler import Where, jobs_of, read_jobs  # noqa: PLC0415 -- one of four
+    from betimes.importers.apscheduler import Where, jobs_of, read_jobs  # noqa: PLC0415 -- one of many
 
     found = _store(target) if "://" in target else loaded(target)
     jobs = jobs_of(found)
@@ -221,7 +201,8 @@ def loaded(target: str) -> Any:
     return found
 
 
-def _zone(talk: Talk) -> str | None:
+def zone_said(talk: Talk) -> str | None:
+    """The zone that the line names."""
     return "UTC" if talk.wishes.utc else talk.wishes.tz
 
 
@@ -343,9 +324,9 @@ def shadows(talk: Talk, verdicts: Sequence[Verdict]) -> dict[int, Comparison]:
 def bring_about(
     talk: Talk, verdicts: Sequence[Verdict], name: str, *, adopt: bool, prune: bool, trial: bool
 ) -> dict[str, Any]:
-    """Apply the jobs as a declared set, then pause what the source had suspended."""
+    """Apply the jobs as a declared set; what the source had suspended begins paused."""
     tags = {TAG: name}
-    jobs = [{**one.job, "tags": {**one.job.get("tags", {}), **tags}} for one in verdicts if one.job]
+    jobs = [declared(one, tags) for one in verdicts if one.job]
     if prune and len(jobs) > AT_ONCE:
         raise Invalid(f"expected at most {AT_ONCE} jobs with --prune, got {len(jobs)}")
     whole: dict[str, Any] = {"created": [], "updated": [], "unchanged": [], "deleted": []}
@@ -364,16 +345,27 @@ def bring_about(
             whole[kind] += told[kind]
         progress.tell(min(start + AT_ONCE, len(jobs)), len(jobs))
     progress.end()
+    made = set(whole["created"])
     for verdict in verdicts:
         if verdict.paused and verdict.job is not None and not trial:
-            _pause(talk, verdict.job)
+            name = _name(verdict.job)
+            if name not in made:  # it was there, and has been suspended since
+                talk.session.call(OFFERS["jobs.pause"], {"job": name}, body={"reason": SUSPENDED})
     return whole
 
 
-def _pause(talk: Talk, job: Any) -> None:
-    name = job["name"] if "group" not in job else f"{job['group']}~{job['name']}"
-    body = {"reason": "suspended where it came from"}
-    talk.session.call(OFFERS["jobs.pause"], {"job": name}, body=body)
+def declared(verdict: Verdict, tags: dict[str, str]) -> dict[str, Any]:
+    """The job of a verdict as a member of a set."""
+    job = dict(verdict.job or {})
+    job["tags"] = {**job.get("tags", {}), **tags}
+    if verdict.paused:
+        job |= {"paused": True, "pause_reason": SUSPENDED}
+    return job
+
+
+def _name(job: Any) -> str:
+    group = job.get("group", "default")
+    return str(job["name"] if group == "default" else f"{group}~{job['name']}")
 
 
 def _sum(

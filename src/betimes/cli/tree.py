@@ -217,7 +217,7 @@ NOUNS: dict[str, Noun] = {
                 "dead_letters.bulk",
                 said=("action",),
                 counted=True,
-                example="betimes dead bulk redrive --handler charge --rate-per-second 20 --dry-run",
+                example="betimes dead bulk redrive --filter 'handler:charge' --rate 20/s --dry-run",
             ),
         ),
     ),
@@ -503,7 +503,7 @@ ALONE: dict[str, Verb] = {
         "forecast", "forecast.read",
         columns="AT=at:time GROUP=group FIRES=fires SLOTS=expected_slots CAPACITY=capacity_slots "
         "UTILISATION=utilisation:share",
-        example="betimes forecast --to 24h --step 1h --group-by queue",
+        example="betimes forecast --hours 24 --step 1h --by queue",
     ),
     "what-if": Verb(
         "what-if", "forecast.what_if",
@@ -517,6 +517,11 @@ ALONE: dict[str, Verb] = {
     "search": Verb("search", "search.find", said=("q",),
                    columns="KIND=kind ID=id NAME=name STATE=state"),
     "metrics": Verb("metrics", "meta.metrics"),
+    "trigger": Verb(
+        "trigger", "events.trigger", said=("type",),
+        columns="ID=id TYPE=type SUBJECT=subject DATA=data",
+        example="betimes trigger run.dead",
+    ),
 }  # fmt: skip
 
 # Operations without a command of their own, and why.

@@ -12,12 +12,25 @@ from betimes.sdk import ambient
 
 HOME, CLEAR_BELOW, CLEAR_LINE = "\x1b[H", "\x1b[J", "\x1b[K"
 ALTERNATE, BACK = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+Pause = Callable[[float], None]
 
 
-def watch(talk: Talk, read: Callable[[], Any], *, seconds: float, times: int | None = None) -> int:
+def ambient_pause(seconds: float) -> None:
+    """Only wait."""
+    ambient.pause(seconds)
+
+
+def watch(
+    talk: Talk,
+    read: Callable[[], Any],
+    *,
+    seconds: float,
+    times: int | None = None,
+    pause: Pause = ambient_pause,
+) -> int:
     """Read and show until interrupted, or so many `times`."""
     if machine.somebody_reads() and talk.form in ("table", "wide"):
-        return repaint(lambda: talk.text(read()), seconds=seconds, times=times)
+        return repaint(lambda: talk.text(read()), seconds=seconds, times=times, pause=pause)
     seen: dict[str, Any] = {}
     while True:
         changed(talk, read(), seen)
@@ -25,7 +38,7 @@ def watch(talk: Talk, read: Callable[[], Any], *, seconds: float, times: int | N
             times -= 1
             if times <= 0:
                 return 0
-        ambient.pause(seconds)
+        pause(seconds)
 
 
 def changed(talk: Talk, value: Any, seen: dict[str, Any]) -> None:
@@ -49,7 +62,13 @@ def _identity(row: Any) -> str:
     return str(found if found is not None else row)
 
 
-def repaint(draw: Callable[[], str], *, seconds: float, times: int | None = None) -> int:
+def repaint(
+    draw: Callable[[], str],
+    *,
+    seconds: float,
+    times: int | None = None,
+    pause: Pause = ambient_pause,
+) -> int:
     """Paint over what was painted before, on a screen of its own."""
     click.echo(ALTERNATE, nl=False)
     try:
@@ -62,7 +81,7 @@ def repaint(draw: Callable[[], str], *, seconds: float, times: int | None = None
                 times -= 1
                 if times <= 0:
                     return 0
-            ambient.pause(seconds)
+            pause(seconds)
     finally:
         click.echo(BACK, nl=False)
 

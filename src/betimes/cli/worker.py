@@ -51,11 +51,13 @@ def worker() -> None:
     help="Time to finish after SIGTERM; the rest is given back.",
 )
 @click.option("--name", metavar="NAME", help="Name of this worker; host and process by default.")
-@click.option("--url", metavar="URL", help="The service; by default the app's, or BETIMES_URL.")
+@click.option(
+    "--url", metavar="URL", help="The service; by default the app's, BETIMES_URL, or the profile's."
+)
 @click.option(
     "--api-key-file",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="File with the API key; by default the app's, or BETIMES_API_KEY.",
+    help="File with the API key; by default the app's, BETIMES_API_KEY, or the profile's.",
 )
 @click.option("--tenant", metavar="SLUG", help="Whose runs to do, with --dsn.")
 @click.option(
@@ -91,6 +93,7 @@ def run(
     from betimes.app.loop import run_to_end  # noqa: PLC0415 -- as above
 
     invocation = invocation_of(context)
+    wishes = invocation.wishes
     direct = any(flag.key == "database.dsn" for flag in invocation.flags)
     if tenant is not None and not direct:
         raise click.UsageError("--tenant goes with --dsn: over HTTP the key says whose runs to do")
@@ -104,8 +107,7 @@ def run(
         processes=processes,
         grace=_grace(grace),
         name=name,
-        url=url,
-        api_key=key,
+        way=lambda app: app.way(url or wishes.url, key, profile=wishes.profile),
         tenant=tenant,
         log_level=next(
             (str(flag.value) for flag in invocation.flags if flag.key == "log.level"), "info"

@@ -80,7 +80,8 @@ class ApiSettings:
         timedelta,
         Rule(
             "How long a refusal for want of room is held back: clients that ask again at once "
-            "would take the time of those that are served.",
+            "would take the time of those that are served. While more than a hundred are held "
+            "back it is longer, up to five seconds, so that refusals do not grow with clients.",
             least=0 * SECOND,
             most=10 * SECOND,
         ),

@@ -34,6 +34,15 @@ class VaultSettings:
             "beside the data, and made with a fresh key the first time."
         ),
     ] = None
+    payloads: Annotated[
+        str,
+        Rule(
+            "`sealed`: payloads and results that lie in their rows are sealed under the tenant's "
+            "data key, too. Every node needs the master keys then. What was written before stays "
+            "as it is, and is read either way.",
+            choices=("plain", "sealed"),
+        ),
+    ] = "plain"
     rotate_after: Annotated[
         timedelta,
         Rule("Age at which the data key of a tenant is replaced.", least=HOUR, most=3_650 * DAY),

@@ -34,6 +34,8 @@ class Held:
     published_at: float
     under_way: bool = False
     """Its planning has begun and not ended; still true after a turn that failed."""
+    recovered: bool = False
+    """What was planned and missed before it was ours has been taken back."""
     in_doubt: bool = False
     """A commit may have moved the cursor in the database without our knowing."""
     writing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False, compare=False)

@@ -21,6 +21,7 @@ from betimes.config.settings import CoordinatorSettings
 from betimes.coordinator.hint import Hint
 from betimes.coordinator.holdings import Held, Holdings
 from betimes.coordinator.plan import LATE_AFTER, Pass, Settling, plan_until
+from betimes.coordinator.recovery import Recovery
 from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut, Refused, Unavailable
 from betimes.domain.ids import ShardId
@@ -60,6 +61,7 @@ class Planner:
         *,
         planning: Planning,
         catching: Catching,
+        recovery: Recovery,
         holdings: Holdings,
         time: DatabaseTime,
         clock: Clock,
@@ -70,6 +72,7 @@ class Planner:
     ) -> None:
         self._planning = planning
         self._catching = catching
+        self._recovery = recovery
         self._holdings = holdings
         self._time = time
         self._clock = clock
@@ -101,10 +104,23 @@ class Planner:
             edge = now - LATE_AFTER
             held = self._holdings.trusted(self._clock.monotonic())
             runs = await self._plan_due(held, now, after=(edge, UUID(int=0)))
+            held = await self._recovered(held)
             runs += await self._plan_due(held, now, after=BEGINNING, before=edge)
             runs += await self._settle(held)
             span.add(runs=runs)
         return runs
+
+    async def _recovered(self, held: list[Held]) -> list[Held]:
+        """Shards that are still ours, with nothing of the time before that is planned and late."""
+        ours: list[Held] = []
+        for one in held:
+            try:
+                await self._recovery.recover(one)
+            except FencedOut:
+                self._step_down(one)
+            else:
+                ours.append(one)
+        return ours
 
     async def _plan_due(
         self, held: list[Held], now: datetime, *, after: Place, before: datetime | None = None

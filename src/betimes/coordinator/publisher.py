@@ -21,10 +21,11 @@ from betimes.config.settings import CoordinatorSettings
 from betimes.coordinator.elector import TRUST_MARGIN
 from betimes.coordinator.hint import Hint
 from betimes.coordinator.holdings import Held, Holdings
+from betimes.coordinator.recovery import Recovery
 from betimes.coordinator.referee import Referee
 from betimes.coordinator.wheel import Wheel
 from betimes.domain.clock import Clock
-from betimes.domain.errors import Unavailable
+from betimes.domain.errors import FencedOut, Unavailable
 from betimes.domain.ids import ShardId, floor_of, time_ms_of, to_ms
 from betimes.domain.parcel import Waiting
 from betimes.fairness.overlap import OVERLAP_SKIPPED
@@ -50,6 +51,7 @@ class Publisher:
         self,
         *,
         publishing: Publishing,
+        recovery: Recovery,
         shards: Shards,
         holdings: Holdings,
         time: DatabaseTime,
@@ -61,6 +63,7 @@ class Publisher:
         hint: Hint = lambda *_: None,
     ) -> None:
         self._publishing = publishing
+        self._recovery = recovery
         self._referee = referee
         self._shards = shards
         self._holdings = holdings
@@ -132,6 +135,11 @@ class Publisher:
         if self._read_under.get(shard) != held.claim:
             # What was read under an earlier epoch is somebody else's by now, or will be read again.
             self._wheel.drop(shard)
+            try:
+                await self._recovery.recover(held)
+            except FencedOut:
+                self._lose(held.claim)
+                return
             self._read_under[shard] = held.claim
         if held.in_doubt and not await self._learn_cursor(held):
             return

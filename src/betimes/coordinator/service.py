@@ -11,6 +11,7 @@ from betimes.coordinator.hint import Hint
 from betimes.coordinator.holdings import Holdings
 from betimes.coordinator.planner import Planner
 from betimes.coordinator.publisher import Publisher
+from betimes.coordinator.recovery import Recovery
 from betimes.coordinator.referee import Referee
 from betimes.coordinator.sweeper import Sweeper
 from betimes.coordinator.zones import ZoneKeeper
@@ -21,6 +22,7 @@ from betimes.store import nodes
 from betimes.store.catchup import Catching
 from betimes.store.database import Database
 from betimes.store.deadlines import Deadlines
+from betimes.store.missed import Missing
 from betimes.store.plan import Planning
 from betimes.store.publish import Publishing
 from betimes.store.referee import Refereeing
@@ -67,9 +69,17 @@ class Coordinator:
             telemetry=telemetry,
             settings=settings,
         )
+        recovery = Recovery(
+            missing=Missing(database, node),
+            time=time,
+            clock=clock,
+            telemetry=telemetry,
+            settings=settings,
+        )
         self.planner = Planner(
             planning=Planning(database, node, settings.margin),
             catching=Catching(database, node),
+            recovery=recovery,
             holdings=holdings,
             time=time,
             clock=clock,
@@ -88,6 +98,7 @@ class Coordinator:
         )
         self.publisher = Publisher(
             publishing=Publishing(database, node),
+            recovery=recovery,
             shards=shards,
             holdings=holdings,
             time=time,

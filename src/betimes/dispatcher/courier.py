@@ -7,10 +7,10 @@ with growing pauses, and the others wait without losing an attempt.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from betimes.config.notify import NotifySettings
@@ -18,7 +18,8 @@ from betimes.dispatcher.send import Sender
 from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut, Locked, Unavailable
 from betimes.domain.ids import TAIL_BYTES, random_ids, to_ms, to_text
-from betimes.domain.notice import DeliveryState, Sent, Step, next_step
+from betimes.domain.notice import DeliveryState, Pace, Sent, Step, next_step
+from betimes.ops.contents import Keys, is_sealed
 from betimes.ops.endpoints import open_credential
 from betimes.ops.vault import Vault
 from betimes.rhythm import Stopping, attend, beat
@@ -28,11 +29,16 @@ from betimes.store.database import Database
 from betimes.store.deliveries import Done, Mailbox, Waiting
 from betimes.store.endpoints import Endpoint, close_mailbox, disable_endpoint, read_endpoint
 from betimes.store.pool import Connection, Lane
+from betimes.store.run_contents import Content, read_contents
+from betimes.store.server import read_clock
+from betimes.store.vault import read_data_keys
 from betimes.telemetry import Outage, Telemetry
 from betimes.wire.base import shown_instant
 
 WAVES_MAX = 20
 CONCURRENCY = 4
+FULL = "full"
+PAUSE_MAX = timedelta(seconds=1)
 FORGOTTEN = Sent(ok=False, detail="the event is kept no longer")
 
 
@@ -44,6 +50,8 @@ class Wave:
     waiting: Sequence[Waiting]
     events: dict[UUID, EventRow]
     credential: bytes | None = field(default=None, repr=False)
+    contents: Mapping[UUID, Content] = field(default_factory=dict)
+    """What the runs of events were given and gave, for endpoints that want all of it."""
 
 
 class Courier:
@@ -126,6 +134,7 @@ class Courier:
     async def _empty(self, mailbox: Mailbox) -> None:
         try:
             for _ in range(WAVES_MAX):
+                await self._keep_pace(mailbox)
                 wave = await self._next_wave(mailbox)
                 if wave is None or not wave.waiting:
                     break
@@ -138,6 +147,15 @@ class Courier:
             # The lease runs out, and whoever comes then sends what was not marked once more.
             self._outage.failed(error)
 
+    async def _keep_pace(self, mailbox: Mailbox) -> None:
+        """A short pause is waited for; during a long one somebody else may have the mailbox."""
+        held = mailbox.health.held_until
+        if held is None or mailbox.health.failures:
+            return
+        pause = held - (self._clock.stated() or await read_clock(self._database))
+        if timedelta(0) < pause <= PAUSE_MAX:
+            await self._clock.sleep(pause.total_seconds())
+
     async def _next_wave(self, mailbox: Mailbox) -> Wave | None:
         now = self._clock.stated()
 
@@ -146,17 +164,19 @@ class Courier:
             if endpoint is None:
                 return None
             at = await rows.hold(connection, mailbox, now=now)
+            pace = Pace.of(endpoint.settings.get("rate"))
             concurrency = int(endpoint.settings.get("concurrency", CONCURRENCY))
             waiting = await rows.due_deliveries(
                 connection,
                 mailbox,
                 only_tests=_is_closed(endpoint, mailbox, at),
-                most=1 if mailbox.health.is_doubtful else concurrency,
+                most=1 if mailbox.health.is_doubtful else pace.wave(concurrency),
                 now=now,
             )
             told = await rows.read_told(connection, mailbox.tenant, [one.event for one in waiting])
             credential = await self._opened(connection, endpoint) if waiting else None
-            return Wave(endpoint, waiting, told, credential)
+            contents = await self._contents(connection, endpoint, told)
+            return Wave(endpoint, waiting, told, credential, contents)
 
         return await self._database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
@@ -168,12 +188,27 @@ class Courier:
         except Locked:
             return None
 
+    async def _contents(
+        self, connection: Connection, endpoint: Endpoint, told: Mapping[UUID, EventRow]
+    ) -> dict[UUID, Content]:
+        if endpoint.settings.get("payload") != FULL:
+            return {}
+        found = await read_contents(connection, endpoint.tenant, told.values())
+        if self._vault is None or not any(
+            is_sealed(one.payload) or is_sealed(one.result) for one in found.values()
+        ):
+            return {event: one for event, one in found.items() if not _is_closed_to_us(one)}
+        data_keys = await read_data_keys(connection, endpoint.tenant)
+        keys = Keys(self._vault, endpoint.tenant, data_keys, self._entropy)
+        return {event: _opened(keys, one) for event, one in found.items()}
+
     async def _send(self, wave: Wave) -> list[tuple[Waiting, Sent]]:
         async def one(waiting: Waiting) -> Sent:
             event = wave.events.get(waiting.event)
             if event is None:
                 return FORGOTTEN
-            return await self._sender.send(wave.endpoint, event, wave.credential)
+            content = wave.contents.get(event.id)
+            return await self._sender.send(wave.endpoint, event, wave.credential, content)
 
         sent = await asyncio.gather(*(one(waiting) for waiting in wave.waiting))
         return list(zip(wave.waiting, sent, strict=True))
@@ -186,7 +221,7 @@ class Courier:
         async def work(connection: Connection) -> Mailbox:
             now = await rows.hold(connection, mailbox, now=self._clock.stated())
             done = [self._done(waiting, result, now) for waiting, result in sent]
-            marked = self._judged(mailbox, sent, now)
+            marked = _paced(self._judged(mailbox, sent, now), wave, now)
             await rows.mark(connection, marked, done, now=now)
             await rows.note_health(connection, marked, done, now=now)
             if reason := self._verdict(marked, sent, now):
@@ -275,6 +310,28 @@ class Courier:
     def _fresh_id(self, shard: int) -> UUID:
         now = to_ms(self._clock.now())
         return next(random_ids(now, shard, self._entropy(TAIL_BYTES)))
+
+
+def _paced(mailbox: Mailbox, wave: Wave, now: datetime) -> Mailbox:
+    """The same, left alone until what was sent is paid for by the endpoint's rate."""
+    pause = Pace.of(wave.endpoint.settings.get("rate")).pause(len(wave.waiting))
+    if not pause:
+        return mailbox
+    until = max(now + pause, mailbox.health.held_until or now)
+    return replace(mailbox, health=replace(mailbox.health, held_until=until))
+
+
+def _is_closed_to_us(content: Content) -> bool:
+    return is_sealed(content.payload) or is_sealed(content.result)
+
+
+def _opened(keys: Keys, content: Content) -> Content:
+    try:
+        return replace(
+            content, payload=keys.open(content.payload), result=keys.open(content.result)
+        )
+    except Locked:
+        return Content(None, None, content.error)
 
 
 def _is_closed(endpoint: Endpoint, mailbox: Mailbox, now: datetime) -> bool:

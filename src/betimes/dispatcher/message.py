@@ -10,11 +10,16 @@ import msgspec
 from betimes.domain.event import CATALOGUE, FIRING, RESOLVED, Severity, severity_of
 from betimes.domain.ids import to_text
 from betimes.store.audit import EventRow
-from betimes.wire.base import shown_instant
+from betimes.store.run_contents import Content
+from betimes.target.redact import Redaction
+from betimes.wire.base import shown_bytes, shown_instant
 
 SPEC_VERSION = "1.0"
 CLOUD_EVENT = "application/cloudevents+json; charset=utf-8"
 FACTS_MAX = 12
+PLAIN = Redaction()
+CONTENT_BYTES_MAX = 14_000
+"""A body should stay under 20 kB, base64 included."""
 VALUE_LENGTH_MAX = 300
 NOT_FOR_PEOPLE = frozenset({"targets", "state"})
 
@@ -35,8 +40,17 @@ def event_id(event: EventRow) -> str:
     return to_text("evt", event.id)
 
 
-def cloud_event(event: EventRow, tenant: UUID) -> bytes:
-    """The structured JSON form of CloudEvents 1.0; the same bytes for the same event, always."""
+def cloud_event(
+    event: EventRow,
+    tenant: UUID,
+    content: Content | None = None,
+    redaction: Redaction = PLAIN,
+) -> bytes:
+    """The structured JSON form of CloudEvents 1.0; the same bytes for the same event, always.
+
+    With `content`, what is known of the run at that moment is added.
+    """
+    more = {} if content is None else _members(content, redaction)
     return msgspec.json.encode(
         {
             "specversion": SPEC_VERSION,
@@ -47,9 +61,30 @@ def cloud_event(event: EventRow, tenant: UUID) -> bytes:
             "time": shown_instant(event.created_at),
             "datacontenttype": "application/json",
             "severity": severity_of(event.type, event.body).name.lower(),
-            "data": event.body,
+            "data": {**event.body, **more},
         }
     )
+
+
+def _members(content: Content, redaction: Redaction) -> dict[str, Any]:
+    """Payload, result and error of a run; what would make the body too large is left out."""
+    parts = {
+        "payload": content.payload,
+        "result": content.result,
+        "error": None if content.error is None else content.error.encode(),
+    }
+    told: dict[str, Any] = {}
+    left_out: list[str] = []
+    room = CONTENT_BYTES_MAX
+    for name, part in parts.items():
+        if part is None:
+            continue
+        if len(part) > room:
+            left_out.append(name)
+            continue
+        room -= len(part)
+        told[name] = redaction.json(shown_bytes(part))
+    return {**told, "left_out": left_out} if left_out else told
 
 
 def notice_of(event: EventRow) -> Notice:

@@ -1,6 +1,6 @@
 """Sending one event to one endpoint, by whatever way it has."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from betimes.dispatcher.chat import chat_body
@@ -12,6 +12,7 @@ from betimes.domain.errors import Refused
 from betimes.domain.notice import Sent
 from betimes.store.audit import EventRow
 from betimes.store.endpoints import Endpoint
+from betimes.store.run_contents import Content
 from betimes.target.answer import Answer, NoAnswer, Patience, Request
 from betimes.target.classify import GONE, SUCCESSES, retry_after
 from betimes.target.delivery import Policies, Sends
@@ -45,24 +46,30 @@ class Sender:
         self._secrets = secrets
         self._patience = patience
         self._mailer = mailer
-        self._ways: dict[str, Callable[[Endpoint, EventRow], Awaitable[Sent]]] = {
-            "webhook": self._webhook,
-            "email": self._mail,
-        }
 
     async def send(
-        self, endpoint: Endpoint, event: EventRow, credential: bytes | None = None
+        self,
+        endpoint: Endpoint,
+        event: EventRow,
+        credential: bytes | None = None,
+        content: Content | None = None,
     ) -> Sent:
         """One attempt; what our own rules refuse is a failure like any other."""
         try:
-            if endpoint.kind == "chat":
-                return await self._chat(endpoint, event, credential)
-            return await self._ways[endpoint.kind](endpoint, event)
+            match endpoint.kind:
+                case "chat":
+                    return await self._chat(endpoint, event, credential)
+                case "email":
+                    return await self._mail(endpoint, event)
+                case _:
+                    return await self._webhook(endpoint, event, content)
         except Refused as refused:
             return Sent(ok=False, detail=refused.sentence)
 
-    async def _webhook(self, endpoint: Endpoint, event: EventRow) -> Sent:
-        body, identifier = cloud_event(event, endpoint.tenant), event_id(event)
+    async def _webhook(self, endpoint: Endpoint, event: EventRow, content: Content | None) -> Sent:
+        policy = await self._policies(endpoint.tenant)
+        body = cloud_event(event, endpoint.tenant, content, policy.redaction)
+        identifier = event_id(event)
         timestamp = int(self._clock.now().timestamp())
         signature = webhook.sign(self._secrets(endpoint), identifier, timestamp, body)
         headers = [

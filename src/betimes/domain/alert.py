@@ -134,6 +134,7 @@ def check_rule(
     hold: timedelta,
     jobs: int,
     queues: int,
+    tags: int = 0,
 ) -> None:
     """Refuse what the condition cannot be asked."""
     kind = KINDS[condition]
@@ -148,7 +149,9 @@ def check_rule(
         raise Invalid("expected a window of 1 second to 30 days", pointer="/window")
     if hold > FOR_MAX:
         raise Invalid("expected at most 7 days", pointer="/for")
-    for noun, needed, given in (("jobs", kind.jobs, jobs), ("queues", kind.queues, queues)):
+    if kind.jobs is None and tags:
+        raise Invalid(f"{condition} is not about jobs", pointer="/tags")
+    for noun, needed, given in (("jobs", kind.jobs, jobs + tags), ("queues", kind.queues, queues)):
         if needed is None and given:
             raise Invalid(f"{condition} is not about {noun}", pointer=f"/{noun}")
         if needed and not given:

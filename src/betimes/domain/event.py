@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 ALL = "*"
-SUCCEEDED = "run.succeeded"
+SUCCEEDED, FAILED = "run.succeeded", "run.failed"
 TEST = "endpoint.test"
 DISABLED = "endpoint.disabled"
 FIRING, RESOLVED = "alert.firing", "alert.resolved"
@@ -98,12 +98,16 @@ _EVERY = (
         {**_RUN, "state": "succeeded"},
     ),
     EventType(
-        "run.failed",
+        FAILED,
         Severity.WARNING,
-        "An attempt went wrong; `run.retrying` or `run.dead` says what follows. Written only where "
-        "somebody wants to know: an endpoint that takes this type, or the setting "
-        "`run_events: all` of the tenant.",
-        {**_RUN, "state": "failed", "next_retry_at": "2026-01-01T00:00:05Z"},
+        "An attempt failed, with its error; `run.retrying` or `run.dead` says what becomes of the "
+        "run. Written only where somebody wants to know: an endpoint that takes this type, or the "
+        "setting `run_events: all` of the tenant.",
+        {
+            **_RUN,
+            "state": "retry_wait",
+            "error": {"type": "Http503", "message": "https://example.com answered 503"},
+        },
     ),
     EventType(
         "run.retrying",

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any
 from uuid import UUID
 
-from betimes.domain.event import SUCCEEDED, TEST, Severity, fits, severity_of
+from betimes.domain.event import FAILED, SUCCEEDED, TEST, Severity, fits, severity_of
 from betimes.domain.ids import TAIL_BYTES, compose, shard_of, time_ms_of
 
 DELAYS = tuple(
@@ -24,6 +24,7 @@ HOLD_FIRST, HOLD_MAX = timedelta(seconds=5), timedelta(hours=1)
 THROTTLE = timedelta(minutes=1)
 RETRY_AFTER_MAX = timedelta(days=1)
 DISABLE_FAILURES_MIN = 5
+SHORTEST = timedelta(microseconds=1)
 
 
 @unique
@@ -93,6 +94,11 @@ def wants_successes(types: Sequence[str], chosen: Filter) -> bool:
     return fits(types, SUCCEEDED) and chosen.severity == Severity.INFO
 
 
+def wants_failures(types: Sequence[str], chosen: Filter) -> bool:
+    """The same for attempts that failed."""
+    return fits(types, FAILED) and chosen.severity <= Severity.WARNING
+
+
 def delivery_id(event: UUID, endpoint: UUID) -> UUID:
     """The same for the same event and endpoint, in the shard of the endpoint."""
     digest = blake2b(event.bytes + endpoint.bytes, digest_size=TAIL_BYTES).digest()
@@ -112,6 +118,31 @@ class Sent:
     pause: timedelta | None = None
     """How long the receiver asked us to wait."""
     response: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast an endpoint may be asked; None as fast as it answers."""
+
+    each: timedelta | None = None
+    """How much time one request takes up."""
+
+    @classmethod
+    def of(cls, rate: Mapping[str, int] | None) -> "Pace":
+        """From how it is stored: so many in so many milliseconds."""
+        if rate is None:
+            return cls()
+        return cls(timedelta(milliseconds=rate["per_ms"]) / rate["limit"])
+
+    def wave(self, concurrency: int) -> int:
+        """How many may be sent together: no more than a second's worth, and one at least."""
+        if self.each is None:
+            return concurrency
+        return max(1, min(concurrency, timedelta(seconds=1) // max(self.each, SHORTEST)))
+
+    def pause(self, sent: int) -> timedelta:
+        """How long so many keep the next ones waiting."""
+        return timedelta(0) if self.each is None else self.each * sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

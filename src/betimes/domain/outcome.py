@@ -34,6 +34,8 @@ class Failed:
     retryable: bool = True
     after: timedelta | None = None
     http: str | None = None
+    timed_out: bool = False
+    """Whether it failed because its time was up; only the history tells the difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,8 @@ _KINDS: dict[type[Outcome], OutcomeKind] = {
 
 def kind_of(outcome: Outcome) -> OutcomeKind:
     """The number under which an outcome is stored."""
+    if isinstance(outcome, Failed) and outcome.timed_out:
+        return OutcomeKind.TIMED_OUT
     return _KINDS[type(outcome)]
 
 

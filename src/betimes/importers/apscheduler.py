@@ -5,7 +5,6 @@ field to match, numbers weekdays from Monday, shifts a skipped time by the size 
 fires in both passes of a repeated hour.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from betimes.domain.errors import BadSchedule, Refused
+from betimes.importers.arguments import payload_of
 from betimes.importers.verdict import Model, Verdict, judged
 from betimes.importers.walls import zone_info
 
@@ -58,7 +58,7 @@ def _job(job: Any, name: str, verdict: Verdict, where: Where) -> Verdict:
         "description": str(getattr(job, "name", "") or ""),
         "schedule": {**schedule, **_catchup(job)},
         "handler": str(reference),
-        "payload": _payload(job, notes),
+        "payload": payload_of(getattr(job, "args", ()), getattr(job, "kwargs", {}), notes),
     }
     if where.queue:
         made["queue"] = where.queue
@@ -74,19 +74,6 @@ def _job(job: Any, name: str, verdict: Verdict, where: Where) -> Verdict:
         model=trigger_model(job.trigger),
         walks=True,
     )
-
-
-def _payload(job: Any, notes: list[str]) -> Any:
-    arguments = list(getattr(job, "args", ()) or ())
-    keywords = dict(getattr(job, "kwargs", {}) or {})
-    try:
-        json.dumps([arguments, keywords], allow_nan=False)
-    except (TypeError, ValueError) as fault:
-        raise BadSchedule(f"its arguments cannot be written as JSON: {fault}") from None
-    if not arguments:
-        return keywords
-    notes.append("it has arguments without names: the payload is {args, kwargs}")
-    return {"args": arguments, "kwargs": keywords}
 
 
 def _catchup(job: Any) -> dict[str, Any]:

@@ -5,13 +5,13 @@ every field to match. When the clock jumps, its wall clock arithmetic shifts a s
 size of the gap and serves a repeated hour once.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from betimes.domain.errors import BadSchedule, Refused
+from betimes.importers.arguments import payload_of
 from betimes.importers.verdict import Model, Verdict, judged
 from betimes.importers.walls import zone_info
 
@@ -55,7 +55,7 @@ def _job(name: str, entry: Any, verdict: Verdict, where: Where) -> Verdict:
     if not isinstance(entry, Mapping) or not entry.get("task"):
         raise BadSchedule("an entry with a `task` was expected")
     schedule, model, notes = _schedule(entry.get("schedule"), where)
-    payload, more = _payload(entry)
+    more: list[str] = []
     job: dict[str, Any] = {
         "name": f"{where.prefix}{name}",
         "schedule": {
@@ -64,24 +64,12 @@ def _job(name: str, entry: Any, verdict: Verdict, where: Where) -> Verdict:
             "catchup": {"policy": "latest", "window": WINDOW},
         },
         "handler": str(entry["task"]),
-        "payload": payload,
+        "payload": payload_of(entry.get("args"), entry.get("kwargs"), more),
     }
     if where.queue:
         job["queue"] = where.queue
     more += _options(job, entry.get("options") or {})
     return replace(verdict, job=job, warnings=(*notes, *more), model=model, walks=True)
-
-
-def _payload(entry: Mapping[str, Any]) -> tuple[Any, list[str]]:
-    arguments, keywords = list(entry.get("args") or ()), dict(entry.get("kwargs") or {})
-    try:
-        json.dumps([arguments, keywords], allow_nan=False)
-    except (TypeError, ValueError) as fault:
-        raise BadSchedule(f"its arguments cannot be written as JSON: {fault}") from None
-    if not arguments:
-        return keywords, []
-    note = "it has arguments without names: the payload is {args, kwargs}"
-    return {"args": arguments, "kwargs": keywords}, [note]
 
 
 def _options(job: dict[str, Any], options: Mapping[str, Any]) -> list[str]:

@@ -45,6 +45,11 @@ class Verdict:
         return REFUSED if self.reason else SETTING
 
 
+def inside(name: str, verdict: Verdict) -> Verdict:
+    """The same verdict with the file that its place is in."""
+    return replace(verdict, place=f"{name}: {verdict.place}")
+
+
 def slug(text: str) -> str:
     """Something that may stand in a name."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:SLUG_LENGTH].strip("-") or "job"

@@ -79,6 +79,7 @@ async def put_rule(desk: Desk, rule: Rule, *, replaces: int | None, most: int) -
         hold=rule.hold,
         jobs=len(rule.jobs),
         queues=len(rule.queues),
+        tags=len(rule.tags),
     )
 
     async def work(connection: Connection) -> StoredRule:

@@ -12,6 +12,7 @@ from betimes.domain.errors import AlreadyExists, Invalid, Refused, TooLarge
 from betimes.domain.ids import TenantId
 from betimes.domain.job import Definition, Job
 from betimes.domain.states import JobState
+from betimes.ops.contents import open_jobs
 from betimes.ops.create import NewJob, create_jobs, shard_of_name
 from betimes.ops.desk import Desk
 from betimes.ops.end import delete_job
@@ -191,6 +192,7 @@ async def _named(
     async def work(connection: Connection) -> dict[tuple[str, str], Job]:
         shards = [shard_of_name(desk.shards, tenant, *place) for place in places]
         jobs = await read_named_jobs(connection, tenant, places, shards=shards)
+        jobs = await open_jobs(desk, connection, tenant, jobs)
         return {(job.group, job.name or ""): job for job in jobs}
 
     return await desk.transact(work, tenant=tenant)

@@ -91,13 +91,13 @@ def check_instant(instant: datetime, *, pointer: str) -> None:
         )
 
 
-def check_reason(reason: str) -> None:
+def check_reason(reason: str, *, pointer: str = "/reason") -> None:
     """Short enough to be shown."""
     if len(reason) > REASON_LENGTH_MAX or "\x00" in reason:
         raise Invalid(
             f"expected a reason of at most {REASON_LENGTH_MAX} characters without NUL, "
             f"got {len(reason)}",
-            pointer="/reason",
+            pointer=pointer,
         )
 
 

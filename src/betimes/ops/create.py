@@ -2,26 +2,29 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from betimes.domain.dedupe import Dedupe
 from betimes.domain.errors import AlreadyExists, Bug, Refused, TooLarge
 from betimes.domain.ids import JobId, ShardId, TenantId, random_ids, shard_of_key, to_ms
 from betimes.domain.job import GROUP_DEFAULT, Definition, Job
 from betimes.domain.parcel import Parcel
-from betimes.domain.states import Trigger
+from betimes.domain.states import JobState, Trigger
 from betimes.domain.terms import most_of, terms_of
 from betimes.ops.checks import (
     check_name,
     check_payload,
     check_priority,
     check_queue,
+    check_reason,
     check_terms,
     check_work,
     encode_options,
 )
+from betimes.ops.contents import sealed
 from betimes.ops.desk import TAIL_BYTES, Desk
+from betimes.ops.gap import JOB_PAUSED, open_gap
 from betimes.ops.outlook import Outlook, look_ahead, require_a_future, runs_of
 from betimes.ops.parcelling import parcel_runs
 from betimes.ops.timetable import shared_timetable
@@ -32,6 +35,8 @@ from betimes.store.occurrences import insert_planned
 from betimes.store.pool import Connection
 
 BATCH_JOBS_MAX = 1_000
+SOON = timedelta(minutes=1)
+"""A later fire is found in good time without a hint, which has every shard of a node looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +48,8 @@ class NewJob:
     group: str = GROUP_DEFAULT
     created_by: str | None = None
     dedupe: Dedupe | None = None
+    pause: str | None = None
+    """Why it begins paused; None when it does not."""
 
 
 async def create_job(
@@ -65,11 +72,16 @@ async def create_jobs(
 
 
 def announce(desk: Desk, jobs: Sequence[Job], parcels: Sequence[Parcel]) -> None:
-    """Hints about what is due and what is to be planned; after the commit."""
+    """Hints about what is due and what is to be planned soon; after the commit."""
     for parcel in parcels:
         desk.hints.hint(*parcel.hint)
-    for shard in {job.shard for job in jobs if job.next_fire_at is not None}:
+    for shard in {job.shard for job in jobs if _fires_soon(job)}:
         desk.hints.replan(shard)
+
+
+def _fires_soon(job: Job) -> bool:
+    """Whether the planner should look before its next turn, which it takes every second or so."""
+    return job.next_fire_at is not None and job.next_fire_at <= job.created_at + SOON
 
 
 def check_definition(definition: Definition) -> None:
@@ -122,11 +134,13 @@ class Creation:
         outlooks = self._outlooks(now, near)
         self.jobs = [
             _job(one, job, self._tenant, outlook, now, tzdata=self._desk.tzdata)
-            for one, job, outlook in zip(self._new, self._ids, outlooks, strict=True)
+            for one, job, outlook in zip(
+                await self._sealed(connection), self._ids, outlooks, strict=True
+            )
         ]
         by_shard: dict[ShardId, list[int]] = {}
-        for place, job in enumerate(self.jobs):
-            by_shard.setdefault(job.shard, []).append(place)
+        for place in self._in_order():
+            by_shard.setdefault(self.jobs[place].shard, []).append(place)
         parcels: list[Parcel] = []
         for places in by_shard.values():
             parcels += await self._place_in_shard(connection, places, outlooks, near=near)
@@ -134,6 +148,21 @@ class Creation:
             connection, self._tenant, (one.definition for one in self._new), now=now
         )
         return parcels
+
+    def _in_order(self) -> list[int]:
+        """By shard and name: two who want the same names do not wait for each other crosswise."""
+        wanted = [(job.shard, job.group, job.name or "") for job in self.jobs]
+        return sorted(range(len(wanted)), key=wanted.__getitem__)
+
+    async def _sealed(self, connection: Connection) -> list[NewJob]:
+        payloads = [one.definition.payload for one in self._new]
+        kept = await sealed(self._desk, connection, self._tenant, payloads)
+        return [
+            one
+            if payload is one.definition.payload
+            else replace(one, definition=replace(one.definition, payload=payload))
+            for one, payload in zip(self._new, kept, strict=True)
+        ]
 
     async def _place_in_shard(
         self,
@@ -197,7 +226,7 @@ class Creation:
                 known[id(timetable)] = outlook
             with pointing(place, alone=len(self._new) == 1):
                 require_a_future(outlook, one.definition)
-            outlooks.append(outlook)
+            outlooks.append(outlook if one.pause is None else outlook.set_aside())
         return outlooks
 
 
@@ -229,10 +258,24 @@ def check_new_job(new: NewJob) -> None:
     if new.name is not None:
         check_name(new.name)
     check_name(new.group, pointer="/group")
+    if new.pause is not None:
+        check_reason(new.pause, pointer="/pause_reason")
     check_definition(new.definition)
 
 
 def _job(
+    new: NewJob, job: JobId, tenant: TenantId, outlook: Outlook, now: datetime, *, tzdata: str
+) -> Job:
+    made = _made(new, job, tenant, outlook, now, tzdata=tzdata)
+    if new.pause is None:
+        return made
+    # As if it had been paused the moment it was made: resuming begins with its first fire.
+    since = open_gap(made, (), now)
+    why = {"code": JOB_PAUSED, "reason": new.pause, "by": new.created_by, **since}
+    return replace(made, state=JobState.PAUSED, state_reason=why)
+
+
+def _made(
     new: NewJob, job: JobId, tenant: TenantId, outlook: Outlook, now: datetime, *, tzdata: str
 ) -> Job:
     return Job(

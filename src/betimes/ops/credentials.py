@@ -15,6 +15,7 @@ from ipaddress import ip_address, ip_network
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Forbidden, Refused, Unavailable
 from betimes.domain.key_text import DIGEST_BYTES, digest_of, read_key
+from betimes.ops.asking import Asking
 from betimes.ops.keys import Caller
 from betimes.store.database import Database
 from betimes.store.keys import Credential, note_use, read_credential
@@ -56,14 +57,17 @@ class Credentials:
         self._shown: dict[bytes, Known] = {}
         """Whole keys that were right, by a digest of their text."""
         self._used: dict[str, None] = {}
+        self._asking: Asking[str, Known] = Asking()
 
     def forget(self, key: str) -> None:
         """Ask about a key anew: it was changed here."""
+        self._asking.forget(key)
         if (known := self._known.pop(key, None)) is not None:
             known.until = 0.0
 
     def forget_all(self) -> None:
         """Ask about every key anew: a tenant was changed here."""
+        self._asking.forget_all()
         for known in self._known.values():
             known.until = 0.0
         self._known.clear()
@@ -139,6 +143,9 @@ class Credentials:
         known = self._known.get(key)
         if known is not None and self._believed(known):
             return known
+        return await self._asking.ask(key, lambda: self._read(key))
+
+    async def _read(self, key: str) -> Known:
         until = self._clock.monotonic() + BELIEVED_FOR.total_seconds()
         found = await read_credential(self._database, key)
         if len(self._known) >= KNOWN_MAX:

@@ -10,6 +10,7 @@ from betimes.domain.ids import RunId, ShardId, TenantId, shard_of, to_text
 from betimes.domain.parcel import Parcel
 from betimes.domain.run import spread
 from betimes.ops.checks import check_payload, check_queue, check_rate, check_reason
+from betimes.ops.contents import sealed_one
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.revival import revive_runs
 from betimes.store import dead_letters as rows
@@ -131,6 +132,7 @@ async def redrive(
     )
 
     async def work(connection: Connection) -> list[Parcel]:
+        drive.payload = await sealed_one(desk, connection, tenant, payload)
         return await drive.apply(connection, await desk.now(connection) + delay)
 
     parcels = await desk.transact(work, tenant=tenant)

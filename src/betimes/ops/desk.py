@@ -43,17 +43,25 @@ class Desk:
     """What seals and opens; none on a node without a master key."""
     shelf: Shelf | None = None
     """Where large things are kept, if not in the database."""
+    seals: bool = False
+    """Whether payloads and results are sealed where they lie in their rows."""
     connection: "Connection | None" = None
     at: datetime | None = None
     """The time of a transaction whose verbs share one."""
 
     async def transact(
-        self, work: Callable[[Connection], Awaitable[T]], *, tenant: TenantId | None
+        self,
+        work: Callable[[Connection], Awaitable[T]],
+        *,
+        tenant: TenantId | None,
+        row_by_row: bool = False,
     ) -> T:
         """One transaction as the tenant; the work is always safe to repeat with the same ids."""
         if self.connection is not None:
             return await work(self.connection)
-        return await self.database.transact(work, lane=Lane.API, repeatable=True, tenant=tenant)
+        return await self.database.transact(
+            work, lane=Lane.API, repeatable=True, tenant=tenant, row_by_row=row_by_row
+        )
 
     def inside(
         self, connection: Connection, hints: Hinter, *, at: datetime | None = None

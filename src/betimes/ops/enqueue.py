@@ -27,6 +27,7 @@ from betimes.domain.spec import start_deadline_of
 from betimes.domain.states import RunState, Trigger
 from betimes.domain.terms import BARE, Terms, most_of, terms_of
 from betimes.ops.checks import BATCH_RUNS_MAX, check_payload, check_run, encode_options
+from betimes.ops.contents import sealed
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.parcelling import Place, pack_groups
 from betimes.store.adhoc import Batch, Shape, existing, insert_parcels, insert_runs
@@ -179,7 +180,7 @@ class Order:
                 created_at=now,
                 trigger=Trigger.API,
                 ids=self.ids,
-                payloads=self._payloads,
+                payloads=await sealed(self._desk, connection, self._tenant, self._payloads),
                 shapes=[shapes[place] for place in self._looks.places],
             ),
         )

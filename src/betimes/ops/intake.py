@@ -13,6 +13,7 @@ from betimes.domain.errors import Refused
 from betimes.domain.ids import RunId, ShardId, TenantId, random_ids, to_ms, to_text
 from betimes.domain.parcel import Parcel
 from betimes.domain.states import RunState, Trigger
+from betimes.ops.contents import sealed
 from betimes.ops.dedupe import DEDUPED, MadeRun, RunWishes
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.enqueue import Looks
@@ -118,7 +119,7 @@ async def _make(
     taken.parcels += await wishes.place(connection)
     now = await desk.now(connection)
     known = [one for one, made in zip(group, wishes.made, strict=True) if made.deduplicated]
-    await _insert_known(connection, shard, known, now)
+    await _insert_known(desk, connection, shard, known, now)
     await _note(desk, connection, shard, group, wishes.made, now)
     await delete_asked(connection, shard, ids)
     taken.made += len(group) - len(known)
@@ -126,7 +127,7 @@ async def _make(
 
 
 async def _insert_known(
-    connection: Connection, shard: ShardId, known: Sequence[Asked], now: datetime
+    desk: Desk, connection: Connection, shard: ShardId, known: Sequence[Asked], now: datetime
 ) -> None:
     """The id was told to somebody, so it leads to a run that says what became of it."""
     if not known:
@@ -145,7 +146,9 @@ async def _insert_known(
             created_at=now,
             trigger=Trigger.API,
             ids=[one.id for one in known],
-            payloads=[one.new.payload for one in known],
+            payloads=await sealed(
+                desk, connection, known[0].tenant, [one.new.payload for one in known]
+            ),
             shapes=[shapes[place] for place in looks.places],
         ),
     )

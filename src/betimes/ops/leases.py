@@ -1,7 +1,7 @@
 """What remote workers report about the runs they hold."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
@@ -12,6 +12,7 @@ from betimes.domain.outcome import Outcome, Released, Succeeded, facts_of, kind_
 from betimes.domain.retry import Decision, Effort, Finish, Retry, decide
 from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.states import RunState, Trigger
+from betimes.ops.contents import sealed
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.store import remote as rows
 from betimes.store.admit import Offered
@@ -76,15 +77,14 @@ async def report(
         by_shard: dict[ShardId, list[int]] = {}
         for place, one in enumerate(reports):
             by_shard.setdefault(shard_of(one.lease.run), []).append(place)
+        kept = await _sealed(desk, connection, tenant, reports)
         for shard in sorted(by_shard):
             places = by_shard[shard]
             endings = []
             for place in places:
                 tail = int.from_bytes(tails[place * TAIL_BYTES : (place + 1) * TAIL_BYTES], "big")
                 parcel = ParcelId(compose(to_ms(now), shard, tail))
-                ending = await _ending(
-                    connection, tenant, reports[place], now, rolls[place], parcel
-                )
+                ending = await _ending(connection, tenant, kept[place], now, rolls[place], parcel)
                 endings.append(ending)
             about = [reports[place] for place in places]
             written = await _write(connection, shard, about, endings, freed, margin=desk.margin)
@@ -97,6 +97,20 @@ async def report(
     for one in offered:
         desk.hints.hint(*one.hint)
     return answer
+
+
+async def _sealed(
+    desk: Desk, connection: Connection, tenant: TenantId, reports: Sequence[Report]
+) -> list[Report]:
+    """Reports with their results as they go into their rows."""
+    results = [
+        one.outcome.result if isinstance(one.outcome, Succeeded) else None for one in reports
+    ]
+    kept = await sealed(desk, connection, tenant, results)
+    return [
+        one if result is None else replace(one, outcome=Succeeded(result))
+        for one, result in zip(reports, kept, strict=True)
+    ]
 
 
 async def _write(

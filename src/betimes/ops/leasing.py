@@ -12,8 +12,9 @@ from betimes.domain.parcel import out_of_sight
 from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.states import RunState
 from betimes.domain.terms import most_of
+from betimes.ops.contents import is_sealed, open_bytes
 from betimes.ops.desk import Desk
-from betimes.ops.turns import Turns
+from betimes.ops.turns import Turns, best_first
 from betimes.store import remote as rows
 from betimes.store.admit import CONCURRENCY_KEY_FULL, Applicant, Offered, admit
 from betimes.store.ceilings import Ledger, close_ledger, open_ledger
@@ -144,7 +145,7 @@ class Leasing:
         limited = {queue for queue in queues if self.rules.limited(self.tenant, queue)}
         places = [(self.tenant, queue) for queue in limited]
         self.ledger = await open_ledger(connection, places, now=self.desk.clock.stated())
-        taken = await self._take(connection, queues, most)
+        taken = await self._opened(connection, await self._take(connection, queues, most))
         await close_ledger(connection, self.ledger)
         if taken:
             handed = (
@@ -152,6 +153,17 @@ class Leasing:
             )
             await tell(connection, news_of(handed, self.rules))
         return taken
+
+    async def _opened(self, connection: Connection, taken: list[Leased]) -> list[Leased]:
+        """With the payloads as they were given; a worker that speaks HTTP has no keys."""
+        given = [one.spec.payload if one.run.payload is None else one.run.payload for one in taken]
+        if not any(map(is_sealed, given)):
+            return taken
+        opened = await open_bytes(self.desk, connection, self.tenant, given)
+        return [
+            replace(one, run=one.run._replace(payload=payload))
+            for one, payload in zip(taken, opened, strict=True)
+        ]
 
     async def _take(self, connection: Connection, queues: Sequence[str], most: int) -> list[Leased]:
         for suspects in (False, True):
@@ -196,11 +208,11 @@ class Leasing:
             ttl=self.ttl,
             now=now,
         )
-        sources = await rows.find_ready(connection, self.tenant, queues, suspects=suspects, now=now)
+        ranks = await rows.find_ready(connection, self.tenant, queues, suspects=suspects, now=now)
         self.turns.rules = self.rules
-        sources = self.turns.pick(sources, most=SOURCES_MAX)
+        sources, bounds = best_first(self.turns.pick(list(ranks), most=SOURCES_MAX), ranks)
         limited = {one for one in sources if self.rules.limited(one.tenant, one.queue)}
-        lot = await order.lease(connection, sources, most, self.ledger, limited)
+        lot = await order.lease(connection, sources, most, self.ledger, limited, bounds)
         return lot.leased
 
     async def _unpack(

@@ -10,6 +10,7 @@ from betimes.domain.ids import JobId, RunId, TenantId, floor_of, to_ms
 from betimes.domain.job import Job
 from betimes.domain.run import Run, shown_state
 from betimes.domain.states import FINAL, Shown
+from betimes.ops.contents import open_jobs
 from betimes.ops.desk import Desk
 from betimes.ops.runs import RunView
 from betimes.store import listing
@@ -53,9 +54,10 @@ async def find_jobs(
     start = (LAST if newest_first else FIRST) if after is None else after
 
     async def work(connection: Connection) -> list[Job]:
-        return await listing.list_jobs(
+        found = await listing.list_jobs(
             connection, tenant, chosen, after=start, newest_first=newest_first, most=limit
         )
+        return await open_jobs(desk, connection, tenant, found)
 
     return await desk.transact(work, tenant=tenant)
 

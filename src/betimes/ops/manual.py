@@ -15,6 +15,7 @@ from betimes.domain.terms import terms_of
 from betimes.fairness.overlap import OverlapPolicy, policy_of
 from betimes.ops.change_run import repack
 from betimes.ops.checks import check_instant, check_payload, check_priority
+from betimes.ops.contents import sealed_one
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.grip import Grip, grip
 from betimes.ops.outlook import run_id
@@ -107,7 +108,10 @@ async def run_now(desk: Desk, tenant: TenantId, job: JobId, wish: Wish | None = 
             raise IllegalTransition("a job that is cancelled cannot run any more")
         due_at = max(now, wanted.at or now)
         run = run or RunId(compose(to_ms(due_at), found.shard, tail))
-        fresh = wanted.run(found, run, due_at=due_at, near=now + desk.margin)
+        payload = await sealed_one(desk, connection, tenant, wanted.payload)
+        fresh = replace(wanted, payload=payload).run(
+            found, run, due_at=due_at, near=now + desk.margin
+        )
         deferred = await _defer(desk, connection, held) if fresh.overlap else []
         return run, deferred + await _place(connection, fresh, held)
 

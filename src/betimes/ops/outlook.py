@@ -26,6 +26,10 @@ class Outlook:
     next_fire_at: datetime | None
     state: JobState
 
+    def set_aside(self) -> "Outlook":
+        """The same for a job that begins paused: nothing is planned, by anybody."""
+        return Outlook(near=(), next_fire_at=None, state=JobState.PAUSED)
+
 
 def look_ahead(
     timetable: Schedule, definition: Definition, *, after: datetime, near: datetime

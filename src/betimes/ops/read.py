@@ -7,6 +7,7 @@ from uuid import UUID
 from betimes.domain.errors import NotFound
 from betimes.domain.ids import JobId, TenantId
 from betimes.domain.job import GROUP_DEFAULT, Job
+from betimes.ops.contents import is_sealed, open_jobs, open_revisions
 from betimes.ops.create import shard_of_name
 from betimes.ops.desk import Desk
 from betimes.ops.grip import no_such_job
@@ -33,14 +34,20 @@ async def get_job(desk: Desk, tenant: TenantId, job: JobId) -> Job:
         found = await read_job(connection, job)
         if found is None or found.tenant != tenant:
             raise no_such_job(job)
-        return found
+        return (await open_jobs(desk, connection, tenant, [found]))[0]
 
     return await desk.transact(work, tenant=tenant)
 
 
-async def read_many(connection: Connection, jobs: Sequence[JobId]) -> Mapping[JobId, Job]:
+async def read_many(
+    desk: Desk, connection: Connection, jobs: Sequence[JobId]
+) -> Mapping[JobId, Job]:
     """Those of some jobs that are there, for callers who share a transaction."""
-    return await read_jobs(connection, jobs)
+    found = await read_jobs(connection, jobs)
+    for tenant in {job.tenant for job in found.values() if is_sealed(job.definition.payload)}:
+        theirs = [job for job in found.values() if job.tenant == tenant]
+        found |= {job.id: job for job in await open_jobs(desk, connection, tenant, theirs)}
+    return found
 
 
 async def get_named_job(
@@ -53,7 +60,7 @@ async def get_named_job(
         found = await read_named_job(connection, shard, tenant, group, name)
         if found is None:
             raise NotFound(f"there is no job with the name {name!r} in the group {group!r}")
-        return found
+        return (await open_jobs(desk, connection, tenant, [found]))[0]
 
     return await desk.transact(work, tenant=tenant)
 
@@ -65,7 +72,8 @@ async def list_jobs(
     most = min(max(limit, 1), PAGE_MAX)
 
     async def work(connection: Connection) -> list[Job]:
-        return await list_rows(connection, tenant, after=after, most=most)
+        found = await list_rows(connection, tenant, after=after, most=most)
+        return await open_jobs(desk, connection, tenant, found)
 
     jobs = await desk.transact(work, tenant=tenant)
     return JobPage(jobs=jobs, next=jobs[-1].id if len(jobs) == most else None)
@@ -75,6 +83,7 @@ async def get_revisions(desk: Desk, tenant: TenantId, job: JobId) -> list[Revisi
     """What a job was before its edits, newest first; readable after it was deleted."""
 
     async def work(connection: Connection) -> list[Revision]:
-        return await list_revisions(connection, tenant, job)
+        found = await list_revisions(connection, tenant, job)
+        return await open_revisions(desk, connection, tenant, found)
 
     return await desk.transact(work, tenant=tenant)

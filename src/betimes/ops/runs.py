@@ -11,6 +11,7 @@ from betimes.domain.parcel import Lane, Parcel
 from betimes.domain.run import Holding, Run, shown_state
 from betimes.domain.states import FINAL, RunState, Shown, Trigger, check_run
 from betimes.ops.checks import check_payload
+from betimes.ops.contents import open_runs, sealed_one
 from betimes.ops.dedupe import OF_RUN, key_of
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.revival import revive_runs
@@ -53,6 +54,7 @@ async def get_run(desk: Desk, tenant: TenantId, run: RunId) -> RunView:
         holding = None if found.state in FINAL else await read_holding(connection, run)
         notes = await read_notes(connection, found.shard, [run])
         state = shown_state(found.state, holding, now)
+        (found,) = await open_runs(desk, connection, tenant, [found])
         return RunView(run=found, holding=holding, state=state, note=notes.get(run))
 
     return await desk.transact(work, tenant=tenant)
@@ -196,7 +198,8 @@ async def replay_run(
         found = await read_run(connection, run)
         if found is None or found.tenant != tenant:
             raise no_such_run(run)
-        fresh = fresh or _again(found, now, tail, payload)
+        given = await sealed_one(desk, connection, tenant, payload)
+        fresh = fresh or _again(found, now, tail, given)
         options = to_optional_json(found.options)
         if not await insert_manual(connection, fresh, options=options, now=now):
             return fresh, []

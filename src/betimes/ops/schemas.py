@@ -4,7 +4,7 @@ A handler nobody has described accepts anything. Where workers of two releases r
 payload that suits one of them is accepted: somebody can do it, so a rolling update refuses none.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from hashlib import blake2b
@@ -13,13 +13,15 @@ from typing import Any, NoReturn
 import jsonschema_rs
 import msgspec
 
-from betimes.domain.errors import Invalid, TooLarge
-from betimes.domain.ids import TenantId
+from betimes.domain.errors import Invalid, Locked, NotFound, TooLarge
+from betimes.domain.ids import TenantId, from_text
+from betimes.ops.asking import Asking
+from betimes.ops.blobs import get_blob_row, read_reference
 from betimes.ops.desk import Desk
 from betimes.store.pool import Connection
 from betimes.store.schemas import Declared, declare_schemas, read_schemas
 
-__all__ = ["ANYTHING", "Accepted", "Declared", "Schemas", "declare", "declared"]
+__all__ = ["ANYTHING", "Accepted", "Declared", "Schemas", "declare", "declared", "read_contents"]
 
 SCHEMA_BYTES_MAX = 64 * 1024
 DIGEST_BYTES = 16
@@ -30,6 +32,9 @@ ALIVE_FOR = timedelta(minutes=5)
 """How long after its last sign of life what a worker accepts still counts."""
 FORGET_AFTER = timedelta(days=30)
 POINTER = "/payload"
+REFERRED_BYTES_MAX = 1 << 20
+REFERENCES_MAX = 20
+"""Larger payloads behind references, and further ones of a batch, are left to the worker."""
 
 
 def declared(handler: str, schema: Mapping[str, Any], *, pointer: str) -> Declared:
@@ -74,19 +79,36 @@ async def declare(
 class Accepted:
     """What the handlers of one tenant accept."""
 
-    def __init__(self, schemas: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self, schemas: Mapping[str, Sequence[str]], contents: Mapping[str, bytes] | None = None
+    ) -> None:
         self._schemas = schemas
+        self._contents = contents or {}
 
-    def check(self, handler: str | None, payload: bytes | None) -> None:
-        """Refuse what no worker would take.
+    def knows(self, handler: str | None) -> bool:
+        """Whether somebody has said what a handler accepts."""
+        return bool(self._schemas.get(handler or ""))
+
+    def reading(self, contents: Mapping[str, bytes]) -> "Accepted":
+        """The same, with what some references stand for."""
+        return Accepted(self._schemas, contents)
+
+    def check(
+        self, handler: str | None, payload: bytes | None, reference: str | None = None
+    ) -> None:
+        """Refuse what no worker would take; a reference that nobody has read is let through.
 
         Raises:
             Invalid: the payload fits none of the schemas of its handler.
 
         """
         schemas = self._schemas.get(handler or "")
-        if schemas:
+        if not schemas:
+            return
+        if payload is not None or reference is None:
             _check(handler, payload, schemas)
+        elif reference in self._contents:
+            _check_unseen(handler, self._contents[reference], schemas)
 
 
 ANYTHING = Accepted({})
@@ -97,23 +119,29 @@ class Schemas:
 
     def __init__(self) -> None:
         self._known: dict[TenantId, tuple[Accepted, float]] = {}
+        self._asking: Asking[TenantId, Accepted] = Asking()
 
     def forget(self, tenant: TenantId) -> None:
         """Ask anew: a worker has registered here."""
+        self._asking.forget(tenant)
         self._known.pop(tenant, None)
 
     async def of(self, desk: Desk, tenant: TenantId) -> Accepted:
         """What the handlers of a tenant accept."""
-        now = desk.clock.monotonic()
         accepted, until = self._known.get(tenant, (ANYTHING, -1.0))
-        if until <= now:
-            schemas: dict[str, list[str]] = {}
-            for one in await _read(desk, tenant):
-                schemas.setdefault(one.handler, []).append(one.schema)
-            accepted = Accepted(schemas)
-            if len(self._known) >= TENANTS_MAX:
-                self._known.clear()
-            self._known[tenant] = (accepted, now + BELIEVED_FOR)
+        if until <= desk.clock.monotonic():
+            accepted = await self._asking.ask(tenant, lambda: self._learn(desk, tenant))
+        return accepted
+
+    async def _learn(self, desk: Desk, tenant: TenantId) -> Accepted:
+        now = desk.clock.monotonic()
+        schemas: dict[str, list[str]] = {}
+        for one in await _read(desk, tenant):
+            schemas.setdefault(one.handler, []).append(one.schema)
+        accepted = Accepted(schemas)
+        if len(self._known) >= TENANTS_MAX:
+            self._known.clear()
+        self._known[tenant] = (accepted, now + BELIEVED_FOR)
         return accepted
 
 
@@ -146,6 +174,33 @@ def _check(handler: str | None, payload: bytes | None, schemas: Sequence[str]) -
         code="invalid_payload",
         pointer=POINTER + "".join(f"/{_escaped(step)}" for step in refusal.instance_path),
     )
+
+
+def _check_unseen(handler: str | None, payload: bytes, schemas: Sequence[str]) -> None:
+    """The same for a blob, of which nothing is told: who refers to it may not be let to read it."""
+    try:
+        _check(handler, payload, schemas)
+    except Invalid:
+        raise Invalid(
+            f"what payload_ref stands for does not fit the handler {handler!r}",
+            code="invalid_payload",
+            pointer="/payload_ref",
+        ) from None
+
+
+async def read_contents(
+    desk: Desk, tenant: TenantId, references: Iterable[str]
+) -> dict[str, bytes]:
+    """What references stand for, as far as that lies here, is small enough, and they are few."""
+    found = {}
+    for reference in sorted(set(references))[:REFERENCES_MAX]:
+        try:
+            row = await get_blob_row(desk, tenant, from_text("blob", reference))
+            if row.size <= REFERRED_BYTES_MAX:
+                found[reference] = await read_reference(desk, tenant, reference)
+        except (Invalid, Locked, NotFound):
+            continue
+    return found
 
 
 def _escaped(step: object) -> str:

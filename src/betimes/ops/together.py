@@ -2,11 +2,12 @@
 
 A commit costs one flush to disk, whatever is in it. Creations of one tenant that come while a
 group of that tenant is on its way are collected and go with its next one: jobs or runs, their
-idempotency keys with the answers, their audit rows and events, all in a handful of statements. One
-group per tenant writes at a time, because two would only halve each other; the next one begins
-when everything is written and only the flush is waited for. Groups of different tenants go side by
-side. An idle system adds no delay. When anything about a group is refused, each of its members
-goes alone and gets the answer it would have had anyway.
+idempotency keys with the answers, their audit rows and events, all in a handful of statements. The
+next one begins when everything is written and only the flush is waited for, or as soon as enough
+have come to be worth a transaction: then this process prepares one group while the database writes
+the other. Two small ones would only halve each other. Groups of different tenants go side by side.
+An idle system adds no delay. When anything about a group is refused, each of its members goes alone
+and gets the answer it would have had anyway.
 """
 
 import asyncio
@@ -20,7 +21,8 @@ from betimes.domain.ids import ShardId, TenantId, random_ids, to_ms
 from betimes.ops.acting import Answer, Intent, Told, act
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.idempotency import IdempotencyKey, Once, shard_of_idempotency
-from betimes.store.audit import Act, Telling, append_many
+from betimes.store.audit import Act, Telling
+from betimes.store.groups import ChainBegun, keep_group
 from betimes.store.hints import LaterHints
 from betimes.store.idempotency import Claim, insert_answered
 from betimes.store.pool import Connection
@@ -30,6 +32,10 @@ V = TypeVar("V")
 
 ITEMS_MAX = 200
 COMMITS_MAX = 6
+GROUPS_MAX = 2
+"""How many groups of one tenant may be written at a time."""
+WORTH_A_GROUP = 16
+"""So many do not wait until the group before them is written."""
 
 Make = Callable[[Desk, TenantId, Sequence[Any], ShardId], Awaitable[Sequence[Any]]]
 """Makes all the things of a group in one shard, in the order given."""
@@ -66,8 +72,8 @@ class Together(Generic[T, V]):
         self._batches: dict[TenantId, Batch] = {}
         self._changed = asyncio.Event()
         self._free = asyncio.Semaphore(COMMITS_MAX)
-        self._writing: dict[TenantId, list[Waiting]] = {}
-        """The group of each tenant that is being written."""
+        self._writing: dict[TenantId, list[list[Waiting]]] = {}
+        """The groups of each tenant that are being written."""
         self._running = False
         self.commits = 0
         self.items = 0
@@ -110,7 +116,7 @@ class Together(Generic[T, V]):
 
     def _take(self) -> tuple[TenantId, list[Waiting]] | None:
         """Those of the tenant that has waited longest, as many as one transaction may hold."""
-        tenant = next((one for one in self._batches if one not in self._writing), None)
+        tenant = next((one for one in self._batches if self._may_begin(one)), None)
         if tenant is None:
             self._changed.clear()
             return None
@@ -118,8 +124,13 @@ class Together(Generic[T, V]):
         if len(batch.waiting) > ITEMS_MAX:
             self._batches[tenant] = Batch(batch.waiting[ITEMS_MAX:])
         taken = batch.waiting[:ITEMS_MAX]
-        self._writing[tenant] = taken
+        self._writing.setdefault(tenant, []).append(taken)
         return tenant, taken
+
+    def _may_begin(self, tenant: TenantId) -> bool:
+        under_way = len(self._writing.get(tenant, ()))
+        enough = len(self._batches[tenant].waiting) >= WORTH_A_GROUP
+        return not under_way or (under_way < GROUPS_MAX and enough)
 
     async def _commit(self, tenant: TenantId, waiting: list[Waiting]) -> None:
         keys = [one.key.key for one in waiting]
@@ -129,7 +140,7 @@ class Together(Generic[T, V]):
             group = Group(
                 self._desk, tenant, waiting, self._make, lambda: self._next(tenant, waiting)
             )
-            answers = await self._desk.transact(group.work, tenant=tenant)
+            answers = await self._desk.transact(group.work, tenant=tenant, row_by_row=True)
             group.hints.pass_on(self._desk.hints)
             self.commits += 1
             self.items += len(waiting)
@@ -144,8 +155,12 @@ class Together(Generic[T, V]):
 
     def _next(self, tenant: TenantId, group: list[Waiting]) -> None:
         """Let the next group of a tenant begin, unless it has."""
-        if self._writing.get(tenant) is group:
-            del self._writing[tenant]
+        groups = self._writing.get(tenant, [])
+        left = [one for one in groups if one is not group]
+        if len(left) < len(groups):
+            self._writing[tenant] = left
+            if not left:
+                del self._writing[tenant]
             self._changed.set()
 
 
@@ -183,15 +198,27 @@ class Group:
         items = [one.item for one in self._waiting]
         values = await self._make(inner, self._tenant, items, self._shard)
         tolds = [one.tell(value) for one, value in zip(self._waiting, values, strict=True)]
-        await self._keep_keys(connection, tolds, await inner.now(connection))
-        await self._note(connection, tolds)
+        try:
+            kept = await self._keep(connection, tolds, await inner.now(connection))
+        except ChainBegun:
+            self._tried = False  # nothing was committed: the same group goes once more
+            raise
+        if not kept:
+            raise _Taken
         self._written()
         return [told.answer for told in tolds]
 
-    async def _keep_keys(
-        self, connection: Connection, tolds: Sequence[Told], now: datetime
-    ) -> None:
-        claims = [
+    async def _keep(self, connection: Connection, tolds: Sequence[Told], now: datetime) -> bool:
+        """Keys with their answers, acts and events."""
+        claims = self._claims(now)
+        answers = [told.answer for told in tolds]
+        tellings = self._tellings(tolds)
+        if not tellings:
+            return await insert_answered(connection, claims, answers)
+        return await keep_group(connection, self._tenant, self._shard, claims, answers, tellings)
+
+    def _claims(self, now: datetime) -> list[Claim]:
+        return [
             Claim(
                 shard=shard_of_idempotency(self._desk, self._tenant, one.key.key),
                 tenant=self._tenant,
@@ -202,13 +229,11 @@ class Group:
             )
             for one in self._waiting
         ]
-        if not await insert_answered(connection, claims, [told.answer for told in tolds]):
-            raise _Taken
 
-    async def _note(self, connection: Connection, tolds: Sequence[Told]) -> None:
+    def _tellings(self, tolds: Sequence[Told]) -> list[Telling]:
         now = self._desk.clock.now()
         entropy = self._desk.entropy(len(tolds) * TAIL_BYTES)
-        tellings = [
+        return [
             Telling(
                 Act(
                     tenant=self._tenant,
@@ -229,9 +254,6 @@ class Group:
             )
             if told.changed  # what a dedupe key has recognised changes nothing
         ]
-        if not tellings:
-            return
-        await append_many(connection, self._tenant, self._shard, tellings)
 
 
 def _release(waiting: Sequence[Waiting], answer: Answer | None) -> None:

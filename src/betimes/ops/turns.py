@@ -1,12 +1,13 @@
 """Whose turn it is: shares by virtual time, pure.
 
-    tenants by weight  ─▶  their queues by weight  ─▶  fairness keys, equally  ─▶  shards in turn
+    tenants by weight  ─▶  their queues by weight  ─▶  fairness keys, equally  ─▶  shards by rank
 
 Each level knows only its own rivals: how much a tenant has had says nothing about its queues.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from itertools import islice
+from datetime import datetime, timedelta
+from itertools import groupby, islice, pairwise
 from typing import TypeVar
 
 from betimes.domain.ids import TenantId
@@ -17,6 +18,9 @@ from betimes.store.rules import NO_RULES, Rules
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V", bound=Hashable)
 KEPT_MAX = 10_000
+SLACK = timedelta(seconds=1)
+"""So much later is as good as the best: a step of priority is ten times as much, and what is due at
+one moment is leased many at a time."""
 
 Queue = tuple[TenantId, str]
 Tree = dict[TenantId, dict[str, dict[int, list[Source]]]]
@@ -67,6 +71,22 @@ class Turns:
         if len(keys) == 1 or self.rules.queue(*queue).fairness != "key":
             return list(keys)
         return _shares(self._keys, queue).order(dict.fromkeys(keys, 1.0))
+
+
+def best_first(
+    sources: Sequence[Source], ranks: Mapping[Source, datetime]
+) -> tuple[list[Source], dict[Source, datetime]]:
+    """The shards of each place by the best rank in them, without those that have none.
+
+    Each but the last of a place has a bound: what comes after it has to leave the turn to the next.
+    """
+    order: list[Source] = []
+    bounds: dict[Source, datetime] = {}
+    for _, shards in groupby(sources, key=lambda source: source[1:]):
+        row = sorted((one for one in shards if one in ranks), key=lambda one: ranks[one])
+        order += row
+        bounds |= {one: ranks[after] + SLACK for one, after in pairwise(row)}
+    return order, bounds
 
 
 def _grow(due: Sequence[Source]) -> Tree:

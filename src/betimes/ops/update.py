@@ -12,6 +12,7 @@ from betimes.domain.ids import JobId, TenantId, floor_of, to_ms
 from betimes.domain.job import Definition, Job
 from betimes.domain.parcel import Parcel
 from betimes.domain.states import JobState, Trigger
+from betimes.ops.contents import sealed_definition
 from betimes.ops.create import announce, check_definition, declare_gates
 from betimes.ops.desk import Desk
 from betimes.ops.gap import GAP_FROM, Missed, close_gap, gap_start, open_gap
@@ -89,6 +90,9 @@ class Edit:
     async def apply(self, connection: Connection, held: Grip) -> tuple[Job, list[Parcel]]:
         """Keep the old definition, forget what is planned of it, go on with the new one."""
         job = held.job
+        self.definition = await sealed_definition(
+            self.desk, connection, job.tenant, self.definition
+        )
         if self.replaces == job.revision - 1 and job.definition == self.definition:
             return job, []  # our own commit, whose reply was lost
         check_revision(job, self.expected_revision)

@@ -14,6 +14,7 @@ from betimes.sdk import operations as table
 from betimes.sdk.client import AsyncClient
 from betimes.sdk.exchange import Given
 from betimes.sdk.operation import Operation
+from betimes.sdk.way import Way
 from betimes.wire.workers import (
     Heartbeat,
     HeartbeatAnswer,
@@ -122,7 +123,7 @@ async def _mapped(call: Awaitable[T]) -> T:
         raise
 
 
-def http_lines(url: str | None, api_key: str | None) -> OpenLine:
+def http_lines(url: str | Way | None, api_key: str | None = None) -> OpenLine:
     """Lines to a server; each is a client of its own."""
 
     @asynccontextmanager

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from betimes.sdk.client import AsyncClient, Client
     from betimes.sdk.resources import Calendars, DeadLetters, Jobs, Queues, Runs
     from betimes.sdk.tx import OutboxTx, Tx
+    from betimes.sdk.way import Way
     from betimes.wire.apply import Applied
     from betimes.wire.runs import Run, RunMade
 
@@ -31,8 +32,9 @@ BATCH_MAX = 1_000
 class App:
     """Tasks by name, and a client of the service.
 
-    `url` and `api_key` come from BETIMES_URL and BETIMES_API_KEY when they are not given. `name`
-    marks the schedules that belong to this app; by default it is the module that made it.
+    `url` and `api_key` come from BETIMES_URL, BETIMES_API_KEY and the profile that `betimes login`
+    keeps when they are not given; `profile` names another one. `name` marks the schedules that
+    belong to this app; by default it is the module that made it.
     """
 
     def __init__(
@@ -41,11 +43,15 @@ class App:
         api_key: str | None = None,
         *,
         name: str | None = None,
+        profile: str | None = None,
+        tenant: str | None = None,
         middleware: Sequence[Middleware] = (),
         timeout: float | None = None,
     ) -> None:
         self._url = url
         self._api_key = api_key
+        self._profile = profile
+        self._tenant = tenant
         self._timeout = timeout
         self._tasks: dict[str, AnyTask] = {}
         self.name = name or _maker()
@@ -64,6 +70,19 @@ class App:
         """The key, if it was given here and not in the environment."""
         return self._api_key
 
+    def way(
+        self, url: str | None = None, api_key: str | None = None, *, profile: str | None = None
+    ) -> "Way":
+        """The way to the service: as said here, in the app, the environment and the profile."""
+        from betimes.sdk.way import client_way  # noqa: PLC0415 -- only who calls needs it
+
+        return client_way(
+            url or self._url,
+            api_key or self._api_key,
+            profile=profile or self._profile,
+            tenant=self._tenant,
+        )
+
     @property
     def tasks(self) -> Mapping[str, AnyTask]:
         """Its tasks by name."""
@@ -74,18 +93,19 @@ class App:
         """The blocking client, with every operation of the service."""
         from betimes.sdk.client import Client  # noqa: PLC0415 -- only who calls needs it
 
-        return Client(self._url, self._api_key, **self._patience)
+        return Client(self._url, self._api_key, **self._manner)
 
     @cached_property
     def async_client(self) -> "AsyncClient":
         """The awaited client."""
         from betimes.sdk.client import AsyncClient  # noqa: PLC0415 -- only who calls needs it
 
-        return AsyncClient(self._url, self._api_key, **self._patience)
+        return AsyncClient(self._url, self._api_key, **self._manner)
 
     @property
-    def _patience(self) -> dict[str, Any]:
-        return {} if self._timeout is None else {"timeout": self._timeout}
+    def _manner(self) -> dict[str, Any]:
+        said = {"profile": self._profile, "tenant": self._tenant, "timeout": self._timeout}
+        return {name: value for name, value in said.items() if value is not None}
 
     @property
     def jobs(self) -> "Jobs":

@@ -130,16 +130,26 @@ class Arguments:
         """The arguments that a payload stands for; `Unfit` when it is none for this function."""
         if payload is None or payload == b"null":
             payload = b"{}"
+        if not self.signature.parameters and payload == b"{}":
+            return {}
         value = self._read(payload)
         found = {name: getattr(value, f"p_{name}") for name in self.signature.parameters}
         return {name: one for name, one in found.items() if one is not MISSING}
 
     def call(self, context: Context, arguments: Mapping[str, Any]) -> Any:
         """Call the function; what it returns may be awaitable."""
+        before: tuple[Any, ...] = (context,) if self.takes_context else ()
+        if not self._by_position:
+            return self._function(*before, **arguments)
         bound = self.signature.bind_partial()
         bound.arguments.update(arguments)
-        before = (context,) if self.takes_context else ()
         return self._function(*before, *bound.args, **bound.kwargs)
+
+    @cached_property
+    def _by_position(self) -> bool:
+        """Whether some of its parameters cannot be named in a call."""
+        kinds = [one.kind for one in self.signature.parameters.values()]
+        return inspect.Parameter.POSITIONAL_ONLY in kinds
 
     @cached_property
     def result(self) -> Callable[[bytes], Any]:

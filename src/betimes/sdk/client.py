@@ -1,8 +1,9 @@
 """The two clients: one blocks, one is awaited; both say exactly the same."""
 
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from http.client import HTTPException
 from typing import Any, Self
 
 import msgspec
@@ -26,23 +27,27 @@ from betimes.sdk.exchange import (
     value_of,
 )
 from betimes.sdk.operation import Operation
-from betimes.sdk.operations import EVENTS_STREAM
+from betimes.sdk.operations import EVENTS_STREAM, RUNS_FOLLOW_LOG
 from betimes.sdk.resources import AsyncResources, Resources
 from betimes.sdk.sync_http import SyncHttp
+from betimes.sdk.way import Way, client_way
 
-URL_DEFAULT = "http://127.0.0.1:8090"
 TIMEOUT_SECONDS = 30.0
 ATTEMPTS = 4
 RESUME_PAUSE_SECONDS = 1.0
+BROKEN = (Unreachable, OSError, EOFError, HTTPException)
+"""How a stream ends that is to go on."""
+LOG_END = "end"
 
 
-def manner_of(api_key: str | None, *, timeout: float, attempts: int) -> Manner:
-    """How a client talks; the key comes from BETIMES_API_KEY when none is given."""
-    key = api_key if api_key is not None else ambient.variable("BETIMES_API_KEY")
+def manner_of(way: Way, *, timeout: float, attempts: int) -> Manner:
+    """How a client talks."""
+    key = way.api_key
     if key is not None and (not key or not key.isascii() or not key.isprintable()):
         raise BadSetting("expected an API key of printable ASCII characters")
     return Manner(
         api_key=key,
+        tenant=way.tenant,
         timeout=timeout,
         attempts=attempts,
         agent=f"betimes-python/{betimes.__version__}",
@@ -51,26 +56,32 @@ def manner_of(api_key: str | None, *, timeout: float, attempts: int) -> Manner:
     )
 
 
-def address_of(url: str | None) -> str:
-    """The server: as given, from BETIMES_URL, or the one of `betimes dev`."""
-    return url or ambient.variable("BETIMES_URL") or URL_DEFAULT
-
-
 class Client(Resources):
-    """A blocking client. Nothing is connected before the first call; safe to share by threads."""
+    """A blocking client. Nothing is connected before the first call; safe to share by threads.
+
+    What is not given comes from BETIMES_URL, BETIMES_API_KEY and the profile that `betimes login`
+    keeps, or all of it from a `Way`; `tenant` is for keys of administrators.
+    """
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | Way | None = None,
         api_key: str | None = None,
         *,
+        profile: str | None = None,
+        tenant: str | None = None,
         timeout: float = TIMEOUT_SECONDS,
         attempts: int = ATTEMPTS,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        self.url = address_of(url)
+        way = (
+            url
+            if isinstance(url, Way)
+            else client_way(url, api_key, profile=profile, tenant=tenant)
+        )
+        self.url = way.url
         self._http = SyncHttp(read_address(self.url), context=ssl_context)
-        self._manner = manner_of(api_key, timeout=timeout, attempts=attempts)
+        self._manner = manner_of(way, timeout=timeout, attempts=attempts)
         super().__init__(Caller(self))
 
     def __enter__(self) -> Self:
@@ -80,7 +91,7 @@ class Client(Resources):
         self.close()
 
     def close(self) -> None:
-        """Let go of every connection; the client may still be used afterwards."""
+        """Let go of every connection and end streams; the client may still be used afterwards."""
         self._http.close()
 
     def perform(self, operation: Operation, given: Given) -> Any:
@@ -100,24 +111,39 @@ class Client(Resources):
         return self._send(_raw(self._manner, method, path, body, query, headers))
 
     def stream_events(
-        self, *, types: str | None = None, last_event_id: str | None = None
+        self, *, types: str | Sequence[str] | None = None, last_event_id: str | None = None
     ) -> Iterator[Event]:
         """Events as they happen; a broken connection is resumed where it ended."""
-        while True:
-            reader = EventReader(last_event_id)
+        return self._follow(EVENTS_STREAM, Given(query={"types": types}), last_event_id)
+
+    def stream_log(
+        self, run: str, *, after: int = 0, attempt: int | None = None
+    ) -> Iterator[Event]:
+        """The lines of a run's log as they come, each a `line`, and then its `end`."""
+        given = Given(path={"run": run}, query={"attempt": attempt})
+        for event in self._follow(RUNS_FOLLOW_LOG, given, str(after)):
+            yield event
+            if event.type == LOG_END:
+                return
+
+    def _follow(self, operation: Operation, given: Given, last: str | None) -> Iterator[Event]:
+        """Events of a stream that is opened again whenever it breaks off, until we are closed."""
+        closings = self._http.closings
+        while self._http.closings == closings:
+            reader = EventReader(last)
             try:
-                with self._listen(types, last_event_id) as lines:
+                with self._listen(_stream_request(self._manner, operation, given, last)) as lines:
                     for line in lines:
                         if (event := reader.feed(line)) is not None:
-                            last_event_id = event.id or last_event_id
+                            last = event.id or last
                             yield event
-            except Unreachable:
+            except BROKEN:
                 pass
-            ambient.pause(RESUME_PAUSE_SECONDS)
+            if self._http.closings == closings:
+                ambient.pause(RESUME_PAUSE_SECONDS)
 
     @contextmanager
-    def _listen(self, types: str | None, last: str | None) -> Iterator[Iterator[bytes]]:
-        request = _event_request(self._manner, types, last)
+    def _listen(self, request: Request) -> Iterator[Iterator[bytes]]:
         with self._http.stream(request) as (head, lines):
             if head.status >= 400:  # noqa: PLR2004 -- HTTP
                 raise problem_of(Response(head.status, head.headers, b"".join(lines)))
@@ -141,20 +167,27 @@ class Client(Resources):
 
 
 class AsyncClient(AsyncResources):
-    """The awaited client. Nothing is connected before the first call."""
+    """The awaited client. Nothing is connected before the first call; made as `Client` is."""
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | Way | None = None,
         api_key: str | None = None,
         *,
+        profile: str | None = None,
+        tenant: str | None = None,
         timeout: float = TIMEOUT_SECONDS,
         attempts: int = ATTEMPTS,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        self.url = address_of(url)
+        way = (
+            url
+            if isinstance(url, Way)
+            else client_way(url, api_key, profile=profile, tenant=tenant)
+        )
+        self.url = way.url
         self._http = AsyncHttp(read_address(self.url), context=ssl_context)
-        self._manner = manner_of(api_key, timeout=timeout, attempts=attempts)
+        self._manner = manner_of(way, timeout=timeout, attempts=attempts)
         super().__init__(AsyncCaller(self))
 
     async def __aenter__(self) -> Self:
@@ -183,27 +216,41 @@ class AsyncClient(AsyncResources):
         """Any request with our credentials; the answer comes back as it is, whatever its status."""
         return await self._send(_raw(self._manner, method, path, body, query, headers))
 
-    async def stream_events(
-        self, *, types: str | None = None, last_event_id: str | None = None
+    def stream_events(
+        self, *, types: str | Sequence[str] | None = None, last_event_id: str | None = None
     ) -> AsyncIterator[Event]:
         """Events as they happen; a broken connection is resumed where it ended."""
+        return self._follow(EVENTS_STREAM, Given(query={"types": types}), last_event_id)
+
+    async def stream_log(
+        self, run: str, *, after: int = 0, attempt: int | None = None
+    ) -> AsyncIterator[Event]:
+        """The lines of a run's log as they come, each a `line`, and then its `end`."""
+        given = Given(path={"run": run}, query={"attempt": attempt})
+        async for event in self._follow(RUNS_FOLLOW_LOG, given, str(after)):
+            yield event
+            if event.type == LOG_END:
+                return
+
+    async def _follow(
+        self, operation: Operation, given: Given, last: str | None
+    ) -> AsyncIterator[Event]:
+        """Events of a stream that is opened again whenever it breaks off."""
         while True:
-            reader = EventReader(last_event_id)
+            reader = EventReader(last)
+            request = _stream_request(self._manner, operation, given, last)
             try:
-                async with self._listen(types, last_event_id) as lines:
+                async with self._listen(request) as lines:
                     async for line in lines:
                         if (event := reader.feed(line)) is not None:
-                            last_event_id = event.id or last_event_id
+                            last = event.id or last
                             yield event
-            except (Unreachable, OSError, EOFError):
+            except BROKEN:
                 pass
             await ambient.apause(RESUME_PAUSE_SECONDS)
 
     @asynccontextmanager
-    async def _listen(
-        self, types: str | None, last: str | None
-    ) -> AsyncIterator[AsyncIterator[bytes]]:
-        request = _event_request(self._manner, types, last)
+    async def _listen(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
         async with self._http.stream(request) as (head, lines):
             if head.status >= 400:  # noqa: PLR2004 -- HTTP
                 body = b"".join([line async for line in lines])
@@ -266,6 +313,8 @@ def _with(request: Request, headers: Mapping[str, str]) -> Request:
     )
 
 
-def _event_request(manner: Manner, types: str | None, last: str | None) -> Request:
-    request = request_of(EVENTS_STREAM, Given(query={"types": types}), manner)
+def _stream_request(
+    manner: Manner, operation: Operation, given: Given, last: str | None
+) -> Request:
+    request = request_of(operation, given, manner)
     return request if last is None else _with(request, {"last-event-id": last})

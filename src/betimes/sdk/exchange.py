@@ -64,12 +64,13 @@ class Given:
 class Manner:
     """How a client talks: its key, its patience, its name."""
 
-    api_key: str | None
+    api_key: str | None = field(repr=False)
     timeout: float
     attempts: int
     agent: str
     new_key: Callable[[], str]
     roll: Callable[[], float]
+    tenant: str | None = None
 
 
 def request_of(operation: Operation, given: Given, manner: Manner) -> Request:
@@ -77,6 +78,8 @@ def request_of(operation: Operation, given: Given, manner: Manner) -> Request:
     headers = {"accept": operation.accepts, "user-agent": manner.agent, **given.headers}
     if manner.api_key is not None:
         headers["authorization"] = f"Bearer {manner.api_key}"
+    if manner.tenant is not None:
+        headers["betimes-tenant"] = manner.tenant
     body = None
     if given.body is not msgspec.UNSET:
         raw = isinstance(given.body, bytes)

@@ -999,6 +999,13 @@ EVENTS_STREAM = Operation(
     answers={200: str},
     accepts="text/event-stream",
 )
+EVENTS_TRIGGER = Operation(
+    name="events.trigger",
+    method="POST",
+    path="/v1/events/trigger",
+    answers={201: betimes.wire.more.Event},
+    keyed=True,
+)
 ENDPOINTS_LIST = Operation(
     name="endpoints.list",
     method="GET",
@@ -1342,6 +1349,7 @@ OPERATIONS = (
     AUDIT_VERIFY,
     EVENTS_LIST,
     EVENTS_STREAM,
+    EVENTS_TRIGGER,
     ENDPOINTS_LIST,
     ENDPOINTS_CREATE,
     ENDPOINTS_GET,

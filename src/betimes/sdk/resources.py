@@ -642,6 +642,8 @@ class Jobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -677,6 +679,8 @@ class Jobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -745,7 +749,7 @@ class Jobs:
         *,
         view: Literal["definition", "basic", "full"] | Unset = UNSET,
         fields: builtins.list[str] | Unset = UNSET,
-        include: builtins.list[Literal["last_run"]] | Unset = UNSET,
+        include: builtins.list[Literal["last_run", "stats_24h"]] | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.jobs.Job:
         """Read one job."""
@@ -781,6 +785,8 @@ class Jobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -818,6 +824,8 @@ class Jobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -3293,6 +3301,24 @@ class Events:
         )
         return answer
 
+    def trigger(
+        self,
+        *,
+        type: str,
+        subject: str | Unset | None = UNSET,
+        data: dict[str, Any] | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.Event:
+        """Make an event at will, to try who is told of it."""
+        answer: betimes.wire.more.Event = self._caller.call(
+            table.EVENTS_TRIGGER,
+            body={"type": type, "subject": subject, "data": data},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
 
 class Endpoints:
     """Operations of endpoints."""
@@ -3326,6 +3352,8 @@ class Endpoints:
         name: str | Unset = UNSET,
         filter: betimes.wire.endpoints.EventFilter | Unset | None = UNSET,
         concurrency: int | Unset = UNSET,
+        rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        payload: Literal["thin", "full"] | Unset = UNSET,
         disabled: bool | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.endpoints.Endpoint:
@@ -3341,6 +3369,8 @@ class Endpoints:
                 "name": name,
                 "filter": filter,
                 "concurrency": concurrency,
+                "rate": rate,
+                "payload": payload,
                 "disabled": disabled,
             },
             timeout=request_timeout,
@@ -3372,6 +3402,8 @@ class Endpoints:
         name: str | Unset | None = UNSET,
         filter: betimes.wire.endpoints.EventFilter | Unset | None = UNSET,
         concurrency: int | Unset | None = UNSET,
+        rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        payload: Literal["thin", "full"] | Unset | None = UNSET,
         disabled: bool | Unset | None = UNSET,
         if_match: str | None = None,
         idempotency_key: str | None = None,
@@ -3389,6 +3421,8 @@ class Endpoints:
                 "name": name,
                 "filter": filter,
                 "concurrency": concurrency,
+                "rate": rate,
+                "payload": payload,
                 "disabled": disabled,
             },
             if_match=if_match,
@@ -3608,6 +3642,7 @@ class AlertRules:
         for_: str | float | Unset = UNSET,
         severity: Literal["info", "warning", "error", "critical"] | Unset = UNSET,
         jobs: builtins.list[str] | Unset = UNSET,
+        tags: dict[str, str] | Unset = UNSET,
         queues: builtins.list[str] | Unset = UNSET,
         targets: builtins.list[str] | Unset = UNSET,
         disabled: bool | Unset = UNSET,
@@ -3628,6 +3663,7 @@ class AlertRules:
                 "for": for_,
                 "severity": severity,
                 "jobs": jobs,
+                "tags": tags,
                 "queues": queues,
                 "targets": targets,
                 "disabled": disabled,
@@ -4521,6 +4557,8 @@ class AsyncJobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -4556,6 +4594,8 @@ class AsyncJobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -4624,7 +4664,7 @@ class AsyncJobs:
         *,
         view: Literal["definition", "basic", "full"] | Unset = UNSET,
         fields: builtins.list[str] | Unset = UNSET,
-        include: builtins.list[Literal["last_run"]] | Unset = UNSET,
+        include: builtins.list[Literal["last_run", "stats_24h"]] | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.jobs.Job:
         """Read one job."""
@@ -4660,6 +4700,8 @@ class AsyncJobs:
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
         notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        paused: bool | Unset = UNSET,
+        pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
@@ -4697,6 +4739,8 @@ class AsyncJobs:
                 "metadata": metadata,
                 "action_after_completion": action_after_completion,
                 "notify": notify,
+                "paused": paused,
+                "pause_reason": pause_reason,
                 "dedupe": dedupe,
                 "dedupe_key": dedupe_key,
                 "runAt": run_at,
@@ -7172,6 +7216,24 @@ class AsyncEvents:
         )
         return answer
 
+    async def trigger(
+        self,
+        *,
+        type: str,
+        subject: str | Unset | None = UNSET,
+        data: dict[str, Any] | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.more.Event:
+        """Make an event at will, to try who is told of it."""
+        answer: betimes.wire.more.Event = await self._caller.call(
+            table.EVENTS_TRIGGER,
+            body={"type": type, "subject": subject, "data": data},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
 
 class AsyncEndpoints:
     """Operations of endpoints."""
@@ -7205,6 +7267,8 @@ class AsyncEndpoints:
         name: str | Unset = UNSET,
         filter: betimes.wire.endpoints.EventFilter | Unset | None = UNSET,
         concurrency: int | Unset = UNSET,
+        rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        payload: Literal["thin", "full"] | Unset = UNSET,
         disabled: bool | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.endpoints.Endpoint:
@@ -7220,6 +7284,8 @@ class AsyncEndpoints:
                 "name": name,
                 "filter": filter,
                 "concurrency": concurrency,
+                "rate": rate,
+                "payload": payload,
                 "disabled": disabled,
             },
             timeout=request_timeout,
@@ -7251,6 +7317,8 @@ class AsyncEndpoints:
         name: str | Unset | None = UNSET,
         filter: betimes.wire.endpoints.EventFilter | Unset | None = UNSET,
         concurrency: int | Unset | None = UNSET,
+        rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        payload: Literal["thin", "full"] | Unset | None = UNSET,
         disabled: bool | Unset | None = UNSET,
         if_match: str | None = None,
         idempotency_key: str | None = None,
@@ -7268,6 +7336,8 @@ class AsyncEndpoints:
                 "name": name,
                 "filter": filter,
                 "concurrency": concurrency,
+                "rate": rate,
+                "payload": payload,
                 "disabled": disabled,
             },
             if_match=if_match,
@@ -7487,6 +7557,7 @@ class AsyncAlertRules:
         for_: str | float | Unset = UNSET,
         severity: Literal["info", "warning", "error", "critical"] | Unset = UNSET,
         jobs: builtins.list[str] | Unset = UNSET,
+        tags: dict[str, str] | Unset = UNSET,
         queues: builtins.list[str] | Unset = UNSET,
         targets: builtins.list[str] | Unset = UNSET,
         disabled: bool | Unset = UNSET,
@@ -7507,6 +7578,7 @@ class AsyncAlertRules:
                 "for": for_,
                 "severity": severity,
                 "jobs": jobs,
+                "tags": tags,
                 "queues": queues,
                 "targets": targets,
                 "disabled": disabled,

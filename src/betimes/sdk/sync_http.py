@@ -1,11 +1,12 @@
 """Requests over http.client: a few connections that are kept, each used by one thread at a time."""
 
 import http.client
+import socket
 import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from os import getpid
+from os import dup, getpid
 
 from betimes.sdk.address import Address
 from betimes.sdk.errors import Unreachable
@@ -23,6 +24,9 @@ class SyncHttp:
         self._lock = threading.Lock()
         self._idle: list[http.client.HTTPConnection] = []
         self._process = getpid()
+        self._streams: set[http.client.HTTPResponse] = set()
+        self.closings = 0
+        """How often everything was let go of; streams end with it."""
 
     def send(self, request: Request) -> Response:
         """Send a request and read its answer.
@@ -54,14 +58,23 @@ class SyncHttp:
         try:
             head = self._begin(connection, request, fresh=True)
             response = Response(head.status, _headers(head))
-            yield response, iter(head.readline, b"")
+            with self._lock:
+                self._streams.add(head)
+            try:
+                yield response, iter(head.readline, b"")
+            finally:
+                with self._lock:
+                    self._streams.discard(head)
         finally:
             connection.close()
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Let go of every connection; whoever reads a stream meanwhile finds it ended."""
         with self._lock:
             idle, self._idle = self._idle, []
+            self.closings += 1
+            for head in self._streams:
+                _hang_up(head)
         for connection in idle:
             connection.close()
 
@@ -133,3 +146,9 @@ class SyncHttp:
 
 def _headers(head: http.client.HTTPResponse) -> dict[str, str]:
     return {name.lower(): value for name, value in head.getheaders()}
+
+
+def _hang_up(head: http.client.HTTPResponse) -> None:
+    """End a connection that another thread reads from: closing it would pull it from under it."""
+    with suppress(OSError, ValueError), socket.socket(fileno=dup(head.fileno())) as twin:
+        twin.shutdown(socket.SHUT_RDWR)

@@ -39,6 +39,7 @@ REFUSALS: Mapping[str, type[Refused]] = {
     "BT403": Forbidden,
     "BT409": Conflict,
     "BT413": TooLarge,
+    "BT422": Invalid,
     "BT429": OverQuota,
 }
 MISSING = frozenset({"42883", "3F000", "42501"})

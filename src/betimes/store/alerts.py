@@ -1,7 +1,7 @@
 """Alert rules, episodes and silences in the store: rows in, values out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -13,6 +13,7 @@ from betimes.domain.event import Severity
 from betimes.domain.ids import JobId, ShardId, TenantId, shard_of
 from betimes.domain.spec import from_ms, to_ms
 from betimes.store.ask import execute, many, maybe, one
+from betimes.store.jobs import from_json, to_json
 from betimes.store.pool import Connection
 from betimes.store.queries import load
 
@@ -34,6 +35,8 @@ class Rule:
     updated_at: datetime
     jobs: tuple[JobId, ...] = ()
     queues: tuple[str, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """Jobs that carry all of these, besides those that are named."""
     targets: tuple[str, ...] = ()
     disabled: bool = False
     checked_at: datetime | None = None
@@ -119,6 +122,7 @@ async def put_rule(connection: Connection, rule: Rule, *, replaces: int | None) 
         "severity": rule.severity.name.lower(),
         "jobs": list(rule.jobs),
         "queues": list(rule.queues),
+        "tags": to_json(rule.tags),
         "targets": list(rule.targets),
         "disabled": rule.disabled,
         "now": rule.updated_at,
@@ -334,6 +338,7 @@ def rule_of(row: asyncpg.Record | Mapping[str, Any]) -> Rule:
         severity=Severity[row["severity"].upper()],
         jobs=tuple(row["jobs"]),
         queues=tuple(row["queues"]),
+        tags=dict(from_json(row["tags"])),
         targets=tuple(row["targets"]),
         disabled=row["disabled"],
         checked_at=row["checked_at"],

@@ -14,6 +14,7 @@ from betimes.domain.errors import Contended, Overloaded, Unavailable, UnknownOut
 from betimes.store.faults import LOST, translated
 from betimes.store.gate import Gate
 from betimes.store.pool import (
+    ROW_BY_ROW,
     SYSTEM_ROLE,
     Address,
     Connection,
@@ -125,11 +126,16 @@ class Database:
         lane: Lane,
         repeatable: bool,
         tenant: UUID | None = None,
+        row_by_row: bool = False,
     ) -> T:
-        """Run `work` in one transaction, as the system or, with `tenant`, as that tenant alone."""
+        """Run `work` in one transaction, as the system or, with `tenant`, as that tenant alone.
+
+        With `row_by_row` its statements find their rows one by one, as those of the engine do: a
+        plan that was made while a table was small does not walk through it when it has grown.
+        """
         for attempt in range(1, TRIES):
             try:
-                return await self._once(work, lane=lane, tenant=tenant)
+                return await self._once(work, lane=lane, tenant=tenant, row_by_row=row_by_row)
             except UnknownOutcome:
                 if not repeatable:
                     raise
@@ -138,7 +144,7 @@ class Database:
             except Unavailable:
                 pass
             await self._clock.sleep(self._pause(attempt))
-        return await self._once(work, lane=lane, tenant=tenant)
+        return await self._once(work, lane=lane, tenant=tenant, row_by_row=row_by_row)
 
     async def many(self, query: Query, *, lane: Lane, **given: Any) -> list[asyncpg.Record]:
         """The rows of one statement in a transaction of its own; not repeated."""
@@ -165,12 +171,17 @@ class Database:
             yield connection
 
     async def _once(
-        self, work: Callable[[Connection], Awaitable[T]], *, lane: Lane, tenant: UUID | None
+        self,
+        work: Callable[[Connection], Awaitable[T]],
+        *,
+        lane: Lane,
+        tenant: UUID | None,
+        row_by_row: bool = False,
     ) -> T:
         async with self._connection(lane) as connection:
             began = self._clock.monotonic()
             try:
-                await connection.execute(self._opening(tenant))
+                await connection.execute(self._opening(tenant, row_by_row=row_by_row))
                 answer = await work(connection)
                 self._check_duration(began)
             except BaseException:
@@ -179,7 +190,7 @@ class Database:
             await _commit(connection)
             return answer
 
-    def _opening(self, tenant: UUID | None) -> str:
+    def _opening(self, tenant: UUID | None, *, row_by_row: bool) -> str:
         """Begin, and set what this transaction needs, in one message to the server.
 
         The values are our own constants, numbers and an id, so there is nothing to escape.
@@ -187,6 +198,8 @@ class Database:
         chosen = self._local
         if tenant is not None:
             chosen = chosen | {"role": API_ROLE, "betimes.tenant": str(UUID(int=tenant.int))}
+        if row_by_row:
+            chosen = {**chosen, **ROW_BY_ROW}
         if not chosen:
             return "BEGIN;"
         told = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in chosen.items())

@@ -9,7 +9,7 @@ from uuid import UUID
 import asyncpg
 
 from betimes.domain.ids import ShardId, TenantId, shard_of
-from betimes.domain.notice import Filter, wants_successes
+from betimes.domain.notice import Filter, wants_failures, wants_successes
 from betimes.store.ask import execute, many, maybe, one
 from betimes.store.jobs import from_json, to_json
 from betimes.store.pool import Connection
@@ -274,6 +274,7 @@ def _definition(endpoint: Endpoint) -> dict[str, Any]:
         "filter": to_json(endpoint.filter.to_json()),
         "settings": to_json(endpoint.settings),
         "wants_successes": wants_successes(endpoint.event_types, endpoint.filter),
+        "wants_failures": wants_failures(endpoint.event_types, endpoint.filter),
         "listens_since": endpoint.listens_since,
         "disabled_at": endpoint.disabled_at,
         "disabled_reason": endpoint.disabled_reason,

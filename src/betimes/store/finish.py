@@ -7,27 +7,30 @@ carry our worker and fence already and changes nothing; `ours` tells them from a
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any, NamedTuple
 
+from betimes.domain.event import FAILED, SUCCEEDED
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId
-from betimes.domain.parcel import Lane, rank_of
 from betimes.domain.states import RunState
 from betimes.domain.terms import Terms
+from betimes.store.admit import Offered
 from betimes.store.database import Database
 from betimes.store.ending import EVENTS, Ending, Follow, Streak
 from betimes.store.failures import AutoPaused, pause_failing
 from betimes.store.pool import Connection
 from betimes.store.pool import Lane as Pool
+from betimes.store.publish import insert_parcels
 from betimes.store.queries import Query, load
 from betimes.store.release import Freed, release
+from betimes.store.requeue import packed_again
 from betimes.store.succeed import Held, Succeeding
 
 SQL = load("finish")
 PARCELS = load("parcels")
 MARGIN = timedelta(seconds=10)
 
-__all__ = ["MARGIN", "Finishing", "Held", "write_endings"]
+__all__ = ["MARGIN", "Finishing", "Held", "Page", "write_endings"]
 
 
 class _Content(NamedTuple):
@@ -39,6 +42,16 @@ class _Content(NamedTuple):
     terms: Terms
     admitted: bool
     """Whether it was let in through its doors."""
+
+
+class Page(NamedTuple):
+    """What there is to write of one shard."""
+
+    shard: ShardId
+    fast: Held
+    streaks: Sequence[Streak]
+    slow: Held
+    endings: Sequence[Ending]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +73,29 @@ class Finishing:
 
         return await self.database.transact(work, lane=Pool.COMPLETE, repeatable=True)
 
-    async def succeeded_together(
-        self, boxes: Sequence[tuple[ShardId, Held, Sequence[Streak]]]
-    ) -> dict[ShardId, int]:
-        """The fast path for several shards in one transaction; runs finished in each."""
+    async def together(self, pages: Sequence[Page]) -> tuple[dict[ShardId, int], list[Offered]]:
+        """Several shards in one transaction: runs written in each, and whom that makes room for."""
 
-        async def work(connection: Connection) -> dict[ShardId, int]:
-            written = {
-                shard: await Succeeding(connection, self.worker, shard).write(held, streaks)
-                # In the order in which a heartbeat locks them.
-                for shard, held, streaks in sorted(boxes, key=itemgetter(0))
-            }
+        async def work(connection: Connection) -> tuple[dict[ShardId, int], list[Offered]]:
+            written: dict[ShardId, int] = {}
+            # In the order in which a heartbeat locks them.
+            for page in sorted(pages, key=attrgetter("shard")):
+                written[page.shard] = await self._page(connection, page)
             # All doors at once, in their order, after every parcel.
-            freed = Freed.together(held.freed for _, held, _ in boxes)
-            boxes[0][1].offered = await release(connection, freed)
-            return written
+            freed = Freed.together(held.freed for one in pages for held in (one.fast, one.slow))
+            return written, await release(connection, freed)
 
         return await self.database.transact(work, lane=Pool.COMPLETE, repeatable=False)
+
+    async def _page(self, connection: Connection, page: Page) -> int:
+        written = 0
+        if page.fast.fences:
+            succeeding = Succeeding(connection, self.worker, page.shard)
+            written = await succeeding.write(page.fast, page.streaks)
+        if page.endings:
+            slow = _Slow(connection, self.worker, page.shard, self.margin)
+            written += len(await slow.write(page.slow, page.endings))
+        return written
 
     async def otherwise(self, shard: ShardId, held: Held, endings: Sequence[Ending]) -> set[RunId]:
         """Every other end, in one transaction; returns the runs that it wrote."""
@@ -223,49 +242,21 @@ class _Slow:
     ) -> None:
         again = [(one, one.again) for one in endings if one.again is not None]
         if again:
-            terms = [contents[one.parcel].terms for one, _ in again]
-            await self._many(
-                PARCELS["insert_single_parcels"],
-                ids=[parcel.parcel for _, parcel in again],
-                tenants=[one.tenant for one, _ in again],
-                queues=[one.queue for one, _ in again],
-                priorities=[one.priority for one, _ in again],
-                lanes=[Lane.RETRY] * len(again),
-                ranks=[rank_of(parcel.visible_at, one.priority) for one, parcel in again],
-                visible=[parcel.visible_at for _, parcel in again],
-                # Carried on, so that the fences of a run rise through all its parcels.
-                fences=[one.fence for one, _ in again],
-                runs=[one.run for one, _ in again],
-                fairs=[one.fair for one in terms],
-                whens=[one.when_full for one in terms],
-                gates=[one.gate for one in terms],
-                lines=[one.line for one in terms],
-                rate_keys=[one.rate for one in terms],
+            terms = {one.parcel: contents[one.parcel].terms for one, _ in again}
+            await insert_parcels(
+                self.connection, self.shard, packed_again(self.shard, again, terms)
             )
 
     async def _tell(self, endings: Sequence[Ending]) -> None:
         """Events, in the transaction of what they tell; a snooze is nobody's news."""
-        news = [
-            one
+        told = [
+            (EVENTS[one.state], one)
             for one in endings
             if one.state in EVENTS and (one.again is None or one.attempted is not None)
         ]
-        if news:
-            await self._many(
-                SQL["tell_endings"],
-                runs=[one.run for one in news],
-                tenants=[one.tenant for one in news],
-                jobs=[one.job for one in news],
-                types=[EVENTS[one.state] for one in news],
-                states=[one.state.name.lower() for one in news],
-                queues=[one.queue for one in news],
-                handlers=[one.handler for one in news],
-                attempts=[one.attempt for one in news],
-                reasons=[one.reason for one in news],
-                retries=[None if one.again is None else one.again.visible_at for one in news],
-                wanted=[one.is_wanted for one in news],
-                failed=[one.has_failed for one in news],
-            )
+        told += [(FAILED, one) for one in endings if one.has_failed]
+        if told:
+            await self._many(SQL["tell_endings"], **_columns(told))
 
     async def _follow(self, follows: Sequence[Follow]) -> None:
         if follows:
@@ -296,6 +287,25 @@ class _Slow:
     async def _many(self, query: Query, **given: Any) -> list[Any]:
         arguments = query.arguments({"shard": self.shard, **given})
         return await self.connection.fetch(query.text, *arguments)
+
+
+def _columns(told: Sequence[tuple[str, Ending]]) -> dict[str, list[Any]]:
+    """Events about endings, as their statement takes them."""
+    news = [one for _, one in told]
+    return {
+        "types": [kind for kind, _ in told],
+        "runs": [one.run for one in news],
+        "tenants": [one.tenant for one in news],
+        "jobs": [one.job for one in news],
+        "states": [one.state.name.lower() for one in news],
+        "queues": [one.queue for one in news],
+        "handlers": [one.handler for one in news],
+        "attempts": [one.attempt for one in news],
+        "reasons": [one.reason for one in news],
+        "retries": [None if one.again is None else one.again.visible_at for one in news],
+        "wanted": [kind == SUCCEEDED and one.is_wanted for kind, one in told],
+        "errors": [one.error for one in news],
+    }
 
 
 def _freed(held: Held, contents: dict[ParcelId, _Content], done: Iterable[Ending]) -> Freed:

@@ -134,22 +134,22 @@ async def insert_answered(
         tenant=first.tenant,
         now=first.now,
         days=first.days,
-        fresh_claims=to_rows(
-            [
-                {
-                    "shard": claim.shard,
-                    "key": claim.key,
-                    "fingerprint": claim.fingerprint.hex(),
-                    "status": answer.status,
-                    "headers": answer.headers or None,
-                    "expires_at": claim.expires_at,
-                }
-                for claim, answer in zip(claims, answers, strict=True)
-            ]
-        ),
+        fresh_claims=to_rows([claim_row(*one) for one in zip(claims, answers, strict=True)]),
         bodies=[answer.body for answer in answers],
     )
     return len(rows) == len(claims) * len(first.days)
+
+
+def claim_row(claim: Claim, answer: Answer) -> dict[str, Any]:
+    """A key with its answer by the names statements give them, without what is not JSON."""
+    return {
+        "shard": claim.shard,
+        "key": claim.key,
+        "fingerprint": claim.fingerprint.hex(),
+        "status": answer.status,
+        "headers": answer.headers or None,
+        "expires_at": claim.expires_at,
+    }
 
 
 async def _claim(connection: Connection, claim: Claim) -> list[asyncpg.Record]:

@@ -77,6 +77,7 @@ def _fresh(job: Job) -> dict[str, Any]:
         "target": definition.target,
         "options": definition.options or None,
         "created_by": job.created_by,
+        "state_reason": job.state_reason or None,
     }
 
 

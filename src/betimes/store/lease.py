@@ -1,6 +1,6 @@
 """Leasing: the one seam between whoever wants work and the queue, for our workers and for HTTP."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -28,6 +28,7 @@ class Source(NamedTuple):
     fair: int = 0
 
 
+NO_BOUNDS: Mapping[Source, datetime] = {}
 BEFORE_ALL = Source(ShardId(-1), "", TenantId(UUID(int=0)), -1)
 """A place before every place."""
 
@@ -87,8 +88,12 @@ class LeaseOrder:
         slots: int,
         ledger: Ledger,
         limited: Collection[Source],
+        bounds: Mapping[Source, datetime] = NO_BOUNDS,
     ) -> Lot:
-        """Lease from one place after the other; from limited ones what their ledger allows."""
+        """Lease from one place after the other; from limited ones what their ledger allows.
+
+        A place that has a bound gives nothing with a later rank.
+        """
         lot = Lot([], {})
         free = slots
         for source in sources:
@@ -101,19 +106,21 @@ class LeaseOrder:
                     lot.later[source] = later
                 if granted <= 0:
                     continue
-            given = self.arguments(source, granted)
+            given = self.arguments(source, granted, before=bounds.get(source))
             rows = await SQL["lease_parcels"].fetch(connection, **given)
             here = [leased_of(source.shard, row, counted=source in limited) for row in rows]
             lot.leased.extend(here)
             runs = sum(len(parcel.runs) for parcel in here)
             free -= runs
-            if runs < granted:
+            if runs < granted and source not in bounds:
                 lot.later.pop(source, None)  # not the limit: there is no more
             if source in limited:
                 ledger.take(place, runs)
         return lot
 
-    def arguments(self, source: Source, slots: int) -> dict[str, Any]:
+    def arguments(
+        self, source: Source, slots: int, *, before: datetime | None = None
+    ) -> dict[str, Any]:
         """What the leasing statement is given."""
         return {
             "shard": source.shard,
@@ -122,6 +129,7 @@ class LeaseOrder:
             "fair": source.fair,
             "worker": self.worker,
             "slots": slots,
+            "before": before,
             "parcels_max": self.parcels_max,
             "suspects": self.suspects,
             "suspect_after": SUSPECT_AFTER,

@@ -14,6 +14,7 @@ from betimes.store.ceilings import close_ledger, open_ledger
 from betimes.store.database import Database
 from betimes.store.lease import (
     BEFORE_ALL,
+    NO_BOUNDS,
     LeasedParcel,
     LeaseOrder,
     Lot,
@@ -111,11 +112,28 @@ class Parcels:
         )
         return [Source(row["shard"], row["queue"], row["tenant_id"], row["fair"]) for row in rows]
 
+    async def best_ranks(
+        self, sources: Sequence[Source], *, now: datetime | None
+    ) -> dict[Source, datetime]:
+        """The best rank of what is visible in some places; without those where nothing is."""
+        rows = await self.database.many(
+            SQL["read_best_ranks"],
+            lane=Pool.ENGINE,
+            shards=[source.shard for source in sources],
+            queues=[source.queue for source in sources],
+            tenants=[source.tenant for source in sources],
+            fairs=[source.fair for source in sources],
+            suspect_after=SUSPECT_AFTER,
+            now=now,
+        )
+        return {sources[row["number"] - 1]: row["rank"] for row in rows}
+
     async def lease(
         self,
         sources: Sequence[Source],
         *,
         limited: Collection[Source] = (),
+        bounds: Mapping[Source, datetime] = NO_BOUNDS,
         slots: int,
         parcels_max: int,
         suspects: bool = False,
@@ -126,20 +144,21 @@ class Parcels:
 
         One statement for each place, but one commit for all of them: waiting for the disk is most
         of what a lease costs where little waits in each place. Places that are `limited` are
-        counted under a lock, in the same transaction.
+        counted under a lock, in the same transaction. Those with `bounds` give nothing that comes
+        after them.
         """
         order = LeaseOrder(
             worker=self.worker, parcels_max=parcels_max, suspects=suspects, ttl=ttl, now=now
         )
         if len(sources) == 1 and not limited:
             (source,) = sources
-            given = order.arguments(source, slots)
+            given = order.arguments(source, slots, before=bounds.get(source))
             rows = await self.database.many(SQL["lease_parcels"], lane=Pool.ENGINE, **given)
             return Lot([leased_of(source.shard, row) for row in rows], {})
 
         async def work(connection: Connection) -> Lot:
             ledger = await open_ledger(connection, map(place_of, limited), now=now)
-            lot = await order.lease(connection, sources, slots, ledger, limited)
+            lot = await order.lease(connection, sources, slots, ledger, limited, bounds)
             await close_ledger(connection, ledger)
             return lot
 

@@ -90,12 +90,12 @@ _BY_INDEX = {
     # With a day per partition, planning anew costs more than most statements of the engine.
     "plan_cache_mode": "force_generic_plan",
 }
-PLANS: Mapping[Lane, dict[str, str]] = MappingProxyType(
-    {
-        Lane.LEASE: _BY_INDEX,
-        Lane.ENGINE: _BY_INDEX,
-        Lane.COMPLETE: _BY_INDEX | {"enable_hashjoin": "off", "enable_mergejoin": "off"},
-    }
+ROW_BY_ROW: Mapping[str, str] = MappingProxyType(
+    _BY_INDEX | {"enable_hashjoin": "off", "enable_mergejoin": "off"}
+)
+"""For statements that look up each of a few rows, however many there are beside them."""
+PLANS: Mapping[Lane, Mapping[str, str]] = MappingProxyType(
+    {Lane.LEASE: _BY_INDEX, Lane.ENGINE: _BY_INDEX, Lane.COMPLETE: ROW_BY_ROW}
 )
 
 
@@ -164,7 +164,7 @@ async def open_pool(
     else:
         names = {"application_name": f"betimes-{lane}", "jit": "off", "role": SYSTEM_ROLE}
         bounds = session_settings(settings, server_version)
-        options["server_settings"] = names | bounds | PLANS.get(lane, {})
+        options["server_settings"] = names | bounds | dict(PLANS.get(lane, {}))
     async with within(settings.connect_timeout * 2, f"opening the pool of the lane {lane}"):
         return await asyncpg.create_pool(address.dsn, **options)
 

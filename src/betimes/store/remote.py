@@ -140,8 +140,8 @@ async def find_ready(
     *,
     suspects: bool,
     now: datetime | None,
-) -> list[Source]:
-    """Where something waits."""
+) -> dict[Source, datetime]:
+    """Where something waits, best rank first, with the best rank of each place."""
     rows = await many(
         connection,
         SQL["find_ready"],
@@ -152,7 +152,10 @@ async def find_ready(
         now=now,
         most=PLACES_MAX,
     )
-    return [Source._make(row) for row in rows]
+    return {
+        Source(row["shard"], row["queue"], row["tenant_id"], row["fair"]): row["rank"]
+        for row in rows
+    }
 
 
 async def drop_parcel(connection: Connection, shard: ShardId, parcel: ParcelId) -> None:

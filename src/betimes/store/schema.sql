@@ -16,6 +16,22 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.check_elsewhere(asked jsonb) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF asked ? 'target' THEN
+        PERFORM betimes.refuse(400, 'a request is not enqueued by SQL, because which addresses may be called is checked by the service; '
+            'name a handler that makes the request, write to the outbox (app.tx(…, outbox=True) and betimes relay), or call POST /v1/runs '
+            'after the commit', '/target');
+    ELSIF asked ? 'notify' THEN
+        PERFORM betimes.refuse(400, 'whom to tell is not said by SQL, because the service checks addresses; make an endpoint '
+            '(POST /v1/endpoints) that filters by tags, or write to the outbox', '/notify');
+    END IF;
+END
+$$;
+
 CREATE FUNCTION betimes.check_line(line text, what text, most integer, pointer text) RETURNS void
     LANGUAGE plpgsql
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -207,12 +223,14 @@ DECLARE
     drains   boolean;
     used     bigint := 0;
     place    smallint;
+    fits     boolean := true;
 BEGIN
+    PERFORM betimes.check_elsewhere(asked);
     PERFORM betimes.check_line(handler, 'a handler', 255, '/handler');
     PERFORM betimes.check_members(asked, '{"queue": "string", "priority": "number", "delay": "string|number|null", "at": "string|null",
         "dedupe_key": "string|null", "dedupe": "object|null", "timeout": "string|number|null", "start_deadline": "string|number|null",
         "retry": "object|null", "tags": "object|null", "concurrency": "object|null", "fairness_key": "string|null",
-        "payload_ref": "string|null", "trace": "string|null", "tenant": "string|null"}', '');
+        "rate_limit_key": "string|null", "payload_ref": "string|null", "trace": "string|null", "tenant": "string|null"}', '');
     PERFORM betimes.check_whole(asked -> 'priority', 0, 9, '/priority');
     PERFORM betimes.check_line(coalesce(asked ->> 'queue', 'default'), 'a queue', 128, '/queue');
     IF asked ->> 'queue' LIKE '%:%' THEN
@@ -257,6 +275,9 @@ BEGIN
             IF key ->> 'key' IS NOT NULL AND key ->> 'form' IS DISTINCT FROM 'debounce' THEN
                 holder := betimes.holder_of(producer.tenant, key ->> 'key', coalesce(key ->> 'form', 'unique'), cell.shards);
             END IF;
+            IF holder IS NULL AND (payload IS NOT NULL OR asked ->> 'payload_ref' IS NULL) THEN
+                fits := betimes.may_be_taken(producer.tenant, handler, payload);
+            END IF;
             IF limits.backlog IS NOT NULL AND holder IS NULL THEN
                 SELECT used + coalesce(sum(cardinality(run_ids)), 0) INTO used FROM betimes.parcels WHERE tenant_id = producer.tenant;
                 SELECT used + count(*) INTO used FROM betimes.intake WHERE tenant_id = producer.tenant AND refused IS NULL;
@@ -281,7 +302,9 @@ BEGIN
         deduplicated := true;
         RETURN;
     END IF;
-    IF drains THEN
+    IF NOT fits THEN
+        PERFORM betimes.refuse(422, format('the payload does not fit the handler %L, as its workers have declared it', handler), '/payload');
+    ELSIF drains THEN
         PERFORM betimes.refuse(409, format('the queue %L drains and accepts nothing new', coalesce(asked ->> 'queue', 'default')), '/queue');
     ELSIF used >= limits.backlog THEN
         PERFORM betimes.refuse(429, format('the quota of waiting runs allows %s, and %s are in use', limits.backlog, used));
@@ -342,6 +365,26 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.follow_tags() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        DELETE FROM betimes.job_tags
+         USING jsonb_each_text(OLD.options -> 'tags') AS tag
+         WHERE job_tags.tenant_id = OLD.tenant_id AND job_tags.key = tag.key AND job_tags.value = tag.value
+           AND job_tags.job_id = OLD.id;
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        INSERT INTO betimes.job_tags (tenant_id, key, value, job_id)
+        SELECT NEW.tenant_id, tag.key, tag.value, NEW.id FROM jsonb_each_text(NEW.options -> 'tags') AS tag
+            ON CONFLICT DO NOTHING;
+    END IF;
+    RETURN NULL;
+END
+$$;
+
 CREATE FUNCTION betimes.holder_of(tenant uuid, wanted text, form text, shards smallint) RETURNS uuid
     LANGUAGE plpgsql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -374,6 +417,70 @@ CREATE FUNCTION betimes.id_text(prefix text, id uuid) RETURNS text
       FROM (SELECT '00' || ('x' || replace(id::text, '-', ''))::bit(128)::text AS bits) AS number,
            generate_series(0, 25) AS place
 $$;
+
+CREATE FUNCTION betimes.may_be_taken(tenant uuid, wanted text, payload jsonb) RETURNS boolean
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT coalesce(bool_or(betimes.may_fit(coalesce(payload, 'null'), told.schema::jsonb, told.schema::jsonb)), true)
+      FROM betimes.handler_schemas AS told
+     WHERE told.tenant_id = tenant AND told.handler = wanted
+       AND (NOT EXISTS (
+            SELECT FROM betimes.handler_schemas AS newer
+             WHERE newer.tenant_id = told.tenant_id AND newer.handler = told.handler AND newer.declared_at > told.declared_at)
+         OR EXISTS (
+            SELECT FROM betimes.workers
+             WHERE workers.tenant_id = told.tenant_id AND workers.heartbeat_at > statement_timestamp() - interval '5 minutes'
+               AND workers.details -> 'schemas' ->> told.handler = told.digest));
+$$;
+
+CREATE FUNCTION betimes.may_fit(given jsonb, wanted jsonb, whole jsonb, depth integer DEFAULT 0) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+DECLARE
+    kind   text := CASE jsonb_typeof(given) WHEN 'number' THEN CASE WHEN (given #>> '{}')::numeric % 1 = 0 THEN 'integer' ELSE 'number' END
+                        ELSE jsonb_typeof(given) END;
+    kinds  text[];
+    member record;
+BEGIN
+    IF jsonb_typeof(wanted) <> 'object' OR depth > 32 THEN
+        RETURN wanted IS DISTINCT FROM 'false';
+    ELSIF wanted ->> '$ref' IS NOT NULL AND wanted ->> '$ref' NOT LIKE '#/$defs/%' THEN
+        RETURN true;
+    ELSIF wanted ? '$ref' AND NOT betimes.may_fit(given, coalesce(whole #> ARRAY['$defs', substr(wanted ->> '$ref', 9)], 'true'), whole, depth + 1) THEN
+        RETURN false;
+    ELSIF jsonb_typeof(wanted -> 'anyOf') = 'array' AND NOT EXISTS (
+        SELECT FROM jsonb_array_elements(wanted -> 'anyOf') AS choice WHERE betimes.may_fit(given, choice, whole, depth + 1)) THEN
+        RETURN false;
+    ELSIF wanted ? 'const' AND given <> wanted -> 'const' OR jsonb_typeof(wanted -> 'enum') = 'array' AND NOT wanted -> 'enum' @> jsonb_build_array(given) THEN
+        RETURN false;
+    END IF;
+    kinds := CASE jsonb_typeof(wanted -> 'type') WHEN 'string' THEN ARRAY[wanted ->> 'type']
+                  WHEN 'array' THEN ARRAY(SELECT jsonb_array_elements_text(wanted -> 'type')) END;
+    IF NOT (kind = ANY (kinds) OR (kind = 'integer' AND 'number' = ANY (kinds))) THEN
+        RETURN false;
+    END IF;
+    IF kind = 'array' AND wanted ? 'items' THEN
+        RETURN NOT EXISTS (SELECT FROM jsonb_array_elements(given) AS item WHERE NOT betimes.may_fit(item, wanted -> 'items', whole, depth + 1));
+    ELSIF kind = 'object' THEN
+        IF jsonb_typeof(wanted -> 'required') = 'array' AND NOT given ?& ARRAY(SELECT jsonb_array_elements_text(wanted -> 'required')) THEN
+            RETURN false;
+        END IF;
+        FOR member IN SELECT key, value FROM jsonb_each(given) LOOP
+            IF wanted -> 'properties' ? member.key THEN
+                IF NOT betimes.may_fit(member.value, wanted -> 'properties' -> member.key, whole, depth + 1) THEN
+                    RETURN false;
+                END IF;
+            ELSIF NOT wanted ? 'patternProperties'
+                  AND NOT betimes.may_fit(member.value, coalesce(wanted -> 'additionalProperties', 'true'), whole, depth + 1) THEN
+                RETURN false;
+            END IF;
+        END LOOP;
+    END IF;
+    RETURN true;
+END
+$_$;
 
 CREATE FUNCTION betimes.new_id(shard smallint) RETURNS uuid
     LANGUAGE sql PARALLEL SAFE
@@ -460,10 +567,12 @@ BEGIN
     IF asked ->> 'retry' IS NOT NULL THEN
         stored := stored || jsonb_build_object('retry', betimes.stored_retry(asked -> 'retry'));
     END IF;
-    IF asked ->> 'fairness_key' IS NOT NULL THEN
-        PERFORM betimes.check_line(asked ->> 'fairness_key', 'a fairness key', 255, '/fairness_key');
-        stored := stored || jsonb_build_object('fairness_key', asked -> 'fairness_key');
-    END IF;
+    FOREACH name IN ARRAY ARRAY['fairness_key', 'rate_limit_key'] LOOP
+        IF asked ->> name IS NOT NULL THEN
+            PERFORM betimes.check_line(asked ->> name, 'a ' || replace(name, '_', ' '), 255, '/' || name);
+            stored := stored || jsonb_build_object(name, asked -> name);
+        END IF;
+    END LOOP;
     IF asked ->> 'concurrency' IS NOT NULL THEN
         PERFORM betimes.check_members(asked -> 'concurrency', '{"key": "string", "limit": "number|null", "on_limit": "string"}',
                                       '/concurrency');
@@ -580,6 +689,7 @@ CREATE TABLE betimes.alert_rules (
     created_at timestamp with time zone NOT NULL,
     created_by text,
     updated_at timestamp with time zone NOT NULL,
+    tags jsonb DEFAULT '{}'::jsonb NOT NULL,
     CONSTRAINT alert_rules_for_ms_check CHECK ((for_ms >= 0)),
     CONSTRAINT alert_rules_window_ms_check CHECK ((window_ms > 0))
 )
@@ -802,6 +912,7 @@ CREATE TABLE betimes.data_keys (
     master bytea NOT NULL,
     wrapped bytea NOT NULL,
     created_at timestamp with time zone NOT NULL,
+    inline boolean DEFAULT false NOT NULL,
     CONSTRAINT data_keys_version_check CHECK ((version >= 1))
 );
 
@@ -966,6 +1077,7 @@ CREATE TABLE betimes.endpoints (
     created_by text,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
     key_version integer DEFAULT 0 NOT NULL,
+    wants_failures boolean DEFAULT false NOT NULL,
     CONSTRAINT endpoints_kind_check CHECK ((kind = ANY (ARRAY['webhook'::text, 'email'::text, 'chat'::text]))),
     CONSTRAINT endpoints_secret_version_check CHECK ((secret_version > 0))
 );
@@ -1070,6 +1182,17 @@ CREATE TABLE betimes.job_revisions (
 ALTER TABLE ONLY betimes.job_revisions FORCE ROW LEVEL SECURITY;
 
 COMMENT ON TABLE betimes.job_revisions IS 'Definitions as they were before an edit; the current one is in jobs.';
+
+CREATE TABLE betimes.job_tags (
+    tenant_id uuid NOT NULL,
+    key text NOT NULL,
+    value text NOT NULL,
+    job_id uuid NOT NULL
+);
+
+ALTER TABLE ONLY betimes.job_tags FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.job_tags IS 'The tags of jobs, the other way round.';
 
 CREATE TABLE betimes.jobs (
     shard smallint NOT NULL,
@@ -1748,6 +1871,9 @@ ALTER TABLE ONLY betimes.intake
 ALTER TABLE ONLY betimes.job_revisions
     ADD CONSTRAINT job_revisions_pkey PRIMARY KEY (shard, job_id, revision);
 
+ALTER TABLE ONLY betimes.job_tags
+    ADD CONSTRAINT job_tags_pkey PRIMARY KEY (tenant_id, key, value, job_id);
+
 ALTER TABLE ONLY betimes.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (shard, id);
 
@@ -1878,6 +2004,8 @@ CREATE INDEX deliveries_default_shard_endpoint_id_id_idx ON betimes.deliveries_d
 
 CREATE INDEX device_grants_expires_idx ON betimes.device_grants USING btree (expires_at);
 
+CREATE INDEX endpoints_failures_idx ON betimes.endpoints USING btree (tenant_id) WHERE (wants_failures AND (disabled_at IS NULL));
+
 CREATE INDEX endpoints_successes_idx ON betimes.endpoints USING btree (tenant_id) WHERE (wants_successes AND (disabled_at IS NULL));
 
 CREATE INDEX intake_open_idx ON betimes.intake USING btree (shard, id) WHERE (refused IS NULL);
@@ -1998,6 +2126,12 @@ ALTER INDEX betimes.runs_start_by_idx ATTACH PARTITION betimes.runs_default_shar
 
 ALTER INDEX betimes.runs_tenant_idx ATTACH PARTITION betimes.runs_default_tenant_id_id_idx;
 
+CREATE TRIGGER jobs_tags_changed AFTER UPDATE OF options ON betimes.jobs FOR EACH ROW WHEN (((old.options -> 'tags'::text) IS DISTINCT FROM (new.options -> 'tags'::text))) EXECUTE FUNCTION betimes.follow_tags();
+
+CREATE TRIGGER jobs_tags_gone AFTER DELETE ON betimes.jobs FOR EACH ROW WHEN ((old.options ? 'tags'::text)) EXECUTE FUNCTION betimes.follow_tags();
+
+CREATE TRIGGER jobs_tags_made AFTER INSERT ON betimes.jobs FOR EACH ROW WHEN ((new.options ? 'tags'::text)) EXECUTE FUNCTION betimes.follow_tags();
+
 ALTER TABLE ONLY betimes.alert_rules
     ADD CONSTRAINT alert_rules_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES betimes.tenants(id) ON DELETE CASCADE;
 
@@ -2096,6 +2230,8 @@ ALTER TABLE betimes.intake ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.job_revisions ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.job_tags ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.jobs ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.limits ENABLE ROW LEVEL SECURITY;
@@ -2151,6 +2287,8 @@ CREATE POLICY own_tenant ON betimes.idempotency TO betimes_api USING ((tenant_id
 CREATE POLICY own_tenant ON betimes.intake TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.job_revisions TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.job_tags TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.jobs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -2264,6 +2402,8 @@ CREATE POLICY whole_system ON betimes.intake TO betimes_system USING (true) WITH
 
 CREATE POLICY whole_system ON betimes.job_revisions TO betimes_system USING (true) WITH CHECK (true);
 
+CREATE POLICY whole_system ON betimes.job_tags TO betimes_system USING (true) WITH CHECK (true);
+
 CREATE POLICY whole_system ON betimes.jobs TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.limits TO betimes_system USING (true) WITH CHECK (true);
@@ -2322,6 +2462,9 @@ GRANT USAGE ON SCHEMA betimes TO betimes_system WITH GRANT OPTION;
 REVOKE ALL ON FUNCTION betimes.admit_producer(role text, tenant uuid, hints boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.admit_producer(role text, tenant uuid, hints boolean) TO betimes_system;
 
+REVOKE ALL ON FUNCTION betimes.check_elsewhere(asked jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.check_elsewhere(asked jsonb) TO betimes_system;
+
 REVOKE ALL ON FUNCTION betimes.check_line(line text, what text, most integer, pointer text) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.check_line(line text, what text, most integer, pointer text) TO betimes_system;
 
@@ -2354,6 +2497,12 @@ GRANT ALL ON FUNCTION betimes.ensure_partition(parent text, day date) TO betimes
 
 REVOKE ALL ON FUNCTION betimes.holder_of(tenant uuid, wanted text, form text, shards smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.holder_of(tenant uuid, wanted text, form text, shards smallint) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.may_be_taken(tenant uuid, wanted text, payload jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.may_be_taken(tenant uuid, wanted text, payload jsonb) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.may_fit(given jsonb, wanted jsonb, whole jsonb, depth integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.may_fit(given jsonb, wanted jsonb, whole jsonb, depth integer) TO betimes_system;
 
 REVOKE ALL ON FUNCTION betimes.refuse(status integer, sentence text, pointer text) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.refuse(status integer, sentence text, pointer text) TO betimes_system;
@@ -2408,6 +2557,8 @@ GRANT SELECT ON TABLE betimes.cluster TO betimes_api;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.data_keys TO betimes_system;
 GRANT SELECT,INSERT ON TABLE betimes.data_keys TO betimes_api;
 
+GRANT UPDATE(inline) ON TABLE betimes.data_keys TO betimes_api;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dead_letters TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.dead_letters TO betimes_api;
 
@@ -2446,6 +2597,9 @@ GRANT SELECT ON TABLE betimes.intake TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.job_revisions TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.job_revisions TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.job_tags TO betimes_system;
+GRANT SELECT,INSERT,DELETE ON TABLE betimes.job_tags TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.jobs TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.jobs TO betimes_api;

@@ -22,6 +22,8 @@ class WrappedKey:
     master: bytes
     wrapped: bytes
     created_at: datetime
+    inline: bool = False
+    """Whether it seals what lies in rows of runs and jobs."""
 
 
 async def adopt_master(database: Database, master: bytes) -> bytes:
@@ -53,6 +55,11 @@ async def insert_data_key(connection: Connection, tenant: TenantId, key: Wrapped
         now=key.created_at,
     )
     return row is not None
+
+
+async def mark_inline(connection: Connection, tenant: TenantId, version: int) -> None:
+    """Note that a data key seals what lies in rows of runs and jobs."""
+    await execute(connection, SQL["mark_inline_key"], tenant=tenant, version=version)
 
 
 async def under_other_masters(
@@ -104,4 +111,5 @@ def key_of(row: asyncpg.Record) -> WrappedKey:
         master=row["master"],
         wrapped=row["wrapped"],
         created_at=row["created_at"],
+        inline=row["inline"],
     )

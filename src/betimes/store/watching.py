@@ -5,7 +5,7 @@ began, and finds its rows by index; none walks over a tenant's jobs or runs.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
@@ -56,7 +56,25 @@ async def findings(
     connection: Connection, rule: Rule, *, now: datetime, open_subjects: Sequence[str]
 ) -> list[Finding]:
     """The subjects for which the condition of a rule holds."""
+    if rule.tags:
+        tagged = await _tagged(connection, rule)
+        if not tagged and not rule.jobs:
+            return []  # without a job at all, the rule would be about every job
+        rule = replace(rule, jobs=(*rule.jobs, *sorted(tagged - set(rule.jobs))))
     return await LOOKS[rule.condition](Look(connection, rule, now, open_subjects))
+
+
+async def _tagged(connection: Connection, rule: Rule) -> set[JobId]:
+    """Jobs that carry the tags of a rule, as they do now."""
+    rows = await many(
+        connection,
+        SQL["tagged_jobs"],
+        tenant=rule.tenant,
+        keys=list(rule.tags),
+        values=list(rule.tags.values()),
+        most=SUBJECTS_MAX,
+    )
+    return {JobId(row["job_id"]) for row in rows}
 
 
 async def names_of(connection: Connection, jobs: Sequence[UUID]) -> dict[str, str]:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Protocol
 from urllib.parse import urljoin
 from uuid import UUID
@@ -46,6 +46,8 @@ UNAUTHORIZED = 401
 ASYNC = "betimes-async"
 WAIT_MAX = timedelta(hours=1)
 """How long a target that answered `202` may take to report when the job has no timeout."""
+STAY_TIMEOUT_MIN = timedelta(seconds=30)
+"""An attempt with less time than this waits for its turn in the queue, where no time is counted."""
 PERMANENT = frozenset({Trouble.REFUSED, Trouble.REDIRECT})
 PLAIN = Presented()
 UNTAMED = "Expect:"
@@ -153,7 +155,9 @@ class Delivery:
         except NoSecret as missing:
             return Failed(ErrorFacts(missing.kind, missing.sentence), retryable=missing.retryable)
         origin = prepared.origin
-        held = await self._gates.ask(tenant, origin, retry=errand.attempt > 1)
+        held = await self._gates.ask(
+            tenant, origin, retry=errand.attempt > 1, stay=partial(self._stay, errand)
+        )
         if held is not None:
             snoozed = errand.snooze(timedelta(seconds=held.seconds))
             return replace(snoozed, reason=held.why.value)
@@ -173,6 +177,13 @@ class Delivery:
             veil=presented.veil,
         )
         return await self._judge(result, evidence, prepared, errand)
+
+    async def _stay(self, errand: Errand) -> bool:
+        """Whether an attempt may wait in line: without its place, and not from its own time."""
+        if errand.deadline is not None and errand.deadline - errand.started_at < STAY_TIMEOUT_MIN:
+            return False
+        await self._clock.sleep(0)  # only what has waited once has a place to give back
+        return errand.park()
 
     async def _present(self, tenant: UUID, prepared: _Prepared) -> Presented:
         target = prepared.target
@@ -299,7 +310,12 @@ class Delivery:
         target, origin = prepared.target, prepared.origin
         if isinstance(result, NoAnswer):
             facts = ErrorFacts(result.trouble.value, f"{origin}: {result.detail}")
-            return Failed(facts, retryable=result.trouble not in PERMANENT, http=evidence.decode())
+            return Failed(
+                facts,
+                retryable=result.trouble not in PERMANENT,
+                http=evidence.decode(),
+                timed_out=result.trouble is Trouble.TIMEOUT,
+            )
         is_async = (result.header(ASYNC) or "").lower() == "true"
         verdict = classify(result.status, is_async=is_async, success_codes=target.success_codes)
         if verdict is Verdict.SUCCESS:

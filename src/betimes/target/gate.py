@@ -214,6 +214,24 @@ class Gate:
             paces.append(self._ramp(now - self.ramp_since))
         return max(PACE_MIN, min(paces))
 
+    @property
+    def is_paced(self) -> bool:
+        """Whether turns come by time, and not only by who has ended."""
+        return self.ramp_since is not None or self.rules.rate is not None or self.not_before > 0
+
+    def turn_in(self, now: float) -> float | None:
+        """Seconds until a rate, a ramp or a wish of the origin lets the next one through.
+
+        None while the breaker decides.
+        """
+        if self.state is not BreakerState.CLOSED:
+            return None
+        return max(self.not_before - now, self._rate_pause(now), 0.0)
+
+    def put_off(self, now: float, seconds: float) -> Wait:
+        """An appointment after so many seconds, for who does not stand in the line before them."""
+        return self._appointment(now, now + seconds, Hold.ORIGIN_RATE)
+
     def is_plain(self, now: float) -> bool:
         """Whether nothing about the origin is worth telling."""
         return (

@@ -7,7 +7,7 @@ Without the store every process decides for itself, which is safe and a little l
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -23,17 +23,24 @@ from betimes.telemetry import Outage, Telemetry
 GATES_MAX = 20_000
 SYNC_EVERY = timedelta(seconds=1)
 TELL_SECONDS, TELL_PLAIN_SECONDS = 5.0, 60.0
+TICK_SECONDS = 0.001
 PROBE_SECONDS = 35.0
 """How long a probe of another process is waited for."""
 WAITERS_SHARE = 4
-FAR_SECONDS, STEP_SECONDS = 15.0, 2.0
-"""Who only comes back to be sent away again comes in company: runs that wait for a dead origin are
-leased and put off many at a time, and not each in transactions of its own."""
-LINE_SECONDS = 0.05
-"""In memory at most a quarter of the ceiling waits, or as many as an origin serves in so short a
-time that coming back would take longer; the others wait in the queue and hold no slot."""
+LINE_SECONDS = 2.0
+"""Whose turn at an origin with a rate or a ramp comes within so long waits for it in memory, in a
+line that is served at its pace."""
+STEP_SECONDS = 1.0
+"""The others come back in company: they are leased and put off many at a time, and not each in
+transactions of its own that everybody else stands behind. What comes together fits into the line
+that has been served meanwhile."""
+BUSY_SECONDS = 0.05
+"""For an origin that is busy, at most a quarter of the ceiling waits in memory, or as many as it
+serves in so short a time that coming back would take longer; the others hold no slot."""
 
 Key = tuple[UUID, str]
+Stay = Callable[[], Awaitable[bool]]
+"""Whether one may wait here for seconds, in nobody's way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +79,9 @@ class _Entry:
     told_at: float = -1e9
     changed: bool = True
     waiting: deque["asyncio.Future[None]"] = field(default_factory=deque)
+    """Who waits for another one to end."""
+    line: deque["asyncio.Future[None]"] = field(default_factory=deque)
+    """Who waits for time to pass, each for the one before."""
     sent: int = 0
     bad: int = 0
 
@@ -98,11 +108,16 @@ class Gates:
         self._held = telemetry.counter("betimes_target_held_total")
         self._opened = telemetry.counter("betimes_breaker_opened_total")
 
-    async def ask(self, tenant: UUID, origin: str, *, retry: bool) -> Wait | None:
+    async def ask(
+        self, tenant: UUID, origin: str, *, retry: bool, stay: Stay | None = None
+    ) -> Wait | None:
         """None when a request may be sent, which `done` or `dropped` must follow."""
         entry = self._entry((tenant, origin))
         gate = entry.gate
-        answer = gate.ask(self._clock.monotonic(), retry=retry)
+        if entry.line or gate.is_paced:
+            answer = await self._turn(entry, retry=retry, stay=stay)
+        else:
+            answer = gate.ask(self._clock.monotonic(), retry=retry)
         if isinstance(answer, Wait) and answer.why is Hold.ORIGIN_BUSY:
             answer = await self._queue(entry, answer, retry=retry)
         if isinstance(answer, Go):
@@ -116,7 +131,7 @@ class Gates:
         self._held.add(why=answer.why.value)
         # No two appointments on the same spot, whatever the arithmetic says.
         seconds = answer.seconds * (1.0 + 0.1 * self._roll())
-        if seconds > FAR_SECONDS:
+        if seconds > LINE_SECONDS:
             seconds = _together(self._clock.monotonic(), seconds)
         return Wait(seconds, answer.why)
 
@@ -205,10 +220,42 @@ class Gates:
         except Unavailable:
             return True
 
+    async def _turn(self, entry: _Entry, *, retry: bool, stay: Stay | None) -> Go | Wait:
+        """Ask, after those who came before; whose turn comes soon waits for it here."""
+        gate, now = entry.gate, self._clock.monotonic()
+        turn = gate.turn_in(now)
+        if turn is None or (not turn and not entry.line):
+            return gate.ask(now, retry=retry)
+        if stay is None or turn > LINE_SECONDS:
+            return gate.put_off(now, turn)
+        if len(entry.line) >= gate.pace(now) * LINE_SECONDS:
+            return gate.put_off(now, LINE_SECONDS)
+        return await self._stand(entry, stay, retry=retry)
+
+    async def _stand(self, entry: _Entry, stay: Stay, *, retry: bool) -> Go | Wait:
+        """The first in line looks at the clock, the others at the one before them."""
+        gate = entry.gate
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry.line.append(place)
+        try:
+            if not await stay():
+                return gate.put_off(self._clock.monotonic(), LINE_SECONDS)
+            if entry.line[0] is not place:
+                await place
+            while turn := gate.turn_in(self._clock.monotonic()):
+                if turn > LINE_SECONDS:
+                    return gate.put_off(self._clock.monotonic(), turn)
+                await self._clock.sleep(max(turn, TICK_SECONDS))
+            return gate.ask(self._clock.monotonic(), retry=retry)
+        finally:
+            entry.line.remove(place)
+            if entry.line and not entry.line[0].done():
+                entry.line[0].set_result(None)
+
     async def _queue(self, entry: _Entry, refused: Wait, *, retry: bool) -> Go | Wait:
         """Stand in line here if the line is short, in people or in time: the others come back."""
         gate = entry.gate
-        short = max(gate.rules.ceiling / WAITERS_SHARE, gate.limit * LINE_SECONDS / gate.latency)
+        short = max(gate.rules.ceiling / WAITERS_SHARE, gate.limit * BUSY_SECONDS / gate.latency)
         if len(entry.waiting) >= short:
             return refused
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -249,7 +296,8 @@ class Gates:
         idle = [
             key
             for key, entry in self._entries.items()
-            if not entry.gate.in_flight and not entry.waiting and entry.gate.is_plain(now)
+            if not (entry.gate.in_flight or entry.waiting or entry.line)
+            and entry.gate.is_plain(now)
         ]
         for key in idle:
             del self._entries[key]

@@ -65,6 +65,7 @@ A test compares this table with the names used in the code; a star stands for th
 | `zones.changed`    | event | info     | moved               | shard, before, after              |
 | `shard.acquired`   | event | debug    |                     | shard, epoch                      |
 | `shard.lost`       | event | warning  |                     | shard, why                        |
+| `planned.missed`   | event | info     | fires               | shard                             |
 | `outage.began`     | event | error    |                     | duty, and what the duty adds      |
 | `outage.lasts`     | event | debug    | failures            | duty, and what the duty adds      |
 | `outage.ended`     | event | info     | failures, seconds   | duty, and what the duty adds      |

@@ -36,6 +36,12 @@ class PutRule(Asked):
     for_: Duration = msgspec.field(default="PT0S", name="for")
     severity: Severity = "error"
     jobs: Annotated[list[Id], msgspec.Meta(max_length=100, description="Ids of jobs.")] = []
+    tags: Annotated[
+        dict[str, str],
+        msgspec.Meta(
+            max_length=32, description="Jobs that carry all of these, as many as 200 of them."
+        ),
+    ] = {}
     queues: Annotated[list[Queue], msgspec.Meta(max_length=20)] = []
     targets: Annotated[
         list[Id],
@@ -57,6 +63,7 @@ class Rule(Shown):
     for_: DurationText = msgspec.field(name="for")
     severity: str
     jobs: list[str]
+    tags: dict[str, str]
     queues: list[str]
     targets: list[str]
     disabled: bool

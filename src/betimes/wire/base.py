@@ -1,5 +1,6 @@
 """What all shapes have in common: how they are read, and how times and durations look."""
 
+from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Generic, TypeVar
 
@@ -51,6 +52,20 @@ class Page(Shown, Generic[T]):
     next_cursor: str | None = None
     prev_cursor: str | None = None
     estimated_total: int | msgspec.UnsetType = msgspec.UNSET
+
+
+def shown_bytes(content: bytes | None) -> Any:
+    """Bytes as JSON; what is not JSON as text, what is not text as base64."""
+    if content is None:
+        return None
+    try:
+        return msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        pass
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"base64": b64encode(content).decode()}
 
 
 def shown_instant(instant: datetime) -> str:

@@ -7,6 +7,7 @@ import msgspec
 from betimes.wire.base import Asked, Duration, Instant, Members, Shown, Text
 from betimes.wire.jobs import Queue
 from betimes.wire.keys import PageOnly
+from betimes.wire.queues import RateLimit
 
 Url = Annotated[str, msgspec.Meta(min_length=1, max_length=8192)]
 Pattern = Annotated[
@@ -21,6 +22,13 @@ Patterns = Annotated[list[Pattern], msgspec.Meta(min_length=1, max_length=50)]
 Severity = Literal["info", "warning", "error", "critical"]
 Concurrency = Annotated[
     int, msgspec.Meta(ge=1, le=32, description="Requests at once; 1 keeps the order of events.")
+]
+Payload = Annotated[
+    Literal["thin", "full"],
+    msgspec.Meta(
+        description="`full` adds payload, result and error of the run an event is about; whoever "
+        "asks for it needs the scope `payloads:read`."
+    ),
 ]
 Style = Literal["slack", "teams", "discord"]
 Kind = Literal["webhook", "email", "chat"]
@@ -49,6 +57,8 @@ class NewEndpoint(Asked):
     name: Text = "endpoint"
     filter: EventFilter | None = None
     concurrency: Concurrency = 4
+    rate: RateLimit | None = None
+    payload: Payload = "thin"
     disabled: bool = False
 
 
@@ -62,6 +72,8 @@ class ChangeEndpoint(Asked):
     name: Text | None = None
     filter: EventFilter | None = None
     concurrency: Concurrency | None = None
+    rate: RateLimit | msgspec.UnsetType | None = msgspec.UNSET
+    payload: Payload | None = None
     disabled: bool | None = None
 
 
@@ -90,6 +102,8 @@ class Endpoint(Shown):
     event_types: list[str]
     filter: Members
     concurrency: int
+    rate: RateLimit | None
+    payload: str
     is_callback: bool
     disabled: bool
     disabled_reason: str | None

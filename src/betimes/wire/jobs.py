@@ -15,6 +15,7 @@ from betimes.wire.base import (
     Search,
     Shown,
 )
+from betimes.wire.insights import JobStats
 
 Name = Annotated[
     str,
@@ -167,6 +168,8 @@ class NewJob(Asked):
     metadata: Members = {}
     action_after_completion: AfterCompletion = "keep"
     notify: Callbacks = []
+    paused: Annotated[bool, msgspec.Meta(description="Begin paused; says nothing later.")] = False
+    pause_reason: Reason = ""
     dedupe: Dedupe | None = None
     dedupe_key: DedupeKey | None = None
     run_at: Instant | None = msgspec.field(default=None, name="runAt")
@@ -203,6 +206,8 @@ class JobStatus(Shown):
     pause: Pause | None = None
     last_run: LastRun | msgspec.UnsetType | None = msgspec.UNSET
     """Only with `include=last_run`."""
+    stats_24h: JobStats | msgspec.UnsetType = msgspec.UNSET
+    """Only with `include=stats_24h`."""
 
 
 Include = list[Literal["last_run"]]
@@ -253,7 +258,7 @@ class JobView(Asked):
 
     view: Literal["definition", "basic", "full"] = "basic"
     fields: list[str] = []
-    include: Include = []
+    include: list[Literal["last_run", "stats_24h"]] = []
 
 
 class CreateOptions(Asked):

@@ -276,6 +276,14 @@ class EventPage(Shown):
     next_after: str | None
 
 
+class TriggerEvent(Asked):
+    """An event to make: of which type, about what, and what of its example is to be different."""
+
+    type: Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
+    subject: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | None = None
+    data: Members = {}
+
+
 class StreamEvents(Asked):
     """Which events."""
 

@@ -14,10 +14,12 @@ from betimes.domain.ids import ParcelId, RunId
 from betimes.domain.spec import with_retry
 from betimes.domain.states import RunState
 from betimes.domain.terms import most_of
+from betimes.ops.contents import Contents
 from betimes.ops.turns import Turns
 from betimes.rhythm import DatabaseTime
 from betimes.store.admit import CONCURRENCY_KEY_FULL, Offered
 from betimes.store.handing import Handed, is_news, news_of
+from betimes.store.lease import NO_BOUNDS
 from betimes.store.parcels import LeasedParcel, Lot, Parcels, Source, WantedRun
 from betimes.store.release import Freed
 from betimes.store.telling import News
@@ -25,6 +27,7 @@ from betimes.telemetry import Telemetry
 from betimes.worker.execute import Executor, Work
 from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcel, HeldParcels
+from betimes.worker.opening import any_sealed, opened
 from betimes.worker.plans import Plan, Plans
 from betimes.worker.settle import exhausted, unstarted
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
@@ -72,7 +75,9 @@ class Claims:
         turns: Turns,
         offered: Callable[[Offered], None] = lambda _: None,
         signals: WorkerSignals = NO_SIGNALS,
+        contents: Contents | None = None,
     ) -> None:
+        self._contents = contents
         self._offered = offered
         self._turns = turns
         self._parcels = parcels
@@ -88,9 +93,14 @@ class Claims:
         self._signals = signals
 
     async def take(
-        self, sources: Sequence[Source], places: int, *, suspects: bool = False
+        self,
+        sources: Sequence[Source],
+        places: int,
+        *,
+        suspects: bool = False,
+        bounds: Mapping[Source, datetime] = NO_BOUNDS,
     ) -> Taken:
-        """Lease for places that the caller has reserved.
+        """Lease for places that the caller has reserved, from sources up to their bounds.
 
         Places that are not needed are free again afterwards, whatever happens. If the answer of
         the lease gets lost, the parcels are ours without our knowing: the heartbeat finds them.
@@ -100,9 +110,9 @@ class Claims:
             with self._telemetry.span("worker.claim", sources=len(sources)) as span:
                 span.expect_errors()  # the outage tells them, once
                 asked_at = self._clock.monotonic()
-                leased, later = await self._lease(sources, places, suspects=suspects)
+                leased, later = await self._lease(sources, places, bounds, suspects=suspects)
                 if not leased:
-                    drained = [source for source in sources if source not in later]
+                    drained = [one for one in sources if one not in later]
                     return Taken(Counter(), drained, later)
                 self._time.observe(leased[0].lease_until - self._ttl)
                 used, work, news = await self._prepare(leased, asked_at, foreign)
@@ -115,12 +125,20 @@ class Claims:
             with suppress(Unavailable):  # what runs already is not held up by the news of it
                 await self._parcels.tell(news)
         self._signals.claimed(used)
-        return _taken(sources, leased, places, later)._replace(foreign=foreign)
+        return _taken(sources, leased, places, later, bounds)._replace(foreign=foreign)
 
-    async def _lease(self, sources: Sequence[Source], places: int, *, suspects: bool) -> Lot:
+    async def _lease(
+        self,
+        sources: Sequence[Source],
+        places: int,
+        bounds: Mapping[Source, datetime],
+        *,
+        suspects: bool,
+    ) -> Lot:
         rules = self._turns.rules
         return await self._parcels.lease(
             sources,
+            bounds=bounds,
             limited={one for one in sources if rules.limited(one.tenant, one.queue)},
             slots=places,
             parcels_max=1 if suspects else parcels_max(sources),
@@ -141,6 +159,7 @@ class Claims:
         plans = await self._plans.of(wanted)
         if any(plan.unable for plan in plans):
             foreign += _foreign(leased, wanted, plans)
+        wanted, plans = await self._opened(leased, wanted, plans)
         if self._turns.rules.has_retries:
             plans = self._with_retries(leased, wanted, plans)
         refused: frozenset[ParcelId] = frozenset()
@@ -159,6 +178,7 @@ class Claims:
             HeldParcel(parcel, left=0, since=since, trusted_until=trusted_until)
             for parcel in leased
         ]
+        await self._give_keys(held)
         homes = _homes(held, wanted)
         for home in homes:
             home.left += 1
@@ -177,6 +197,21 @@ class Claims:
             Handed(run, parcel.leased, plan.handler, run.attempt + 1) for run, parcel, plan in left
         )
         return len(left), iter(left), news_of(handed, rules) if telling else []
+
+    async def _opened(
+        self, leased: list[LeasedParcel], wanted: list[WantedRun], plans: list[Plan]
+    ) -> tuple[list[WantedRun], list[Plan]]:
+        if self._contents is None or not any_sealed(wanted, plans):
+            return wanted, plans
+        found = list(zip(wanted, plans, strict=True))
+        both = await opened(self._contents, leased, found)
+        return [run for run, _ in both], [plan for _, plan in both]
+
+    async def _give_keys(self, held: list[HeldParcel]) -> None:
+        """What seals the results of parcels, where results are sealed."""
+        if self._contents is not None and self._contents.seals:
+            for parcel in held:
+                parcel.keys = await self._contents.keys(parcel.leased.tenant)
 
     async def _let_in(
         self, leased: list[LeasedParcel], wanted: list[WantedRun], plans: list[Plan]
@@ -280,6 +315,7 @@ def _taken(
     leased: list[LeasedParcel],
     places: int,
     later: Mapping[Source, datetime],
+    bounds: Mapping[Source, datetime],
 ) -> Taken:
     runs: Counter[Source] = Counter()
     parcels: Counter[Source] = Counter()
@@ -292,7 +328,10 @@ def _taken(
         reached = max(place for place, source in enumerate(sources, 1) if source in runs)
         return Taken(runs, (), later, sources[reached:])
     most = parcels_max(sources)
-    drained = [one for one in sources if parcels[one] < most and one not in later]
+    # Up to its bound a place has at least one, unless somebody else has it or nobody may.
+    drained = [
+        one for one in sources if parcels[one] < (1 if one in bounds else most) and one not in later
+    ]
     return Taken(runs, drained, later)
 
 

@@ -220,6 +220,8 @@ class Executor:
             self._reporter.ended(parcel, ending)
             return
         outcome = outcome_of(returned)
+        if parcel.keys is not None and isinstance(outcome, Succeeded):
+            outcome = Succeeded(parcel.keys.seal(outcome.result))
         self._metrics.ended(run, outcome, started_at, now)
         home = parcel.leased
         if isinstance(outcome, Succeeded) and plan.plain:

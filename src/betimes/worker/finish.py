@@ -19,7 +19,7 @@ from betimes.domain.states import FINAL, RunState
 from betimes.rhythm import full_jitter
 from betimes.store.admit import Offered
 from betimes.store.ending import Ending, Streak
-from betimes.store.finish import Finishing, Held
+from betimes.store.finish import Finishing, Held, Page
 from betimes.store.parcels import Source
 from betimes.store.release import Freed
 from betimes.telemetry import Outage, Telemetry
@@ -68,6 +68,8 @@ class Box:
 
     def slow(self) -> Held:
         """Parcels that the other endings are about."""
+        if not self.endings:
+            return Held({})
         about = {one.parcel for one in self.endings}
         emptied = [parcel for parcel in self.emptied if parcel in about]
         counted = frozenset(one for one in about if self.parcels[one].leased.counted)
@@ -81,6 +83,14 @@ class Box:
             if leased.terms.is_gated:
                 freed.note(leased.tenant, leased.queue, leased.terms)
         return freed
+
+    @property
+    def is_light(self) -> bool:
+        """Whether nothing in it has consequences beyond its own runs and parcels.
+
+        Successes, and runs that only have to wait: such boxes of many shards go together.
+        """
+        return all(one.again is not None and one.attempted is None for one in self.endings)
 
     def outcomes(self) -> dict[RunId, ParcelId]:
         """Every run with its parcel."""
@@ -218,17 +228,18 @@ class Reporter:
                 await self._send_together(boxes)
 
     def _take_ripe(self) -> dict[ShardId, Box]:
-        """The oldest ripe box, and if it is small and plain, others like it from other shards."""
+        """The oldest ripe box, and if it is small and light, others like it from other shards."""
         taken: dict[ShardId, Box] = {}
         room = self._count
         for shard, box in self._boxes.items():
             if not box.ripe or shard in self._sending:
                 continue
-            if taken and (box.endings or box.count > room):
+            light = box.is_light
+            if taken and (not light or box.count > room):
                 continue
             taken[shard] = box
             room -= box.count
-            if box.endings or room <= 0 or len(taken) == BOXES_TOGETHER_MAX:
+            if not light or room <= 0 or len(taken) == BOXES_TOGETHER_MAX:
                 break
         for shard in taken:
             del self._boxes[shard]
@@ -242,21 +253,22 @@ class Reporter:
         """
         self._sending.update(boxes)
         written: dict[ShardId, int] = {}
-        helds = {shard: box.fast() for shard, box in boxes.items()}
+        offered: list[Offered] = []
+        pages = [
+            Page(shard, box.fast(), box.streaks, box.slow(), box.endings)
+            for shard, box in boxes.items()
+        ]
         try:
             with self._telemetry.span("worker.finish", shards=len(boxes)) as span:
                 span.expect_errors()
-                written = await self._finishing.succeeded_together(
-                    [(shard, helds[shard], box.streaks) for shard, box in boxes.items()]
-                )
+                written, offered = await self._finishing.together(pages)
         except Unavailable as error:
             self._outage.failed(error)
         except BaseException:
             for shard, box in boxes.items():
                 self._sent(shard, box)
             raise
-        for held in helds.values():
-            self._tell_offered(held.offered)
+        self._tell_offered(offered)
         for shard, box in boxes.items():
             if written.get(shard) == box.count:
                 self._sent(shard, box)

@@ -9,13 +9,14 @@ import asyncio
 from collections.abc import Iterable, Iterator
 
 from betimes.domain.ids import Fence, ParcelId
+from betimes.ops.contents import Keys
 from betimes.store.parcels import LeasedParcel, Renewed
 
 
 class HeldParcel:
     """A leased parcel with what is left to do of it."""
 
-    __slots__ = ("leased", "left", "lost", "since", "trusted_until")
+    __slots__ = ("keys", "leased", "left", "lost", "since", "trusted_until")
 
     def __init__(
         self, leased: LeasedParcel, *, left: int, since: float, trusted_until: float
@@ -24,6 +25,8 @@ class HeldParcel:
         self.left = left
         """Runs without an outcome."""
         self.lost = False
+        self.keys: Keys | None = None
+        """What seals results, where they are sealed."""
         self.since = since
         self.trusted_until = trusted_until
 

@@ -73,6 +73,10 @@ class Board:
         """Sources worth a look, the one whose turn was longest ago first."""
         return [source for source, times in self._times.items() if times[0] <= now_ms]
 
+    def beside(self, source: Source) -> list[Source]:
+        """It and all other shards of the same place that are known, due or put off."""
+        return [one for one in self._times if one[1:] == source[1:]]
+
     def served(self, source: Source, *, now_ms: int, drained: bool) -> None:
         """A source had its turn and goes to the end of the line.
 

@@ -10,16 +10,17 @@ does not leave suspects for ever, it now and then stops claiming for a moment to
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 
 from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import to_ms
 from betimes.domain.parcel import RUNS_MAX
-from betimes.ops.turns import Turns
+from betimes.ops.turns import Turns, best_first
 from betimes.rhythm import DatabaseTime, Stopping, first_of, full_jitter
+from betimes.store.lease import NO_BOUNDS
 from betimes.store.parcels import BEFORE_ALL, Parcels, Source
 from betimes.store.rules import ReadingRules
 from betimes.telemetry import Outage, Telemetry
@@ -34,6 +35,8 @@ CLAIM_RUNS_MAX = 4 * RUNS_MAX
 """Most runs of one claim: enough to amortise it, few enough to leave some to others."""
 CLAIM_SOURCES_MAX = 16
 """Most places of one claim: where little waits in each, a round trip and a commit are shared."""
+RANKED_MAX = 64
+"""Most places whose best ranks are compared when not everybody can be served."""
 UNWRITTEN_MAX = 32 * RUNS_MAX
 """With so many outcomes waiting to be written, no more work is taken on."""
 LINGER_SECONDS = 0.005
@@ -96,6 +99,7 @@ class Lookout:
         self._emptying_seconds = EMPTYING_SECONDS
         self._series_until = float("-inf")
         self._alone = False
+        self._scarce = False
 
     def hear(self, channel: str, payload: str) -> None:
         """Take a hint; an empty one says that some may have been missed."""
@@ -161,6 +165,9 @@ class Lookout:
     async def _take(self) -> int:
         now_ms = to_ms(self._time.now())
         sources = self._turns.pick(self._due(now_ms), most=CLAIM_SOURCES_MAX)
+        bounds: Mapping[Source, datetime] = NO_BOUNDS
+        if self._scarce or any(self._turns.rules.limited(one.tenant, one.queue) for one in sources):
+            sources, bounds = await self._best_first(sources, now_ms)
         if not sources:
             return 0
         places = self._slots.reserve(CLAIM_RUNS_MAX)
@@ -173,8 +180,9 @@ class Lookout:
             self._board.served(source, now_ms=now_ms, drained=False)
         had: Counter[Source] = Counter()
         try:
-            taken = await self._claims.take(sources, places)
+            taken = await self._claims.take(sources, places, bounds=bounds)
             had = taken.runs
+            self._scarce = had.total() >= places
         finally:
             self._turns.charge({one: had[one] - expected[one] for one in sources})
         for source in taken.drained:
@@ -190,6 +198,25 @@ class Lookout:
             until_ms = self._strangers.found_foreign(source, now_ms)
             self._board.put_off(source, now_ms=now_ms, until_ms=until_ms)
         return taken.runs.total()
+
+    async def _best_first(
+        self, sources: list[Source], now_ms: int
+    ) -> tuple[list[Source], Mapping[Source, datetime]]:
+        """Not everybody can be served: of each place those with the best rank, whatever shard."""
+        every = {
+            one: None
+            for source in sources
+            for one in self._board.beside(source)
+            if self._strangers.until_ms(one) <= now_ms
+        }
+        asked = list(every)[:RANKED_MAX]
+        ranks = await self._parcels.best_ranks(asked, now=self._clock.stated())
+        for source in asked:
+            if source not in ranks:
+                # Hints are cut to the millisecond: this one may not be over yet.
+                self._board.served(source, now_ms=now_ms - 1, drained=True)
+        order, bounds = best_first(asked, ranks)
+        return order[:CLAIM_SOURCES_MAX], bounds
 
     def _due(self, now_ms: int) -> list[Source]:
         """Sources worth a look; those with nothing for us are left to others for a while."""

@@ -12,6 +12,7 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import TAIL_BYTES, ParcelId, WorkerId, random_ids, to_ms
 from betimes.executing.beside import run_beside
+from betimes.ops.contents import Contents
 from betimes.ops.turns import Turns
 from betimes.rhythm import DatabaseTime, Stopping
 from betimes.store.admit import Offered
@@ -60,10 +61,11 @@ class Chance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Large:
-    """Payloads and results by reference, kept by somebody else."""
+    """Payloads and results by reference, kept by somebody else; and keys for the sealed ones."""
 
     fetch: Fetch
     keep: Keep
+    contents: Contents | None = None
 
 
 class Parts:
@@ -143,6 +145,7 @@ class Parts:
             turns=self.turns,
             offered=self._expect_offered,
             signals=signals,
+            contents=None if large is None else large.contents,
         )
         self.lookout = Lookout(
             parcels=self.parcels,

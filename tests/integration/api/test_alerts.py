@@ -9,6 +9,17 @@ from betimes.wire import alerts as wire
 LATE = {"condition": "queue_lag", "threshold": "PT5M", "queues": ["mail"], "for": "PT1M"}
 
 
+async def test_a_rule_can_name_tags_instead_of_jobs(admin: Client) -> None:
+    path = "/v1/alert-rules/by-tag?force=true"
+    body = {"condition": "job_late", "threshold": "PT1M", "tags": {"env": "prod"}}
+    assert (await admin("PUT", path, body)).status == 201
+    assert (await admin("GET", "/v1/alert-rules/by-tag")).json["tags"] == {"env": "prod"}
+    queue = {"condition": "queue_lag", "threshold": "PT1M", "queues": ["a"], "tags": {"a": "b"}}
+    refused = await admin("PUT", path, queue)
+    assert refused.status in (400, 422)
+    assert "/tags" in refused.body.decode()
+
+
 async def test_a_rule_is_put_read_and_forgotten(admin: Client) -> None:
     path = "/v1/alert-rules/mail-late"
     assert (await admin("PUT", path, LATE)).code == "precondition_required"

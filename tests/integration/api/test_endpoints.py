@@ -77,6 +77,28 @@ async def opened(served: Served, endpoint: str) -> str:
     return text.decode()
 
 
+async def test_rate_and_payload_are_kept_and_changed(served: Served, admin: Client) -> None:
+    """Whoever lets payloads be sent must be allowed to read them."""
+    plain = await made(admin)
+    assert (plain["rate"], plain["payload"]) == (None, "thin")
+    told = await made(admin, rate={"limit": 30, "per": "PT1M"}, payload="full")
+    path = f"/v1/endpoints/{told['id']}"
+    shown = (await admin("GET", path)).json
+    assert (shown["rate"], shown["payload"]) == ({"limit": 30, "per": "PT1M"}, "full")
+    named = await admin("PATCH", path, {"name": "other"})
+    assert named.json["rate"] == shown["rate"], "what is not named stays"
+    changed = await admin("PATCH", path, {"rate": None, "payload": "thin"})
+    assert (changed.json["rate"], changed.json["payload"]) == (None, "thin")
+    some = ["notifications:read", "notifications:write"]
+    little = served.client(await served.key(kind="sk", scopes=some))
+    for answer in (
+        await little("POST", "/v1/endpoints", {**HOOK, "payload": "full"}),
+        await little("PATCH", path, {"payload": "full"}),
+    ):
+        assert answer.status == 403, answer.body
+    assert (await little("POST", "/v1/endpoints", HOOK)).status == 201
+
+
 async def test_what_makes_no_sense_is_refused_with_its_place(admin: Client) -> None:
     for body, code, pointer in (
         ({**HOOK, "event_types": ["run.exploded"]}, "invalid_parameter", "/event_types/0"),

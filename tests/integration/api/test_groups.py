@@ -1,8 +1,14 @@
 """Creations that come together share a transaction, and nobody notices but the disk."""
 
 import asyncio
+from collections.abc import Callable, Sequence
 
-from api_kit import Client, Served
+from api_kit import DEFAULT, Client, Served
+from betimes.domain.ids import TenantId
+from betimes.ops.acting import Answer, Intent, Told
+from betimes.ops.desk import Desk
+from betimes.ops.idempotency import IdempotencyKey
+from betimes.ops.together import WORTH_A_GROUP, Together
 
 JOB = {"schedule": "every 1h", "handler": "h"}
 
@@ -43,3 +49,63 @@ async def test_a_repeated_key_in_a_group_has_one_effect(admin: Client) -> None:
     other = await admin("POST", "/v1/jobs", {**JOB, "priority": 9}, idem="k3")
     assert other.code == "idempotency_key_reused"
     assert len((await admin("GET", "/v1/jobs?limit=1000")).json["items"]) == 5
+
+
+async def test_the_next_group_waits_for_this_one_or_for_company(served: Served) -> None:
+    """Two small groups would halve each other; one that is worth it goes beside the first."""
+    gate, sizes = asyncio.Event(), list[int]()
+
+    async def make(_desk: Desk, _tenant: TenantId, items: Sequence[int], _shard: int) -> list[int]:
+        sizes.append(len(items))
+        await gate.wait()
+        return list(items)
+
+    together = Together[int, int](desk=served.desk, make=make)
+
+    async def ask(number: int) -> bytes | None:
+        key = IdempotencyKey(key=f"company-{number}", fingerprint=b"f")
+        intent = Intent(tenant=DEFAULT, actor={}, action="a", request_id=f"req-{number}", key=key)
+        answer = Answer(status=201, body=b"%d" % number)
+        done = await together.act(
+            number, intent, never, lambda value: Told(answer=answer, resource=str(value))
+        )
+        return done.answer.body
+
+    async with asyncio.TaskGroup() as group:
+        loop = group.create_task(together.run())
+        await until(lambda: together._running)
+        asked = [group.create_task(ask(0))]
+        await until(lambda: sizes == [1])
+        asked += [group.create_task(ask(number)) for number in range(1, WORTH_A_GROUP)]
+        for _ in range(20):
+            await asyncio.sleep(0)  # noqa: TID251 -- passes the turn, does not wait
+        assert sizes == [1], "too few to begin beside it"
+        asked += [group.create_task(ask(WORTH_A_GROUP))]
+        await until(lambda: sizes == [1, WORTH_A_GROUP])
+        asked += [group.create_task(ask(1_000 + number)) for number in range(3 * WORTH_A_GROUP)]
+        for _ in range(20):
+            await asyncio.sleep(0)  # noqa: TID251 -- passes the turn, does not wait
+        assert sizes == [1, WORTH_A_GROUP], "never more than two"
+        gate.set()
+        answers = await asyncio.gather(*asked)
+        loop.cancel()
+    assert len(set(answers)) == len(asked)
+    assert sum(sizes) == len(asked)
+
+
+async def never(_desk: Desk) -> int:
+    raise AssertionError("nobody goes alone")
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not true():  # noqa: ASYNC110 -- what it waits for is told by no event
+            await asyncio.sleep(0.001)  # noqa: TID251 -- the database has to answer first
+
+
+async def test_the_same_names_from_two_sides_do_not_block_each_other(admin: Client) -> None:
+    names = [f"n{n}" for n in range(40)]
+    answers = await asyncio.gather(
+        *(admin("POST", "/v1/jobs", {**JOB, "name": name}) for name in [*names, *reversed(names)])
+    )
+    assert sorted(answer.status for answer in answers) == [201] * 40 + [409] * 40

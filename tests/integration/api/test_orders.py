@@ -109,6 +109,17 @@ async def test_the_latest_run_of_a_job_is_told_to_those_who_ask(admin: Client) -
     assert last["finished_at"] is not None
 
 
+async def test_the_last_day_of_a_job_is_told_to_those_who_ask(admin: Client) -> None:
+    job = {"name": "j", "handler": "h", "schedule": {"type": "manual"}}
+    await admin("POST", "/v1/jobs", job)
+    run = (await admin("POST", "/v1/jobs/j/run")).json["id"]
+    await admin("POST", f"/v1/runs/{run}/cancel")
+    told = (await admin("GET", "/v1/jobs/j?include=stats_24h,last_run")).json["status"]
+    assert (told["stats_24h"]["counts"]["cancelled"], told["last_run"]["id"]) == (1, run)
+    assert "stats_24h" not in (await admin("GET", "/v1/jobs/j?include=last_run")).json["status"]
+    assert told["stats_24h"] == (await admin("GET", "/v1/jobs/j/stats?window=P1D")).json
+
+
 async def test_runs_are_listed_by_the_name_of_their_job(served: Served, admin: Client) -> None:
     job = {"name": "j", "handler": "h", "schedule": {"type": "manual"}}
     made = (await admin("POST", "/v1/jobs", job)).json["id"]

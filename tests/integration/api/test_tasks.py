@@ -195,6 +195,71 @@ async def test_the_service_refuses_what_no_worker_takes(
         await app.async_client.runs.create(handler="charge", payload={"payment": "p"})
 
 
+async def test_doing_it_over_is_held_to_it_as_well(served: Served, admin: Client) -> None:
+    """Replays, redrives and runs by hand: what nobody takes any more is refused at the door."""
+    client = served.client(await served.key(kind="wk"))
+    old = (await admin("POST", "/v1/runs", {"handler": "h", "payload": "text"})).json["id"]
+    job = {"schedule": "every 1h", "handler": "h", "payload": 1, "name": "j"}
+    assert (await admin("POST", "/v1/jobs", job)).status == 201
+    told = {"name": "h", "schema": {"type": "integer"}}
+    worker = await client("POST", "/v1/workers", {"name": "w", "handlers": [told]})
+    for path, body in [
+        (f"/v1/runs/{old}/replay", {}),
+        (f"/v1/runs/{old}/replay", {"payload_override": "other"}),
+        ("/v1/jobs/j/run", {"payload_override": "other"}),
+    ]:
+        refused = await admin("POST", path, body)
+        assert (refused.status, refused.code) == (422, "invalid_payload"), (path, refused.body)
+    assert (await admin("POST", f"/v1/runs/{old}/replay", {"payload_override": 7})).status == 202
+    assert (await admin("POST", "/v1/jobs/j/run", {})).status == 202
+    assert (await admin("POST", "/v1/jobs/j/run", {"payload_override": 2})).status == 202
+    path = f"/v1/workers/{worker.json['worker_id']}/lease"
+    leased = (await client("POST", path, {"wait": 5, "max": 10})).json["runs"]
+    lease = next(one["lease_id"] for one in leased if one["run_id"] == old)
+    ended = {"error": {"type": "E", "message": "m"}, "retry": "never"}
+    assert (await client("POST", f"/v1/leases/{lease}/fail", ended)).status == 200
+    letters = (await admin("GET", "/v1/dead-letters")).json["items"]
+    letter = letters[0]["id"]
+    path = f"/v1/dead-letters/{letter}/redrive"
+    for body in ({}, {"payload_override": "x"}):
+        refused = await admin("POST", path, body)
+        assert (refused.status, refused.code) == (422, "invalid_payload"), refused.body
+    assert (await admin("POST", path, {"payload_override": 3})).status == 202
+
+
+async def test_a_payload_by_reference_is_read_where_it_lies_here(
+    served: Served, admin: Client
+) -> None:
+    client = served.client(await served.key(kind="wk"))
+    told = {"name": "h", "schema": {"type": "object", "required": ["year"]}}
+    await client("POST", "/v1/workers", {"name": "w", "handlers": [told]})
+    good, bad, torn = [
+        (await admin("POST", "/v1/blobs", raw=content)).json["id"]
+        for content in (b'{"year": 2026}', b'{"secret": 42}', b"{")
+    ]
+    for reference, status in [
+        (good, 202), (bad, 422), (torn, 422), ("s3://elsewhere/x", 202),
+        ("blob_01JD8Q0W0G8S0B3T1N5Y6Z7A8B", 202),
+    ]:  # fmt: skip
+        made = await admin("POST", "/v1/runs", {"handler": "h", "payload_ref": reference})
+        assert made.status == status, (reference, made.body)
+        if status == 422:
+            assert made.code == "invalid_payload"
+            assert made.json["errors"][0]["pointer"] == "/payload_ref"
+            assert b"secret" not in made.body, "nothing of the blob is told"
+    new = {"schedule": "every 1h", "handler": "h"}
+    assert (await admin("POST", "/v1/jobs", {**new, "payload_ref": bad})).status == 422
+    job = await admin("POST", "/v1/jobs", {**new, "payload_ref": good, "name": "j"})
+    assert job.status == 201, job.body
+    batch = {"items": [{"handler": "h", "payload_ref": one} for one in (good, bad)]}
+    assert (await admin("POST", "/v1/runs/batch", batch)).status == 422
+    nothing = await admin("POST", "/v1/runs", {"handler": "h"})
+    assert nothing.status == 422, "no payload and no reference is no object"
+    run = await admin("POST", "/v1/runs", {"handler": "h", "payload_ref": good})
+    again = await admin("POST", f"/v1/runs/{run.json['id']}/replay", {})
+    assert again.status == 202, again.body
+
+
 async def test_two_releases_side_by_side_are_both_served(served: Served, admin: Client) -> None:
     """While an old worker lives, what only it takes is accepted beside what the new one takes."""
     client = served.client(await served.key(kind="wk"))

@@ -76,8 +76,8 @@ async def test_a_failure_is_told_to_those_who_asked(served: Served, admin: Clien
     await run_events(admin, "all")
     run = await fail_once(admin)
     (body,) = await told(served, "run.failed")
-    assert set(body) == MEMBERS
-    assert (body["run_id"], body["state"], body["attempt"]) == (run, "failed", 1)
+    assert set(body) == MEMBERS | {"error"}
+    assert (body["run_id"], body["state"], body["attempt"]) == (run, "retry_wait", 1)
     assert body["next_retry_at"] is not None
     assert [one["run_id"] for one in await told(served, "run.retrying")] == [run]
 

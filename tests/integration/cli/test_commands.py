@@ -57,10 +57,10 @@ async def test_lists_are_narrowed_by_names_of_jobs(monkeypatch: pytest.MonkeyPat
     assert (await acall("dead", "list", "--job", "night~a")).code == 0
     assert (await acall("run", "list", "--job", "nobody")).code == 3
 
-    def interrupt(_: float) -> None:
+    def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("betimes.sdk.ambient.pause", interrupt)
+    monkeypatch.setattr("betimes.cli.waking.Waker.pause", interrupt)
     watched = await acall("job", "watch", "night~a", "-o", "name")
     assert watched.code == 130
     assert watched.out.startswith("run/run_"), watched.err

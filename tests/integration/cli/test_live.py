@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from api_kit import Served
+from api_kit import Client, Served
 from betimes import webhooks
 from betimes.cli.command import Talk
+from betimes.cli.waking import Waker
 from betimes.cli.watching import watch
 from cli_kit import Said, acall
 
@@ -28,7 +29,7 @@ async def test_watching_prints_what_is_new_and_what_changed(
     await acall(*CREATE, "a")
     steps = iter([("job", "pause", "a"), (*CREATE, "b"), ("job", "get", "a"), None])
 
-    def meanwhile(_: float) -> None:
+    def meanwhile(*_: object) -> None:
         """Instead of waiting: somebody does something, until nobody does."""
         step = next(steps)
         if step is None:
@@ -36,11 +37,55 @@ async def test_watching_prints_what_is_new_and_what_changed(
         done.append(asyncio.run_coroutine_threadsafe(acall(*step), loop).result(30).code)
 
     loop, done = asyncio.get_running_loop(), list[int]()
-    monkeypatch.setattr("betimes.sdk.ambient.pause", meanwhile)
+    monkeypatch.setattr("betimes.cli.waking.Waker.pause", meanwhile)
     told = await acall("job", "list", "--watch=1s", "--fields", "name,status.state", "-o", "csv")
     assert done == [0, 0, 0]
     assert told.code == 130, "interrupted"
     assert told.out.splitlines() == ["name,status.state", "a,active", "a,paused", "b,active"]
+
+
+async def test_watching_is_woken_by_events(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two looks lie ten minutes, so only the stream can have told of the change."""
+    admin, looks = await served.admin(), count()
+    await admin("POST", "/v1/jobs", {"name": "j", "schedule": "every 1h", "handler": "h"})
+    stopped = list[bool]()
+    pause = Waker.pause
+
+    def pausing(self: Waker, seconds: float) -> None:
+        assert seconds == 600
+        if next(looks) and stopped:
+            raise KeyboardInterrupt
+        pause(self, seconds)
+
+    monkeypatch.setattr(Waker, "pause", pausing)
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(
+            acall("job", "list", "--watch=10m", "--fields", "name,status.state", "-o", "csv")
+        )
+        while not watching.done():
+            paused = bool(stopped)
+            await admin("POST", f"/v1/jobs/j/{'resume' if paused else 'pause'}", {})
+            stopped = [True] if not paused else stopped
+    assert watching.result().code == 130
+    assert "j,paused" in watching.result().out
+
+
+async def test_where_there_is_no_stream_watching_looks(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = await served.key(kind="sk", scopes=["jobs:read"])
+    monkeypatch.setenv("BETIMES_API_KEY", key)
+    looks = list[float]()
+
+    def pausing(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("betimes.sdk.ambient.pause", pausing)
+    told = await acall("job", "list", "--watch=1s", "-o", "name")
+    assert told.code == 130, told.err
+    assert looks[-1] == 1.0, "the first look may be over before the stream is refused"
 
 
 def test_a_terminal_is_repainted(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
@@ -125,3 +170,45 @@ async def test_events_are_forwarded_with_a_signature_that_stays_the_same(served:
 async def test_nobody_there_to_forward_to_is_told(served: Served) -> None:
     told = await listened(served, "--forward-to", "127.0.0.1:9", "--count", "1")
     assert "got none" in told.out
+
+
+async def logging_run(served: Served) -> tuple[str, str, Client]:
+    """A run that somebody is doing: its id, its lease, and who holds it."""
+    worker = served.client(await served.key(kind="wk"))
+    made = (await (await served.admin())("POST", "/v1/runs", {"handler": "h"})).json["id"]
+    told = await worker("POST", "/v1/workers", {"name": "w", "handlers": ["h"]})
+    name = told.json["worker_id"]
+    (lease,) = (await worker("POST", f"/v1/workers/{name}/lease", {"wait": 5})).json["runs"]
+    return made, lease["lease_id"], worker
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_a_log_is_followed_to_the_end_of_its_run(
+    served: Served, monkeypatch: pytest.MonkeyPatch, *, streams: bool
+) -> None:
+    run, lease, worker = await logging_run(served)
+    looked = count()
+
+    def looking(_: float) -> None:
+        next(looked)
+
+    if not streams:
+        object.__setattr__(served.service.settings, "streams_max", 0)
+    monkeypatch.setattr("betimes.sdk.ambient.pause", looking)
+
+    async def work() -> None:
+        for word in ("one", "two"):
+            lines = {"lines": [{"message": word, "level": "info"}]}
+            assert (await worker("POST", f"/v1/leases/{lease}/logs", lines)).status < 300
+        secret = {"lines": [{"message": "hush", "level": "debug"}]}
+        await worker("POST", f"/v1/leases/{lease}/logs", secret)
+        assert (await worker("POST", f"/v1/leases/{lease}/complete", {})).status < 300
+
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(acall("run", "logs", run, "-f", "--level", "info"))
+        group.create_task(work())
+    told = following.result()
+    assert told.code == 0, told.err
+    assert [line.split()[-1] for line in told.out.splitlines()] == ["one", "two"]
+    if streams:
+        assert next(looked) == 0, "nobody looked again and again"

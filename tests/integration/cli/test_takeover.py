@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from api_kit import Served
 from cli_kit import acall, call
 
 pytestmark = pytest.mark.db
@@ -36,6 +37,19 @@ JOBS = """from apscheduler.schedulers.background import BackgroundScheduler
 scheduler = BackgroundScheduler(timezone="Europe/Oslo")
 scheduler.add_job("os:getcwd", "cron", id="weekly", day_of_week=0, hour=6)
 """
+
+RQ = """import os
+from redis import Redis
+from rq.cron import CronScheduler
+scheduler = CronScheduler(connection=Redis())
+scheduler.register(os.getcwd, queue_name="mail", cron="30 4 * * *", name="nightly")
+scheduler.get_jobs()[0].func_name = "os.getcwd"
+"""
+SCHEDULE = {
+    "Name": "report", "ScheduleExpression": "cron(30 2 ? * MON-FRI *)", "State": "ENABLED",
+    "ScheduleExpressionTimezone": "Europe/Stockholm", "FlexibleTimeWindow": {"Mode": "OFF"},
+    "Target": {"Arn": "arn:aws:lambda:eu-north-1:123456789012:function:report", "Input": "{}"},
+}  # fmt: skip
 
 
 def write(home: Path, name: str, text: str) -> None:
@@ -84,6 +98,46 @@ async def test_what_is_suspended_there_is_paused_here(home: Path) -> None:
     job = json.loads((await acall("job", "get", "data~sync", "-o", "json")).out)
     assert job["status"]["state"] == "paused"
     assert job["schedule"]["overlap"] == "allow"
+
+
+async def test_what_is_suspended_later_is_paused_then(home: Path, served: Served) -> None:
+    write(home, "sync.yaml", MANIFEST.replace("suspend: true", "suspend: false"))
+    await acall("import", "kubernetes", "sync.yaml")
+    write(home, "sync.yaml", MANIFEST)
+    admin = await served.admin()
+    for _ in range(2):
+        told = await acall("import", "kubernetes", "sync.yaml")
+        assert "0 created" in told.err
+    job = json.loads((await acall("job", "get", "data~sync", "-o", "json")).out)
+    assert job["status"]["state"] == "paused"
+    assert job["status"]["pause"]["reason"] == "suspended where it came from"
+    acts = [one["action"] for one in (await admin("GET", "/v1/audit")).json["items"]]
+    assert "jobs.pause" in acts, "it was there already"
+
+
+async def test_schedules_of_eventbridge(home: Path) -> None:
+    disabled = {**SCHEDULE, "Name": "off", "State": "DISABLED"}
+    write(home, "one.json", json.dumps([SCHEDULE, disabled, {"Name": "b", "EventPattern": "{}"}]))
+    tried = await acall("import", "eventbridge", "one.json", "--dry-run", "--shadow")
+    assert "all the same" in tried.out, tried.err
+    assert "waits for events" in tried.out
+    assert "2 read, 1 refused; 2 would be created" in tried.err
+    assert "2 created" in (await acall("import", "eventbridge", "one.json")).err
+    jobs = {job["name"]: job for job in json.loads((await acall("job", "list", "-o", "json")).out)}
+    assert jobs["report"]["handler"] == "report"
+    assert jobs["off"]["status"]["state"] == "paused"
+    again = await acall("import", "eventbridge", "one.json")
+    assert "0 created, 0 changed, 0 deleted, 2 as they were" in again.err, again.err
+
+
+async def test_what_rq_repeats(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(home, "rq_jobs.py", RQ)
+    told = await acall("import", "rq", "rq_jobs:scheduler", "--shadow")
+    assert "1 created" in told.err, told.err
+    assert "all the same" in told.out
+    (job,) = json.loads((await acall("job", "list", "-o", "json")).out)
+    assert (job["name"], job["queue"], job["handler"]) == ("nightly", "mail", "os.getcwd")
+    monkeypatch.delitem(sys.modules, "rq_jobs", raising=False)
 
 
 async def test_objects_of_the_users_own_environment(

@@ -2,25 +2,30 @@
 
 import asyncio
 import json
+import os
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from cloudevents.core.bindings.http import HTTPMessage, from_http_event
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from betimes.domain.ids import to_text
+from betimes.domain.ids import random_ids, to_ms, to_text
 from betimes.domain.notice import DELAYS, DeliveryState
 from betimes.domain.webhook import shown_secret
+from betimes.ops.contents import sealing_keys
 from betimes.ops.deliveries import redeliver
 from betimes.ops.desk import Desk
 from betimes.ops.endpoints import enable_endpoint, get_endpoint, rotate_secret, secret_of
 from betimes.store.database import Database
+from betimes.store.pool import Connection
+from betimes.target.redact import Redaction
 from betimes.target.url import UrlPolicy
 from betimes.testing import ManualClock
 from betimes.testing.real_clock import RealClock
 from notify_kit import KEY, a_dispatcher, an_endpoint, an_event, deliveries, mailbox
 from ops_kit import TENANT, fetch
-from target_kit import Received, a_target, answer
+from target_kit import DEV, Received, a_target, answer
 
 
 async def test_the_official_library_reads_what_is_sent(desk: Desk) -> None:
@@ -225,6 +230,83 @@ async def test_a_slow_endpoint_is_slow_for_itself(desk: Desk) -> None:
         await bench.courier.idle()
         await bench.deliver()
         assert len(slow.received) == 10
+
+
+async def a_run_that_ended(desk: Desk, **columns: object) -> str:
+    """A run as it is stored, with what it was given and what came of it."""
+    (run,) = random_ids(to_ms(desk.clock.now()), 1, os.urandom(8))
+    await fetch(
+        desk.database,
+        "INSERT INTO betimes.runs (shard, id, tenant_id, due_at, state, queue, finished_at,"
+        " payload, result, error) VALUES (1, $1, $2, $3, 5, 'default', $3, $4, $5, $6) RETURNING 1",
+        run,
+        TENANT,
+        desk.clock.now(),
+        columns.get("payload"),
+        columns.get("result"),
+        columns.get("error"),
+    )
+    return to_text("run", run)
+
+
+async def test_whoever_wants_all_of_it_is_told_payload_result_and_error(desk: Desk) -> None:
+    """Without what the tenant hides, and without what is too large for a message."""
+    policy = replace(DEV, redaction=Redaction().and_also((), ("/card",)))
+    run = await a_run_that_ended(
+        desk,
+        payload=b'{"order":7,"card":"4111"}',
+        result=b"x" * 20_000,
+        error='{"type": "Http500", "message": "no"}',
+    )
+    async with a_target() as thin, a_target() as full, a_dispatcher(desk, policy=policy) as bench:
+        await an_endpoint(desk, thin.url())
+        await an_endpoint(desk, full.url(), payload="full")
+        await an_event(desk, body={"run_id": run})
+        await an_event(desk, "job.paused", {"job_id": "job_x"})
+        await bench.turn()
+    about = {json.loads(got.body)["type"]: json.loads(got.body)["data"] for got in full.received}
+    assert about["run.dead"]["payload"]["order"] == 7
+    assert "4111" not in json.dumps(about)
+    assert about["run.dead"]["error"] == {"type": "Http500", "message": "no"}
+    assert about["run.dead"]["left_out"] == ["result"]
+    assert about["job.paused"].keys().isdisjoint({"payload", "result", "left_out"})
+    assert all("payload" not in json.loads(got.body)["data"] for got in thin.received)
+
+
+async def test_what_is_sealed_is_opened_for_who_wants_all_of_it(desk: Desk) -> None:
+    """And left out by a dispatcher without keys: nobody is sent something unreadable."""
+
+    async def work(connection: Connection) -> bytes | None:
+        keys = await sealing_keys(desk, connection, TENANT)
+        return keys.seal(b'{"order":7}')
+
+    sealed = await desk.transact(work, tenant=None)
+    run = await a_run_that_ended(desk, payload=sealed)
+    for keyed, told in ((desk, {"order": 7}), (replace(desk, vault=None), None)):
+        async with a_target() as target, a_dispatcher(keyed) as bench:
+            await an_endpoint(desk, target.url(), payload="full")
+            await an_event(desk, body={"run_id": run})
+            await bench.turn()
+            last = json.loads(target.received[-1].body)["data"]
+        assert last.get("payload") == told
+
+
+async def test_an_endpoint_is_asked_no_faster_than_its_rate(desk: Desk, clock: ManualClock) -> None:
+    """Three a minute: three at once by its concurrency would be too many, and nobody loses."""
+    async with a_target() as target, a_dispatcher(desk) as bench:
+        endpoint = await an_endpoint(desk, target.url(), rate={"limit": 3, "per_ms": 60_000})
+        for _ in range(5):
+            await an_event(desk)
+        await bench.turn()
+        for arrived in range(1, 6):
+            assert len(target.received) == arrived
+            clock.advance(timedelta(seconds=19))
+            await bench.deliver()
+            assert len(target.received) == arrived, "too soon"
+            clock.advance(timedelta(seconds=1))
+            await bench.deliver()
+        assert {one.state for one in await deliveries(desk, endpoint)} == {DeliveryState.DELIVERED}
+        assert (await mailbox(desk.database, endpoint))["failures"] == 0
 
 
 async def test_the_guard_holds_for_endpoints_as_for_targets(desk: Desk) -> None:

@@ -62,6 +62,7 @@ async def lease(
         worker=worker,
         ttl=TTL,
         slots=1000,
+        before=None,
         parcels_max=100,
         suspect_after=2,
         suspects=suspects,

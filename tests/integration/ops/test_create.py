@@ -40,6 +40,17 @@ async def test_a_job_that_fires_later_waits_for_the_planner(
     assert (desk.hints.hints, desk.hints.plans) == ([], [job.shard])
 
 
+async def test_the_planner_is_called_only_for_what_fires_soon(
+    database: Database, clock: ManualClock
+) -> None:
+    desk = make_desk(database, clock)
+    job = await create_job(desk, TENANT, NewJob(definition=every(3_600)))
+    assert job.next_fire_at is not None
+    assert job.next_fire_at > clock.now() + MINUTE
+    assert isinstance(desk.hints, KeptHints)
+    assert desk.hints.plans == []
+
+
 async def test_fires_within_the_margin_become_runs_with_the_ids_of_the_planner(
     database: Database, clock: ManualClock
 ) -> None:

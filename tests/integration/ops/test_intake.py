@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
@@ -14,6 +15,8 @@ from betimes.ops.desk import Desk
 from betimes.ops.producers import admit_producer
 from betimes.ops.runs import get_run
 from betimes.store.database import Database
+from betimes.store.pool import Lane
+from betimes.store.queries import load
 from betimes.testing.real_clock import RealClock
 from ops_kit import TENANT, make_desk
 from store_kit import opened, owner
@@ -42,6 +45,20 @@ async def buyer(shop: Shop) -> AsyncIterator[asyncpg.Connection]:
     connection = await asyncpg.connect(shop.dsn)
     yield connection
     await connection.close()
+
+
+async def test_what_comes_by_a_transaction_is_sealed_when_it_is_made(
+    desk: Desk, buyer: asyncpg.Connection
+) -> None:
+    """Until then it waits as it was given: PostgreSQL has no key."""
+    sealing = replace(desk, seals=True)
+    run, _ = await ask(buyer, "send_receipt", '{"order": "canary"}', "{}")
+    assert (await take_all_in(sealing)).made == 1
+    rows = await desk.database.many(
+        load("runs")["read_run"], lane=Lane.ENGINE, shard=shard_of(run), id=run
+    )
+    assert b"canary" not in rows[0]["payload"]
+    assert (await get_run(desk, TENANT, run)).run.payload == b'{"order": "canary"}'
 
 
 async def test_a_run_is_made_when_the_transaction_commits(
@@ -118,6 +135,7 @@ async def test_options_are_stored_as_the_api_stores_them(
     desk: Desk, buyer: asyncpg.Connection
 ) -> None:
     options = """{"priority": 9, "timeout": "2m", "start_deadline": 60, "fairness_key": "a",
+        "rate_limit_key": "stripe",
         "retry": {"max_attempts": 8, "backoff": "list", "delays": ["1s", "PT1M", 5], "max": "1h30m",
                   "retry_on": ["Timeout"]},
         "tags": {"env": "prod"}, "concurrency": {"key": "k", "limit": 2}}"""
@@ -127,10 +145,12 @@ async def test_options_are_stored_as_the_api_stores_them(
     found = (await get_run(desk, TENANT, run)).run
     assert found.priority == 9
     assert (found.terms.gate, found.terms.fair > 0) == ("k", True)
+    assert found.terms.rate == "stripe"
     assert found.options == {
         "timeout_ms": 120_000,
         "start_deadline_ms": 60_000,
         "fairness_key": "a",
+        "rate_limit_key": "stripe",
         "retry": {
             "max_attempts": 8,
             "backoff": "list",
@@ -177,7 +197,8 @@ async def test_options_are_stored_as_the_api_stores_them(
         ('{"tags": {"a": 1}}', "/tags"),
         ('{"concurrency": {"limit": 1}}', "/concurrency/key"),
         ('{"concurrency": {"key": "a", "limit": 0}}', "/concurrency/limit"),
-        ('{"target": {"type": "http"}}', ""),
+        ('{"rate_limit_key": ""}', "/rate_limit_key"),
+        ('{"webhook": "https://a.example"}', ""),
         ("[]", ""),
     ],
 )
@@ -189,6 +210,23 @@ async def test_nonsense_is_refused_with_a_sentence_and_a_pointer(
 
     assert (caught.value.sqlstate, caught.value.detail or "") == ("BT400", pointer)
     assert "expected" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("member", "instead"),
+    [
+        ('"target": {"type": "http", "url": "https://a.example"}', "betimes relay"),
+        ('"notify": [{"on": ["run.dead"], "endpoint": "ops"}]', "POST /v1/endpoints"),
+    ],
+)
+async def test_what_only_the_service_can_check_is_refused_with_the_way_that_can(
+    buyer: asyncpg.Connection, member: str, instead: str
+) -> None:
+    with pytest.raises(asyncpg.PostgresError) as caught:
+        await ask(buyer, "one", options=f"{{{member}}}")
+    assert caught.value.sqlstate == "BT400"
+    assert caught.value.detail == f"/{member.split(chr(34))[1]}"
+    assert instead in str(caught.value)
 
 
 async def test_a_large_payload_is_refused(buyer: asyncpg.Connection) -> None:

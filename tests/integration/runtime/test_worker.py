@@ -179,6 +179,8 @@ async def test_time_limits_bite_everywhere(app: App, lines: OpenLine) -> None:
         ended = [await run.awaited(timeout=20) for run in runs]
     for one in ended:
         assert (one.state, one.run.error and one.run.error.type) == ("dead", "TimedOut")
+        (attempt,) = [told async for told in app.async_client.runs.attempts(one.run.id)]
+        assert attempt.outcome == "timed_out"
 
 
 class Around(Middleware):

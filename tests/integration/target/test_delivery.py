@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 from standardwebhooks.webhooks import Webhook
 
-from betimes.domain.outcome import Cancelled, Failed, Succeeded
+from betimes.domain.outcome import Cancelled, Failed, OutcomeKind, Succeeded, kind_of
 from betimes.domain.webhook import shown_secret
 from betimes.target.address import AddressPolicy
 from betimes.target.answer import Patience
@@ -135,6 +135,7 @@ async def test_the_job_s_own_limit_is_the_shorter_one() -> None:
         done = await delivery.deliver(Attempt({"url": target.url()}, deadline=limit))
     assert isinstance(done, Failed)
     assert done.error.type == "TargetTimeout"
+    assert kind_of(done) is OutcomeKind.TIMED_OUT, "that is what the history of attempts says"
     assert json.loads(done.http or "")["timings_ms"]["total"] >= 250
 
 

@@ -139,6 +139,57 @@ async def test_runs_that_wait_for_a_broken_target_keep_their_attempts(
     assert 1 < wait < 10
 
 
+async def test_runs_that_wait_for_the_same_target_come_back_together(
+    database: Database, clock: ManualClock
+) -> None:
+    """In one parcel, not each in its own, under a fence that no lease of theirs has reached."""
+    async with a_target() as target:
+        pass
+    options = {"target": {"type": "http", "url": target.url()}}
+    async with a_delivering_worker(database, clock) as bench:
+        await enqueue(database, clock.now(), [None] * 5, options=options)  # type: ignore[list-item]
+        await bench.poll_once()
+        await until_idle(bench)
+        failed = await rows(database, "SELECT cardinality(run_ids) AS runs FROM betimes.parcels")
+        assert [row["runs"] for row in failed] == [1] * 5, "what has failed travels alone"
+        runs = await enqueue(database, clock.now(), [None] * 20, options=options)  # type: ignore[list-item]
+        await bench.poll_once()
+        await until_idle(bench)
+    waiting = await rows(
+        database,
+        "SELECT run_ids, fence, lane FROM betimes.parcels WHERE run_ids && $1::uuid[]",
+        runs,
+    )
+    # Seconds of appointments end in full steps; two may lie on either side of one.
+    assert len(waiting) <= 4
+    assert sorted(run for row in waiting for run in row["run_ids"]) == sorted(runs)
+    assert {(row["fence"], row["lane"]) for row in waiting} == {(1, 1)}
+
+
+async def test_who_waits_for_a_turn_holds_no_place(database: Database, clock: ManualClock) -> None:
+    """Eight runs at ten a second through two places: all are leased once, and none goes back."""
+    async with a_target() as target, a_client() as client:
+        delivery = Delivery(
+            client=client,
+            clock=RealClock(),
+            policies=open_to_all,
+            patience=Patience(),
+            gates=some_gates(rate=10.0),
+        )
+        handlers = builtin_handlers(clock).also("http", delivery.deliver)
+        options = {"target": {"type": "http", "url": target.url()}}
+        runs = await enqueue(database, clock.now(), [None] * 8, options=options)  # type: ignore[list-item]
+        async with a_worker(database, clock, handlers=handlers, slots=2) as bench:
+            while await state_of(database, runs[-1]) is not RunState.SUCCEEDED:
+                await bench.poll_once()
+                await until_idle(bench)
+            assert bench.parts.slots.idle
+    found = [await read_run(database, run) for run in runs]
+    assert {(row["state"], row["attempt"]) for row in found} == {(RunState.SUCCEEDED, 1)}
+    assert await rows(database, "SELECT FROM betimes.parcels") == []
+    assert {row["fence"] for row in found} == {1}, "nobody was put back into the queue"
+
+
 async def accepted(database: Database, clock: ManualClock, target: FakeTarget, runs: int) -> Any:
     """Runs that a target has accepted and will report about later, in one parcel."""
     options = {"target": {"type": "http", "url": target.url()}}

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from betimes.domain.ids import ShardId, shard_of
 from betimes.domain.states import RunState
+from betimes.ops.runs import cancel_run
 from betimes.store.database import Database
 from betimes.store.parcels import Source
 from betimes.testing import ManualClock
@@ -12,6 +13,7 @@ from betimes.worker import Context, Handlers
 from betimes.worker.heartbeat import Heartbeat
 from betimes.worker.hints import CHANNEL
 from betimes.worker.lookout import EMPTYING_SECONDS
+from ops_kit import make_desk
 from worker_kit import (
     MINUTE,
     QUEUE,
@@ -258,6 +260,35 @@ async def test_a_running_run_is_cancelled_within_a_heartbeat(
         await bench.parts.reporter.flush()
     row = await read_run(database, run)
     assert (row["state"], row["reason"], row["attempt"]) == (6, "RUN_CANCELLED", 1)
+
+
+async def test_a_run_that_is_taken_away_by_force_stays_cancelled(
+    database: Database, clock: ManualClock
+) -> None:
+    """Whatever its worker reports: the fence has risen. The rest of the parcel goes on."""
+    go = asyncio.Event()
+    handlers = Handlers()
+
+    async def waits(context: Context) -> str:
+        await go.wait()
+        return "done"
+
+    handlers.add("waits", waits)
+    taken, kept = await enqueue(database, clock.now(), ["waits", "waits"])
+    async with a_worker(database, clock, handlers=handlers) as bench:
+        await bench.once()
+        (held,) = await parcels(database)
+        assert held["worker_id"] is not None
+        desk = make_desk(database, clock)
+        view = await cancel_run(desk, TENANT, taken, reason="NOW", force=True)
+        assert view.run.fence == held["fence"] + 1
+        go.set()
+        await settle_down()
+        await bench.parts.reporter.flush()
+    row, other = await read_run(database, taken), await read_run(database, kept)
+    assert (row["state"], row["reason"], row["result"]) == (6, "NOW", None)
+    assert (other["state"], other["result"]) == (4, b'"done"')
+    assert await parcels(database) == []
 
 
 async def test_a_run_that_takes_too_long_times_out(database: Database, clock: ManualClock) -> None:

@@ -1,6 +1,8 @@
 """The ends of runs are told as events, in the transaction that writes them."""
 
-from betimes.domain.ids import shard_of, to_text
+import json
+
+from betimes.domain.ids import random_ids, shard_of, to_ms, to_text
 from betimes.domain.outcome import Cancelled, Outcome
 from betimes.store.database import Database
 from betimes.store.pool import Lane
@@ -32,6 +34,46 @@ async def test_failures_are_told_and_successes_only_on_request(
         ("run.dead", to_text("run", died), "dead"),
         ("run.retrying", to_text("run", again), "retry_wait"),
     ]
+
+
+async def test_whoever_listens_is_told_of_attempts_that_failed(
+    database: Database, clock: ManualClock
+) -> None:
+    """With the error, beside what becomes of the run; nobody else pays for it."""
+    (endpoint,) = random_ids(to_ms(clock.now()), SHARD, bytes(8))
+    async with database.connection(Lane.ENGINE) as connection:
+        await connection.execute(
+            "INSERT INTO betimes.tenants (id, slug, name) VALUES ($1, 'one', 'One')", TENANT
+        )
+        await connection.execute(
+            "INSERT INTO betimes.endpoints (tenant_id, id, kind, address, wants_failures)"
+            " VALUES ($1, $2, 'webhook', 'https://example.com', true)",
+            TENANT,
+            endpoint,
+        )
+    once = {"retry": {"max_attempts": 1}}
+    (died,) = await enqueue(database, clock.now(), ["fail"], options=once)
+    (again,) = await enqueue(database, clock.now(), ["fail"])
+    await enqueue(database, clock.now(), ["noop", "snooze"])
+    async with a_worker(database, clock) as bench:
+        assert await bench.poll_once() == 4
+    assert await events(database) == [
+        ("run.dead", to_text("run", died), "dead"),
+        *sorted(
+            [
+                ("run.failed", to_text("run", died), "dead"),
+                ("run.failed", to_text("run", again), "retry_wait"),
+            ]
+        ),
+        ("run.retrying", to_text("run", again), "retry_wait"),
+    ]
+    told = await rows(database, "SELECT body FROM betimes.outbox WHERE type = 'run.failed'")
+    errors = [json.loads(row["body"])["error"] for row in told]
+    assert all(set(error) == {"type", "message"} for error in errors)
+    others = await rows(
+        database, "SELECT FROM betimes.outbox WHERE type <> 'run.failed' AND body ? 'error'"
+    )
+    assert others == []
 
 
 async def test_whoever_asks_for_it_is_told_of_starts_and_successes(

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 
 from betimes.domain.ids import ShardId, TenantId
 from betimes.ops import turns as room
-from betimes.ops.turns import Turns
+from betimes.ops.turns import SLACK, Turns, best_first
 from betimes.store.parcels import Source
 from betimes.store.rules import QueueRule, Rules, TenantRule
 
@@ -100,3 +101,17 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(1, 100):
         turns.charge({source(number): 1})
     assert len(turns._queues) <= 10
+
+
+def test_of_the_shards_of_a_place_the_best_rank_goes_first() -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    places = [source(1, 0), source(1, 1), source(1, 2), source(1, 3), source(2, 5), source(2, 6)]
+    seconds = {0: 30, 1: 10, 3: 20, 5: 2, 6: 1}
+    ranks = {one: start + timedelta(seconds=seconds[one.shard]) for one in places if one.shard != 2}
+    order, bounds = best_first(places, ranks)
+    assert [one.shard for one in order] == [1, 3, 0, 6, 5], "the order of places stays"
+    assert bounds == {
+        source(1, 1): start + timedelta(seconds=20) + SLACK,
+        source(1, 3): start + timedelta(seconds=30) + SLACK,
+        source(2, 6): start + timedelta(seconds=2) + SLACK,
+    }

@@ -43,6 +43,7 @@ from betimes.api.routes import (
     targets,
     tenants,
     trail,
+    trigger,
     workers,
 )
 
@@ -83,6 +84,7 @@ ROUTES: tuple[Route, ...] = (
     *explain.ROUTES,
     *forecast.ROUTES,
     *trail.ROUTES,
+    *trigger.ROUTES,
     *endpoints.ROUTES,
     *event_types.ROUTES,
     *deliveries.ROUTES,

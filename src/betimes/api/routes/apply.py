@@ -31,6 +31,7 @@ async def apply(call: Call[NoQuery, wire.ApplyJobs]) -> Reply:
     context = await context_of(
         call,
         *(asked.schedule for asked in body.jobs),
+        works=body.jobs,
         references=[reference_of(asked) for asked in body.jobs],
     )
     wanted = []

@@ -1,5 +1,6 @@
 """Dead letters: looking at them, giving them another life, closing them."""
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -8,6 +9,7 @@ import msgspec
 
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
+from betimes.api.context import check_again
 from betimes.api.finding import job_of
 from betimes.api.operating import begin, check_count, chosen_id
 from betimes.api.paging import scope_of
@@ -37,6 +39,7 @@ from betimes.ops.bulk import ITEMS_MAX
 from betimes.ops.bulk_runs import BULK_LETTERS, LETTERS
 from betimes.ops.desk import Desk
 from betimes.ops.operations import new_operation
+from betimes.ops.runs import get_run
 from betimes.wire import more as wire
 from betimes.wire import operations
 from betimes.wire.base import Page, shown_instant, shown_maybe
@@ -178,6 +181,9 @@ async def redrive(call: Call[NoQuery, wire.Redrive]) -> Reply:
     payload = None
     if body.payload_override is not msgspec.UNSET:
         payload = msgspec.json.encode(body.payload_override)
+    with suppress(NotFound):  # then there is no letter either, as the verb will say
+        found = (await get_run(call.service.desk, call.tenant, run)).run
+        await check_again(call, found, payload)
 
     async def verb(desk: Desk) -> RunId:
         try:
@@ -318,7 +324,7 @@ ROUTES = (
         body_optional=True,
         answers={202: RunMade},
         keyed=Keyed.REQUIRED,
-        problems=("invalid_state",),
+        problems=("invalid_state", "invalid_payload"),
     ),
     _route(
         "POST",

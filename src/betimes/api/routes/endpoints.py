@@ -10,68 +10,31 @@ import msgspec
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
 from betimes.api.context import targets_of
+from betimes.api.endpoint_shapes import FULL, kept_rate, shown_endpoint
 from betimes.api.etag import expected_revision, tag_of
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Route
 from betimes.api.shaping import coerced, missing, page, paged, read_span
-from betimes.domain.errors import Invalid, NotFound
+from betimes.domain.errors import Forbidden, Invalid, NotFound
 from betimes.domain.event import Severity
 from betimes.domain.ids import from_text, to_text
 from betimes.domain.scopes import Scope
-from betimes.domain.webhook import shown_secret
 from betimes.ops import endpoints as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
 from betimes.target.url import read_url
 from betimes.wire import endpoints as wire
-from betimes.wire.base import Page, shown_instant, shown_maybe
+from betimes.wire.base import Page
 from betimes.wire.problem import FieldError
 
 FIRST = UUID(int=0)
 HIDDEN_PATH = "/…"
 
 
-def shown_endpoint(
-    endpoint: ops.Endpoint, box: ops.MailboxView | None, *, secret: bytes | None = None
-) -> wire.Endpoint:
-    """An endpoint as it is shown; its secret only when it is new."""
-    is_mail = endpoint.kind == "email"
-    return wire.Endpoint(
-        id=to_text("ep", endpoint.id),
-        type=endpoint.kind,
-        name=endpoint.name,
-        url=None if is_mail else endpoint.address,
-        address=endpoint.address if is_mail else None,
-        style=endpoint.settings.get("style"),
-        event_types=list(endpoint.event_types),
-        filter=endpoint.filter.to_json(),
-        concurrency=int(endpoint.settings.get("concurrency", 4)),
-        is_callback=endpoint.is_callback,
-        disabled=endpoint.disabled_at is not None,
-        disabled_reason=endpoint.disabled_reason,
-        status=_status(endpoint, box),
-        revision=endpoint.revision,
-        etag=tag_of(endpoint.revision),
-        created_at=shown_instant(endpoint.created_at),
-        created_by=endpoint.created_by,
-        updated_at=shown_instant(endpoint.updated_at),
-        secret=None if secret is None else shown_secret(secret),
-        secret_until=shown_maybe(endpoint.secret_until),
-    )
-
-
-def _status(endpoint: ops.Endpoint, box: ops.MailboxView | None) -> wire.EndpointStatus:
-    failures = 0 if box is None else box.failures
-    state = "failing" if failures else "active"
-    return wire.EndpointStatus(
-        state="disabled" if endpoint.disabled_at is not None else state,
-        failures=failures,
-        failing_since=None if box is None else shown_maybe(box.failing_since),
-        held_until=None if box is None else shown_maybe(box.held_until),
-        last_success_at=None if box is None else shown_maybe(box.last_success_at),
-        last_failure_at=None if box is None else shown_maybe(box.last_failure_at),
-        last_error=None if box is None else box.last_error,
-    )
+def _check_payload(call: Call[Any, Any], payload: str | None) -> None:
+    """Whoever lets payloads be sent must be allowed to read them."""
+    if payload == FULL and Scope.PAYLOADS_READ not in call.caller.scopes:
+        raise Forbidden(f"the payload {FULL} needs the scope {Scope.PAYLOADS_READ}")
 
 
 async def list_all(call: Call[wire.ListEndpoints, None]) -> Reply:
@@ -110,7 +73,10 @@ async def create(call: Call[NoQuery, wire.NewEndpoint]) -> Reply:
     """Make an endpoint; a webhook's secret is in the answer, this once."""
     body, notifying = call.body, call.service.notifying
     address, credential = _place(call, body.type, body.url, body.address)
-    settings: dict[str, Any] = {"concurrency": body.concurrency}
+    _check_payload(call, body.payload)
+    settings: dict[str, Any] = {"concurrency": body.concurrency, "payload": body.payload}
+    if body.rate is not None:
+        settings["rate"] = kept_rate(body.rate)
     if body.type == "chat":
         settings["style"] = body.style
     fresh = ops.new_endpoint(
@@ -164,9 +130,14 @@ def _changed(
     if body.url is not None or body.address is not None:
         address, credential = _place(call, endpoint.kind, body.url, body.address)
         changed = replace(changed, address=address)
-    settings: dict[str, Any] = {}
-    if body.concurrency is not None:
-        settings["concurrency"] = body.concurrency
+    _check_payload(call, body.payload)
+    settings: dict[str, Any] = {
+        name: value
+        for name, value in (("concurrency", body.concurrency), ("payload", body.payload))
+        if value is not None
+    }
+    if body.rate is not msgspec.UNSET:
+        settings["rate"] = None if body.rate is None else kept_rate(body.rate)
     if body.style is not None and endpoint.kind == "chat":
         settings["style"] = body.style
     return replace(changed, settings={**endpoint.settings, **settings}), credential

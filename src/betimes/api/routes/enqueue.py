@@ -16,6 +16,7 @@ from betimes.api.told_runs import told_enqueued
 from betimes.domain.run import NewRun
 from betimes.domain.scopes import Scope
 from betimes.ops.checks import PAYLOAD_BYTES_MAX
+from betimes.ops.contents import check_unmarked
 from betimes.ops.desk import Desk
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.making import Enqueued, make_runs
@@ -72,6 +73,7 @@ def _run(call: Call[NoQuery, bytes]) -> NewRun:
     if "callback" in asked:
         asked["notify"] = [{"url": asked.pop("callback")}]
     shaped: wire.NewRun = convert(asked, wire.NewRun)
+    check_unmarked(call.body)
     return replace(new_run(shaped, targets_of(call)), payload=call.body or None)
 
 

@@ -29,11 +29,20 @@ async def event_types(call: Call[NoQuery, None]) -> Reply:  # noqa: ARG001 -- th
     )
 
 
+KINDS: Mapping[type, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    list: "array",
+    dict: "object",
+    bool: "boolean",
+}
+
+
 def _schema(example: Mapping[str, Any]) -> dict[str, Any]:
-    kinds = {str: "string", int: "integer", float: "number", list: "array", bool: "boolean"}
     return {
         "type": "object",
-        "properties": {name: {"type": kinds[type(value)]} for name, value in example.items()},
+        "properties": {name: {"type": KINDS[type(value)]} for name, value in example.items()},
         "additionalProperties": True,
     }
 

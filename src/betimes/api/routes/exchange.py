@@ -19,6 +19,7 @@ from betimes.domain.errors import Refused
 from betimes.domain.ids import to_text
 from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
+from betimes.domain.states import JobState
 from betimes.ops.acting import Told
 from betimes.ops.calendars import CalendarRow, find_calendars, new_calendar, put_calendar
 from betimes.ops.dedupe import create_made
@@ -53,10 +54,18 @@ async def export(call: Call[more.Export, None]) -> Reply:
             format=FORMAT,
             exported_at=shown_instant(call.service.now()),
             calendars=await _calendars_of(call, jobs),
-            jobs=[asked_again(job) for job in jobs],
+            jobs=[{**asked_again(job), **_pause_of(job)} for job in jobs],
             next_cursor=cursor,
         )
     )
+
+
+def _pause_of(job: Job) -> dict[str, Any]:
+    """A job that somebody has paused is paused where it is imported, too."""
+    if job.state is not JobState.PAUSED:
+        return {}
+    reason = job.state_reason.get("reason")
+    return {"paused": True, "pause_reason": reason} if reason else {"paused": True}
 
 
 async def _calendars_of(call: Call[Any, Any], jobs: list[Job]) -> list[more.CalendarText]:

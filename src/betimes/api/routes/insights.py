@@ -8,7 +8,7 @@ from betimes.api.call import Call, Reply
 from betimes.api.finding import find_job
 from betimes.api.route import Load, Route
 from betimes.api.shaping import maybe_instant, read_span
-from betimes.domain.ids import to_text
+from betimes.domain.ids import JobId, to_text
 from betimes.domain.scopes import Scope
 from betimes.ops import insights as ops
 from betimes.wire import insights as wire
@@ -30,17 +30,20 @@ async def stats(call: Call[wire.Window, None]) -> Reply:
     """What became of the runs of a job."""
     job = await find_job(call)
     window = read_span(call.query.window, pointer="/window")
-    found = await ops.read_stats(call.service.desk, call.tenant, job.id, window=window)
+    return Reply(value=await stats_of(call, job.id, window))
+
+
+async def stats_of(call: Call[Any, Any], job: JobId, window: timedelta) -> wire.JobStats:
+    """What became of the runs of a job within a window that ends now."""
+    found = await ops.read_stats(call.service.desk, call.tenant, job, window=window)
     good, bad = found.counts["succeeded"], found.counts["dead"]
-    return Reply(
-        value=wire.JobStats(
-            window=shown_duration(window),
-            counts=found.counts,
-            success_rate=good / (good + bad) if good + bad else None,
-            run_seconds=found.run_seconds,
-            lag_ms=shown_percentiles(found.lag),
-            run_ms=shown_percentiles(found.run_time),
-        )
+    return wire.JobStats(
+        window=shown_duration(window),
+        counts=found.counts,
+        success_rate=good / (good + bad) if good + bad else None,
+        run_seconds=found.run_seconds,
+        lag_ms=shown_percentiles(found.lag),
+        run_ms=shown_percentiles(found.run_time),
     )
 
 

@@ -1,5 +1,6 @@
 """Jobs: creating, reading, replacing, editing, deleting."""
 
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from betimes.api.merging import merge_patch
 from betimes.api.problem import Trouble
 from betimes.api.reading import convert
 from betimes.api.route import Keyed, Load, Policy, Route
+from betimes.api.routes.insights import stats_of
 from betimes.api.routes.jobs_list import add_last_runs, check_view, list_all
 from betimes.api.shaping import selected
 from betimes.api.told_jobs import told_made, told_of
@@ -38,11 +40,14 @@ from betimes.ops.update import update_job
 from betimes.wire import jobs as wire
 from betimes.wire.base import Members, Page
 
+DAY = timedelta(days=1)
+
 
 async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
     """Create a job."""
     body = call.body
-    new = new_job(body, await context_of(call, body.schedule, references=[reference_of(body)]))
+    context = await context_of(call, body.schedule, works=[body], references=[reference_of(body)])
+    new = new_job(body, context)
 
     async def verb(desk: Desk) -> MadeJob:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
@@ -63,6 +68,8 @@ async def read(call: Call[wire.JobView, None]) -> Reply:
     job = await find_job(call)
     shown = shown_job(job, view=call.query.view)
     await add_last_runs(call, [shown], [job], call.query.include)
+    if "stats_24h" in call.query.include:
+        shown.status.stats_24h = await stats_of(call, job.id, DAY)
     return Reply(
         value=selected(shown, call.query.fields),
         headers={"ETag": tag_of(job.revision)},
@@ -91,7 +98,8 @@ async def replace(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
 
 async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
     body = call.body
-    new = new_job(body, await context_of(call, body.schedule, references=[reference_of(body)]))
+    context = await context_of(call, body.schedule, works=[body], references=[reference_of(body)])
+    new = new_job(body, context)
     if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
         return told
     await check_open(call, [new.definition.queue])
@@ -112,6 +120,11 @@ async def patch(call: Call[wire.PatchOptions, Members]) -> Reply:
     job = await find_job(call)
     require_match(call)
     expected_revision(call.request, job.revision)
+    if "paused" in call.body or "pause_reason" in call.body:
+        raise Trouble(
+            "invalid_parameter",
+            "a job that exists is paused by POST …/pause, and goes on by POST …/resume",
+        )
     unknown = sorted(set(call.body) - {one.encode_name for one in EDITABLE})
     if unknown:
         convert({unknown[0]: None}, wire.NewJob)
@@ -129,7 +142,8 @@ async def _update(
     reference = reference_of(asked)
     # A reference that stays may have expired meanwhile; that is no reason to refuse other edits.
     fresh = [] if reference == job.definition.options.get("payload_ref") else [reference]
-    definition = definition_of(asked, await context_of(call, asked.schedule, references=fresh))
+    context = await context_of(call, asked.schedule, works=[asked], references=fresh)
+    definition = definition_of(asked, context)
     if definition.queue != job.definition.queue:
         await check_open(call, [definition.queue])
     # Even without If-Match, what we merged into must still be there.
@@ -190,6 +204,7 @@ EDITABLE = tuple(
     one
     for one in msgspec.structs.fields(wire.NewJob)
     if one.name not in {"run_at", "cron", "payload_reference", "idempotency_key"}
+    and one.name not in {"paused", "pause_reason"}
 )
 WRITE_PROBLEMS = (
     *("malformed_json", "unknown_field", "invalid_parameter", "payload_too_large"),

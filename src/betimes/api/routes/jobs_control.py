@@ -9,6 +9,7 @@ import msgspec
 from betimes.api.acting import answer, perform
 from betimes.api.admitting import admitted_demand, check_open
 from betimes.api.call import Call, Reply
+from betimes.api.context import accepted_of
 from betimes.api.etag import expected_revision
 from betimes.api.finding import find_job
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
@@ -109,6 +110,7 @@ async def run(call: Call[NoQuery, wire.RunJob]) -> Reply:
     payload = None
     if body.payload_override is not msgspec.UNSET:
         payload = msgspec.json.encode(body.payload_override)
+        (await accepted_of(call)).check(job.definition.handler, payload)
 
     wish = Wish(
         payload=payload,

@@ -131,7 +131,7 @@ async def add_last_runs(
     call: Call[Any, Any], shown: Sequence[wire.Job], jobs: Sequence[Job], include: Sequence[str]
 ) -> None:
     """The latest run of each job, for those who ask for it: it is read from the runs."""
-    if not include:
+    if "last_run" not in include:
         return
     found = await last_runs(call.service.desk, call.tenant, [job.id for job in jobs])
     for one, job in zip(shown, jobs, strict=True):

@@ -32,6 +32,8 @@ RESULT_BYTES_MAX = 256 * 1024
 EXTEND_MAX = timedelta(hours=1)
 LOST = "the lease ended; somebody else may hold the run"
 PLAIN = "text/plain"
+TIMED_OUT = "TimedOut"
+"""The type of error by which a worker says that an attempt took longer than it may."""
 
 
 def _lease(call: Call[Any, Any]) -> ops.HeldLease:
@@ -88,7 +90,8 @@ def _failed(told: wire.Fail | wire.ReportOne) -> Failed:
     after = None
     if isinstance(wish, wire.RetryAfter):
         after = read_span(wish.after, pointer="/retry/after")
-    return Failed(_facts(told.error), retryable=wish != "never", after=after)
+    facts = _facts(told.error)
+    return Failed(facts, retryable=wish != "never", after=after, timed_out=facts.type == TIMED_OUT)
 
 
 def _facts(error: wire.ErrorTold | None) -> ErrorFacts:

@@ -7,7 +7,7 @@ import msgspec
 from betimes.api.acting import intent_of, perform, replied
 from betimes.api.admitting import admitted, check_open
 from betimes.api.call import Call, Reply
-from betimes.api.context import targets_of
+from betimes.api.context import accepted_of, targets_of
 from betimes.api.finding import find_run, missing_run, run_in_path
 from betimes.api.problem import Trouble, body_of, trouble_of
 from betimes.api.references import References, references_of
@@ -40,7 +40,7 @@ from betimes.wire.jobs import BatchItem
 
 async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     """Enqueue one run."""
-    accepted = await call.service.schemas.of(call.service.desk, call.tenant)
+    accepted = await accepted_of(call, [call.body])
     references = await references_of(call, [call.body.payload_ref])
     new = new_run(
         call.body,
@@ -68,7 +68,7 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
 async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
     """Enqueue many runs, all or none, or each for itself."""
     alone = call.body.mode == "independent"
-    accepted = await call.service.schemas.of(call.service.desk, call.tenant)
+    accepted = await accepted_of(call, call.body.items)
     references = await references_of(call, (one.payload_ref for one in call.body.items))
     new, refused = _read_all(call, accepted, references, stop=not alone)
     if not new:

@@ -7,7 +7,8 @@ import msgspec
 from betimes.api.acting import answer, perform
 from betimes.api.admitting import admitted_demand
 from betimes.api.call import Call, Reply
-from betimes.api.finding import run_in_path
+from betimes.api.context import check_again
+from betimes.api.finding import find_run, run_in_path
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Route
 from betimes.api.routes.jobs_control import told_run
@@ -95,6 +96,8 @@ async def replay(call: Call[NoQuery, wire.ReplayRun]) -> Reply:
     payload = None
     if call.body.payload_override is not msgspec.UNSET:
         payload = msgspec.json.encode(call.body.payload_override)
+    found = (await find_run(call)).run
+    await check_again(call, found, payload)
     if told := await admitted_demand(call, Demand.of(runs=[payload])):
         return told
 
@@ -120,7 +123,7 @@ def _action(verb: str, handler: Any, body: Any, answers: Any, says: str, load: L
         answers=answers,
         keyed=Keyed.OPTIONAL,
         load=load,
-        problems=("invalid_state",),
+        problems=("invalid_state", *(("invalid_payload",) if verb == "replay" else ())),
     )
 
 

@@ -3,16 +3,16 @@
 -- name: list_rules :many
 -- Rules of a tenant in the order of their names, page by page.
 -- Index: alert_rules_pkey
--- Returns: tenant_id uuid, name text, condition text, threshold float8, window_ms int8, for_ms int8, severity text, jobs _uuid, queues _text, targets _text, disabled bool, checked_at timestamptz, revision int4, created_at timestamptz, created_by text, updated_at timestamptz
-SELECT tenant_id, name, condition, threshold, window_ms, for_ms, severity, jobs, queues, targets, disabled, checked_at, revision,
-       created_at, created_by, updated_at
+-- Returns: tenant_id uuid, name text, condition text, threshold float8, window_ms int8, for_ms int8, severity text, jobs _uuid, queues _text, tags text, targets _text, disabled bool, checked_at timestamptz, revision int4, created_at timestamptz, created_by text, updated_at timestamptz
+SELECT tenant_id, name, condition, threshold, window_ms, for_ms, severity, jobs, queues, tags::text AS tags, targets, disabled,
+       checked_at, revision, created_at, created_by, updated_at
   FROM betimes.alert_rules WHERE tenant_id = :tenant::uuid AND name > :after::text ORDER BY name LIMIT :most::integer;
 
 -- name: read_rule :maybe
 -- One rule of a tenant.
--- Returns: tenant_id uuid, name text, condition text, threshold float8, window_ms int8, for_ms int8, severity text, jobs _uuid, queues _text, targets _text, disabled bool, checked_at timestamptz, revision int4, created_at timestamptz, created_by text, updated_at timestamptz
-SELECT tenant_id, name, condition, threshold, window_ms, for_ms, severity, jobs, queues, targets, disabled, checked_at, revision,
-       created_at, created_by, updated_at
+-- Returns: tenant_id uuid, name text, condition text, threshold float8, window_ms int8, for_ms int8, severity text, jobs _uuid, queues _text, tags text, targets _text, disabled bool, checked_at timestamptz, revision int4, created_at timestamptz, created_by text, updated_at timestamptz
+SELECT tenant_id, name, condition, threshold, window_ms, for_ms, severity, jobs, queues, tags::text AS tags, targets, disabled,
+       checked_at, revision, created_at, created_by, updated_at
   FROM betimes.alert_rules WHERE tenant_id = :tenant::uuid AND name = :name::text;
 
 -- name: count_rules :one
@@ -24,10 +24,10 @@ SELECT count(*) AS rules FROM betimes.alert_rules WHERE tenant_id = :tenant::uui
 -- Keep a new rule; a name that is taken makes none.
 -- Guard: the primary key
 -- Returns: revision int4
-INSERT INTO betimes.alert_rules (tenant_id, name, condition, threshold, window_ms, for_ms, severity, jobs, queues, targets, disabled,
+INSERT INTO betimes.alert_rules (tenant_id, name, condition, threshold, window_ms, for_ms, severity, jobs, queues, tags, targets, disabled,
                                  next_check_at, created_at, created_by, updated_at)
 VALUES (:tenant::uuid, :name::text, :condition::text, :threshold::double precision, :window_ms::bigint, :for_ms::bigint,
-        :severity::text, :jobs::uuid[], :queues::text[], :targets::text[], :disabled::boolean, :now::timestamptz, :now::timestamptz,
+        :severity::text, :jobs::uuid[], :queues::text[], :tags::text::jsonb, :targets::text[], :disabled::boolean, :now::timestamptz, :now::timestamptz,
         :created_by::text, :now::timestamptz)
 ON CONFLICT DO NOTHING
 RETURNING revision;
@@ -38,7 +38,7 @@ RETURNING revision;
 -- Returns: revision int4
 UPDATE betimes.alert_rules
    SET condition = :condition::text, threshold = :threshold::double precision, window_ms = :window_ms::bigint, for_ms = :for_ms::bigint,
-       severity = :severity::text, jobs = :jobs::uuid[], queues = :queues::text[], targets = :targets::text[],
+       severity = :severity::text, jobs = :jobs::uuid[], queues = :queues::text[], tags = :tags::text::jsonb, targets = :targets::text[],
        disabled = :disabled::boolean, next_check_at = :now::timestamptz, revision = revision + 1, updated_at = :now::timestamptz
  WHERE tenant_id = :tenant::uuid AND name = :name::text AND revision = :revision::integer
 RETURNING revision;
@@ -59,11 +59,12 @@ SELECT tenant_id, name, next_check_at FROM betimes.alert_rules
 -- name: take_rule :maybe
 -- Look at a rule, unless somebody else does.
 -- Guard: the time it was to be looked at
--- Returns: tenant_id uuid, name text, condition text, threshold float8, window_ms int8, for_ms int8, severity text, jobs _uuid, queues _text, targets _text, disabled bool, checked_at timestamptz, revision int4, created_at timestamptz, created_by text, updated_at timestamptz
+-- Returns: tenant_id uuid, name text, condition text, threshold float8, window_ms int8, for_ms int8, severity text, jobs _uuid, queues _text, tags text, targets _text, disabled bool, checked_at timestamptz, revision int4, created_at timestamptz, created_by text, updated_at timestamptz
 UPDATE betimes.alert_rules SET next_check_at = :next_at::timestamptz, checked_at = :now::timestamptz
  WHERE tenant_id = :tenant::uuid AND name = :name::text AND next_check_at = :due_at::timestamptz AND NOT disabled
 RETURNING alert_rules.tenant_id, alert_rules.name, alert_rules.condition, alert_rules.threshold, alert_rules.window_ms,
-          alert_rules.for_ms, alert_rules.severity, alert_rules.jobs, alert_rules.queues, alert_rules.targets, alert_rules.disabled,
+          alert_rules.for_ms, alert_rules.severity, alert_rules.jobs, alert_rules.queues, alert_rules.tags::text AS tags,
+          alert_rules.targets, alert_rules.disabled,
           alert_rules.checked_at, alert_rules.revision, alert_rules.created_at, alert_rules.created_by, alert_rules.updated_at;
 
 -- name: open_alerts :many

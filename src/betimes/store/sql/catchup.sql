@@ -13,6 +13,43 @@ SELECT :shard::smallint, jobs.id, missed.first, missed.last, jobs.tenant_id, job
  WHERE true  -- so that no reader takes ON CONFLICT for the condition of the join
 ON CONFLICT (shard, from_at, job_id) DO NOTHING;
 
+-- name: find_missed_jobs :many
+-- Jobs with fires that were planned and that nobody came to publish, a bounded number. Not those that wait for the end
+-- of their own run, and not what was planned under another definition: that runs as it is.
+-- Index: runs_pkey
+-- Returns: job_id uuid
+SELECT DISTINCT missed.job_id FROM (
+    SELECT runs.job_id FROM betimes.runs
+      JOIN betimes.jobs ON jobs.shard = runs.shard AND jobs.id = runs.job_id
+     WHERE runs.shard = :shard::smallint AND runs.id >= :low::uuid AND runs.id < :high::uuid
+       AND runs.state = 0 AND runs.trigger = 0 AND NOT runs.moved AND runs.revision = jobs.revision
+       AND jobs.state IN (0, 3) AND jobs.schedule ->> 'mode' IS DISTINCT FROM 'fixed_delay'
+     ORDER BY runs.id LIMIT :most::integer) AS missed;
+
+-- name: delete_missed_runs :many
+-- Take back what was planned and not published in time, as if it had never been planned.
+-- Index: runs_pkey
+-- Guard: the caller keeps the shard to itself; what is published is not in the span
+-- Returns: job_id uuid, fire_at timestamptz
+DELETE FROM betimes.runs USING betimes.jobs
+ WHERE runs.shard = :shard::smallint AND runs.id >= :low::uuid AND runs.id < :high::uuid AND runs.job_id = ANY (:jobs::uuid[])
+   AND runs.state = 0 AND runs.trigger = 0 AND NOT runs.moved
+   AND jobs.shard = :shard::smallint AND jobs.id = runs.job_id AND jobs.revision = runs.revision
+RETURNING runs.job_id, runs.fire_at;
+
+-- name: turn_jobs_back :many
+-- Jobs whose planned fires were taken back: those that are behind anyway begin again with the first of them.
+-- Index: jobs_pkey
+-- Guard: the caller keeps the shard to itself
+-- Returns: id uuid, behind bool
+UPDATE betimes.jobs
+   SET fires = greatest(jobs.fires - missed.fires, 0),
+       next_fire_at = CASE WHEN jobs.next_fire_at <= :edge::timestamptz THEN least(jobs.next_fire_at, missed.first)
+                           ELSE jobs.next_fire_at END
+  FROM unnest(:ids::uuid[], :firsts::timestamptz[], :fires::bigint[]) AS missed (id, first, fires)
+ WHERE jobs.shard = :shard::smallint AND jobs.id = missed.id
+RETURNING jobs.id, coalesce(jobs.next_fire_at <= :edge::timestamptz, false) AS behind;
+
 -- name: find_shards_behind :many
 -- Which of these shards have a gap.
 -- Scatter: one probe of an index per shard

@@ -41,6 +41,19 @@ SELECT outbox.id, type, subject, body::text AS body, created_at
   JOIN betimes.outbox ON outbox.shard = asked.shard AND outbox.id = asked.id
  WHERE outbox.tenant_id = :tenant::uuid;
 
+-- name: read_run_contents :many
+-- What runs were given, by themselves or by their job as it was then, and what came of them.
+-- Scatter: runs of a tenant lie in every shard
+-- Index: runs_pkey
+-- Returns: id uuid, payload bytea, result bytea, error text
+SELECT runs.id, coalesce(runs.payload, jobs.payload, job_revisions.payload) AS payload, runs.result, runs.error::text AS error
+  FROM unnest(:shards::smallint[], :ids::uuid[]) AS asked (shard, id)
+  JOIN betimes.runs ON runs.shard = asked.shard AND runs.id = asked.id
+  LEFT JOIN betimes.jobs ON jobs.shard = runs.shard AND jobs.id = runs.job_id AND jobs.revision = runs.revision
+  LEFT JOIN betimes.job_revisions ON job_revisions.shard = runs.shard AND job_revisions.job_id = runs.job_id
+        AND job_revisions.revision = runs.revision
+ WHERE runs.tenant_id = :tenant::uuid;
+
 -- name: hold_mailbox :maybe
 -- Lock a mailbox that we hold. Always a statement of its own, so that what follows sees what others put into it.
 -- Index: mailboxes_pkey

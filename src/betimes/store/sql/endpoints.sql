@@ -27,9 +27,9 @@ SELECT count(*) AS endpoints FROM betimes.endpoints WHERE tenant_id = :tenant::u
 -- Guard: the primary key
 -- Returns: id uuid
 INSERT INTO betimes.endpoints (tenant_id, id, kind, name, address, secret, key_version, event_types, filter, settings, is_callback,
-                               wants_successes, listens_since, disabled_at, disabled_reason, created_at, created_by, updated_at)
+                               wants_successes, wants_failures, listens_since, disabled_at, disabled_reason, created_at, created_by, updated_at)
 VALUES (:tenant::uuid, :id::uuid, :kind::text, :name::text, :address::text, :sealed::bytea, :key_version::integer, :event_types::text[],
-        :filter::text::jsonb, :settings::text::jsonb, :is_callback::boolean, :wants_successes::boolean, :listens_since::timestamptz,
+        :filter::text::jsonb, :settings::text::jsonb, :is_callback::boolean, :wants_successes::boolean, :wants_failures::boolean, :listens_since::timestamptz,
         :disabled_at::timestamptz, :disabled_reason::text, :now::timestamptz, :created_by::text, :now::timestamptz)
 ON CONFLICT DO NOTHING
 RETURNING id;
@@ -40,7 +40,7 @@ RETURNING id;
 -- Returns: revision int4
 UPDATE betimes.endpoints
    SET name = :name::text, address = :address::text, secret = :sealed::bytea, key_version = :key_version::integer, event_types = :event_types::text[],
-       filter = :filter::text::jsonb, settings = :settings::text::jsonb, wants_successes = :wants_successes::boolean,
+       filter = :filter::text::jsonb, settings = :settings::text::jsonb, wants_successes = :wants_successes::boolean, wants_failures = :wants_failures::boolean,
        secret_version = :secret_version::integer, secret_until = :secret_until::timestamptz,
        listens_since = :listens_since::timestamptz, disabled_at = :disabled_at::timestamptz,
        disabled_reason = :disabled_reason::text, revision = revision + 1, updated_at = :now::timestamptz

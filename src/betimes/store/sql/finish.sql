@@ -119,28 +119,26 @@ ON CONFLICT (shard, run_id) DO UPDATE
        reason = excluded.reason, error = excluded.error, state = 0, resolved_at = NULL;
 
 -- name: tell_endings :exec
--- Tell how runs ended, or that they are tried again; successes and single failures only to those who asked for it.
+-- Tell how runs ended, or that they are tried again; successes and failed attempts only to those who asked for it.
 -- Guard: the caller has just written these ends, under the fences of their parcels
 INSERT INTO betimes.outbox (shard, id, tenant_id, type, subject, body, created_at)
 SELECT :shard::smallint, betimes.new_id(:shard::smallint), ended.tenant_id, news.type, betimes.id_text('run', ended.run_id),
        jsonb_build_object('run_id', betimes.id_text('run', ended.run_id), 'job_id', betimes.id_text('job', ended.job_id),
-                          'state', news.state, 'queue', ended.queue, 'handler', ended.handler, 'attempt', ended.attempt,
-                          'reason', ended.reason, 'next_retry_at', ended.next_retry_at),
+                          'state', ended.state, 'queue', ended.queue, 'handler', ended.handler, 'attempt', ended.attempt,
+                          'reason', ended.reason, 'next_retry_at', ended.next_retry_at)
+       || CASE WHEN ended.type = 'run.failed' THEN jsonb_build_object('error', ended.error::jsonb - 'stack') ELSE '{}' END,
        statement_timestamp()
   FROM unnest(:runs::uuid[], :tenants::uuid[], :jobs::uuid[], :types::text[], :states::text[], :queues::text[],
               :handlers::text[], :attempts::smallint[], :reasons::text[], :retries::timestamptz[],
-              :wanted::boolean[], :failed::boolean[])
-       AS ended (run_id, tenant_id, job_id, type, state, queue, handler, attempt, reason, next_retry_at, is_wanted, has_failed)
- CROSS JOIN LATERAL (SELECT ended.type, ended.state UNION ALL
-                     SELECT 'run.failed', 'failed' WHERE ended.has_failed) AS news (type, state)
- WHERE news.type NOT IN ('run.succeeded', 'run.failed')
-    OR (ended.is_wanted AND news.type = 'run.succeeded')
+              :wanted::boolean[], :errors::text[])
+       AS ended (run_id, tenant_id, job_id, type, state, queue, handler, attempt, reason, next_retry_at, is_wanted, error)
+ WHERE ended.type NOT IN ('run.succeeded', 'run.failed')
+    OR ended.is_wanted
     OR ended.tenant_id IN (SELECT id FROM betimes.tenants WHERE settings ->> 'run_events' = 'all')
-    OR (news.type = 'run.succeeded'
-        AND ended.tenant_id IN (SELECT tenant_id FROM betimes.endpoints WHERE wants_successes AND disabled_at IS NULL))
-    OR (news.type = 'run.failed'
-        AND ended.tenant_id IN (SELECT tenant_id FROM betimes.endpoints
-                                 WHERE disabled_at IS NULL AND event_types && '{run.failed,run.*,*}'::text[]));
+    OR ended.type = 'run.succeeded'
+   AND ended.tenant_id IN (SELECT tenant_id FROM betimes.endpoints WHERE wants_successes AND disabled_at IS NULL)
+    OR ended.type = 'run.failed'
+   AND ended.tenant_id IN (SELECT tenant_id FROM betimes.endpoints WHERE wants_failures AND disabled_at IS NULL);
 
 -- name: find_finished_by :many
 -- Which of these runs carry our worker, with which fence and in which state: our own commit may have lost its reply.

@@ -69,7 +69,8 @@ SELECT fresh.shard, :tenant::uuid, fresh.key, wanted.day, decode(fresh.fingerpri
  WHERE NOT EXISTS (
     SELECT FROM betimes.idempotency AS seen
      WHERE seen.shard = fresh.shard AND seen.tenant_id = :tenant::uuid AND seen.key = fresh.key
-       AND seen.expires_at > :now::timestamptz)
+       AND seen.expires_at > :now::timestamptz
+     OFFSET 0)  -- asked key by key: as a join it may be planned as a walk over all keys of a day
  ORDER BY fresh.shard, fresh.key, wanted.day
 ON CONFLICT DO NOTHING
 RETURNING key;

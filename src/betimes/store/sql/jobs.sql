@@ -6,18 +6,20 @@
 -- Guard: the primary key, and one name per tenant and group
 -- Returns: id uuid
 INSERT INTO betimes.jobs (shard, id, tenant_id, job_group, name, next_fire_at, created_at, updated_at, fires, state, priority,
-                          after_completion, queue, handler, tzdata, schedule, target, payload, options, created_by)
+                          after_completion, queue, handler, tzdata, schedule, target, payload, options, created_by,
+                          state_reason)
 SELECT :shard::smallint, fresh.id, fresh.tenant_id, fresh.job_group, fresh.name, fresh.next_fire_at, fresh.created_at,
        fresh.created_at, fresh.fires, fresh.state, fresh.priority, fresh.after_completion, fresh.queue, fresh.handler,
-       :tzdata::text, fresh.schedule, fresh.target, fresh.payload, fresh.options, fresh.created_by
+       :tzdata::text, fresh.schedule, fresh.target, fresh.payload, fresh.options, fresh.created_by,
+       fresh.state_reason
   FROM ROWS FROM (
         jsonb_to_recordset(:fresh_jobs::text::jsonb)
             AS (id uuid, tenant_id uuid, job_group text, name text, next_fire_at timestamptz, created_at timestamptz, fires bigint,
                 state smallint, priority smallint, after_completion smallint, queue text, handler text, schedule jsonb,
-                target jsonb, options jsonb, created_by text),
+                target jsonb, options jsonb, created_by text, state_reason jsonb),
         unnest(:payloads::bytea[]))
        AS fresh (id, tenant_id, job_group, name, next_fire_at, created_at, fires, state, priority, after_completion, queue,
-                 handler, schedule, target, options, created_by, payload)
+                 handler, schedule, target, options, created_by, state_reason, payload)
 ON CONFLICT DO NOTHING
 RETURNING id;
 

@@ -8,18 +8,6 @@ SELECT id, tenant_id, due_at, priority, queue, fair, gate, when_full, NULL::uuid
  WHERE shard = :shard::smallint AND id >= :low::uuid AND id < :high::uuid AND state = 0
  ORDER BY id LIMIT :most::integer;
 
--- name: insert_single_parcels :exec
--- Put runs into the queue one by one, each with a time and a fence of its own.
-INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_ids, fair, when_full, gate, line,
-                             rate_key)
-SELECT :shard::smallint, one.id, one.tenant_id, one.queue, one.priority, one.lane, one.rank, one.visible_at, one.fence,
-       ARRAY[one.run_id], one.fair, one.when_full, one.gate, one.line, one.rate_key
-  FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
-              :ranks::timestamptz[], :visible::timestamptz[], :fences::integer[], :runs::uuid[],
-              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :rate_keys::text[])
-       AS one (id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_id, fair, when_full, gate, line,
-               rate_key);
-
 -- name: find_waiting :many
 -- Which queues of which tenants have something visible, with the best rank of each, shard by shard,
 -- from after some place on.
@@ -50,6 +38,21 @@ SELECT walk.shard, walk.queue, walk.tenant_id, walk.fair, best.rank
  WHERE :queues::text[] IS NULL OR walk.queue = ANY (:queues::text[])
  LIMIT :most::integer;
 
+-- name: read_best_ranks :many
+-- The best rank of what is visible in some places; those in which nothing is are missing.
+-- Scatter: one probe per place
+-- Index: parcels_ready_idx
+-- Returns: number int8, rank timestamptz
+SELECT place.number, best.rank
+  FROM unnest(:shards::smallint[], :queues::text[], :tenants::uuid[], :fairs::smallint[]) WITH ORDINALITY
+       AS place (shard, queue, tenant_id, fair, number)
+ CROSS JOIN LATERAL (
+    SELECT parcels.rank FROM betimes.parcels
+     WHERE parcels.shard = place.shard AND parcels.queue = place.queue AND parcels.tenant_id = place.tenant_id
+       AND parcels.fair = place.fair AND worker_id IS NULL AND held = 0
+       AND visible_at <= coalesce(:now::timestamptz, statement_timestamp()) AND deliveries < :suspect_after::integer
+     ORDER BY parcels.rank LIMIT 1) AS best;
+
 -- name: lease_parcels :many
 -- Lease what fits into the free slots, best rank first; a parcel that is larger is split. A paused queue
 -- gives nothing, and a paused cell gives nothing at all.
@@ -62,6 +65,7 @@ WITH picked AS MATERIALIZED (
      WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid AND fair = :fair::smallint
        AND worker_id IS NULL AND held = 0 AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
        AND (deliveries >= :suspect_after::integer) = :suspects::boolean
+       AND rank <= coalesce(:before::timestamptz, 'infinity')
        AND NOT EXISTS (SELECT FROM betimes.cluster WHERE cluster.paused_at IS NOT NULL)
        AND NOT EXISTS (
         SELECT FROM betimes.queues

@@ -53,7 +53,7 @@ RETURNING shard, queue, tenant_id, fair, visible_at;
 -- Where something visible waits for one tenant in some queues that are not paused, best rank first.
 -- Scatter: skips along an index, one probe per shard, queue and fairness bucket
 -- Index: parcels_ready_idx
--- Returns: shard int2, queue text, tenant_id uuid, fair int2
+-- Returns: shard int2, queue text, tenant_id uuid, fair int2, rank timestamptz
 WITH RECURSIVE walk AS (
     SELECT shards.shard, wanted.queue, first.fair
       FROM betimes.shards CROSS JOIN unnest(:queues::text[]) AS wanted (queue) CROSS JOIN LATERAL (
@@ -73,7 +73,7 @@ WITH RECURSIVE walk AS (
            AND parcels.fair > walk.fair AND worker_id IS NULL AND held = 0
          ORDER BY fair LIMIT 1) AS step
 )
-SELECT walk.shard, walk.queue, :tenant::uuid AS tenant_id, walk.fair
+SELECT walk.shard, walk.queue, :tenant::uuid AS tenant_id, walk.fair, best.rank
   FROM walk CROSS JOIN LATERAL (
     SELECT rank FROM betimes.parcels
      WHERE parcels.shard = walk.shard AND parcels.queue = walk.queue AND parcels.tenant_id = :tenant::uuid

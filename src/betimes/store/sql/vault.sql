@@ -13,8 +13,8 @@ UPDATE betimes.cluster SET master_check = :master::bytea WHERE one;
 -- name: read_data_keys :many
 -- The data keys of a tenant, newest first.
 -- Index: data_keys_pkey
--- Returns: version int4, master bytea, wrapped bytea, created_at timestamptz
-SELECT version, master, wrapped, created_at FROM betimes.data_keys
+-- Returns: version int4, master bytea, wrapped bytea, created_at timestamptz, inline bool
+SELECT version, master, wrapped, created_at, inline FROM betimes.data_keys
  WHERE tenant_id = :tenant::uuid ORDER BY version DESC;
 
 -- name: insert_data_key :maybe
@@ -26,10 +26,15 @@ VALUES (:tenant::uuid, :version::integer, :master::bytea, :wrapped::bytea, :now:
 ON CONFLICT DO NOTHING
 RETURNING version;
 
+-- name: mark_inline_key :exec
+-- Note that a data key seals what lies in rows of runs and jobs: it is never forgotten before its tenant.
+-- Index: data_keys_pkey
+UPDATE betimes.data_keys SET inline = true WHERE tenant_id = :tenant::uuid AND version = :version::integer AND NOT inline;
+
 -- name: keys_under_other_masters :many
 -- Some data keys that are not wrapped under a master key.
--- Returns: tenant_id uuid, version int4, master bytea, wrapped bytea, created_at timestamptz
-SELECT tenant_id, version, master, wrapped, created_at FROM betimes.data_keys
+-- Returns: tenant_id uuid, version int4, master bytea, wrapped bytea, created_at timestamptz, inline bool
+SELECT tenant_id, version, master, wrapped, created_at, inline FROM betimes.data_keys
  WHERE master <> :master::bytea ORDER BY tenant_id, version LIMIT :most::integer;
 
 -- name: rewrap_data_key :maybe
@@ -58,7 +63,7 @@ SELECT tenant_id FROM betimes.data_keys WHERE tenant_id > :after::uuid
 -- Guard: a newer key must be older than any transaction that may still use this one
 -- Returns: version int4
 DELETE FROM betimes.data_keys AS old
- WHERE old.tenant_id = :tenant::uuid
+ WHERE old.tenant_id = :tenant::uuid AND NOT old.inline
    AND EXISTS (SELECT FROM betimes.data_keys AS newer
                 WHERE newer.tenant_id = old.tenant_id AND newer.version > old.version AND newer.created_at < :before::timestamptz)
    AND NOT EXISTS (SELECT FROM betimes.secrets

@@ -1,5 +1,19 @@
 -- What alert rules look at: stored facts, found by index, a bounded number each.
 
+-- name: tagged_jobs :many
+-- Jobs that carry all of these tags, a bounded number.
+-- Index: job_tags_pkey
+-- Returns: job_id uuid
+SELECT first.job_id FROM betimes.job_tags AS first
+ WHERE first.tenant_id = :tenant::uuid AND first.key = (:keys::text[])[1] AND first.value = (:values::text[])[1]
+   AND NOT EXISTS (
+        SELECT FROM unnest(:keys::text[], :values::text[]) AS wanted (key, value)
+         WHERE NOT EXISTS (
+                SELECT FROM betimes.job_tags AS other
+                 WHERE other.tenant_id = :tenant::uuid AND other.key = wanted.key AND other.value = wanted.value
+                   AND other.job_id = first.job_id))
+ ORDER BY first.job_id LIMIT :most::integer;
+
 -- name: recently_dead :many
 -- Jobs with a run that died since an instant.
 -- Scatter: a tenant's letters lie in every shard

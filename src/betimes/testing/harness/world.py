@@ -134,14 +134,16 @@ class World:
         if job.schedule.is_fixed_delay:
             fire = job.schedule.next(self.now, last_end=last_end)
             if fire is not None:
-                self._push(fire.nominal, Kind.FIRE, (job, to_instant(fire.nominal)))
+                what = (job, to_instant(fire.nominal), fire.nominal)
+                self._push(fire.nominal, Kind.FIRE, what)
             return
         if not job.ahead:
             following = job.schedule.instants(job.planned_through, 1 << 62, FIRES_AHEAD)
             job.ahead.extend(following)
         if job.ahead:
             instant = job.planned_through = job.ahead.popleft()
-            self._push(to_datetime(instant), Kind.FIRE, (job, instant))
+            nominal = to_datetime(instant)
+            self._push(nominal, Kind.FIRE, (job, instant, nominal))
 
     def _push(self, at: datetime, kind: Kind, what: Any, *, priority: int = 0) -> None:
         place = (max(at, self.now), int(kind), -priority, next(self._order), what)
@@ -171,23 +173,23 @@ class World:
         while (at := self.next_at(begun_only=False)) is not None and at <= until:
             _, kind, _, _, what = heapq.heappop(self._events)
             self.now = max(self.now, at)
-            match Kind(kind):
-                case Kind.FIRE:
-                    self._fire(*what)
-                case Kind.DUE:
-                    yield from self._due(what)
-                case Kind.END:
-                    self._ended(what)
-                case Kind.EXPIRE:
-                    self._expire(what)
+            if kind == Kind.DUE:
+                yield from self._due(what)
+            elif kind == Kind.FIRE:
+                self._fire(*what)
+            elif kind == Kind.END:
+                self._ended(what)
+            else:
+                self._expire(what)
         self.now = max(self.now, until)
 
-    def _fire(self, job: Job, instant: int) -> None:
+    def _fire(self, job: Job, instant: int, nominal: datetime) -> None:
         if job.paused:
             return
-        nominal = to_datetime(instant)
         job.fires.append(nominal)
-        effective = to_datetime(job.schedule.effective(instant))
+        effective = nominal
+        if job.schedule.moves_starts:
+            effective = to_datetime(job.schedule.effective(instant))
         self._make(job.task, None, job.terms, effective, fire_at=nominal)
         if not job.schedule.is_fixed_delay:
             self._next_fire(job)
@@ -374,7 +376,7 @@ class World:
         gone = [entry for entry in self._events if entry[1] == Kind.FIRE]
         self._events = [entry for entry in self._events if entry[1] != Kind.FIRE]
         heapq.heapify(self._events)
-        for _, _, _, _, (job, _instant) in gone:
+        for _, _, _, _, (job, _instant, _nominal) in gone:
             plan = plan_catchup(job.schedule, before, until)
             job.missed += plan.skipped
             for fire in plan.runs:

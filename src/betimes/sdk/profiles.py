@@ -1,11 +1,11 @@
 """Profiles: where the service is and which key opens it, by name, in one file of the user's.
 
-The file holds keys, so nobody else may read it; it is replaced whole, never half written.
+The command line keeps them and the clients read them. The file holds keys, so nobody else may read
+it; it is replaced whole, never half written.
 """
 
 import json
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,15 +39,25 @@ class Profiles:
 
 
 def place() -> Path:
-    """Where the file is."""
+    """Where the file is.
+
+    Raises:
+        BadSetting: nobody knows where this user's files are.
+
+    """
     home = ambient.variable("XDG_CONFIG_HOME")
     if home is None or not home.startswith("/"):
-        home = str(Path.home() / ".config")
+        try:
+            home = str(Path.home() / ".config")
+        except RuntimeError as fault:
+            raise BadSetting(f"expected HOME or XDG_CONFIG_HOME to be set: {fault}") from fault
     return Path(home) / "betimes" / "profiles.toml"
 
 
 def read(path: Path) -> Profiles:
     """What the file says; nothing when there is none."""
+    import tomllib  # noqa: PLC0415 -- who is told everything needs no file
+
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
