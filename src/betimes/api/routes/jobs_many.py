@@ -75,6 +75,7 @@ async def _context(call: Call[Any, wire.NewJobs]) -> Context:
     return await context_of(
         call,
         *(asked.schedule for asked in items),
+        works=items,
         references=[reference_of(asked) for asked in items],
     )
 
