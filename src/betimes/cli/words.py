@@ -18,6 +18,7 @@ WORDS = {
     "condition": "What the rule watches.",
     "confirm_count": "How many it must touch, or nothing happens.",
     "count": "How many.",
+    "excluded": "Also the fires that calendars take away.",
     "pause_reason": "Why it begins paused.",
     "paused": "Begin paused.",
     "data": "What of the example is to be different, a JSON object.",
