@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -32,7 +31,7 @@ from betimes.ops.devices import Devices
 from betimes.ops.endpoints import Notifying
 from betimes.ops.keys import KeyMaker, NewKey
 from betimes.ops.making import make_jobs, make_runs
-from betimes.ops.read import read_many
+from betimes.ops.read import job_reader
 from betimes.ops.sessions import Sessions
 from betimes.ops.shared_reads import SharedReads
 from betimes.ops.tenants import create_tenant, new_tenant
@@ -185,7 +184,7 @@ def make_service(
         devices=Devices(desk=desk, keys=keys, clock=clock, pepper=PEPPER),
         jobs=Together(desk=desk, make=make_jobs),
         runs=Together(desk=desk, make=make_runs),
-        job_reads=SharedReads(desk=desk, read=partial(read_many, desk)),
+        job_reads=SharedReads(desk=desk, read=job_reader(desk)),
         pressure=Pressure(
             desk=desk,
             settings=settings,

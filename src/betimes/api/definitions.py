@@ -343,7 +343,7 @@ def _status(job: Job) -> wire.JobStatus:
         )
     return wire.JobStatus(
         state=job.state.name.lower(),
-        next_fire_at=shown_maybe(job.next_fire_at),
+        next_fire_at=shown_maybe(job.coming_fire_at or job.next_fire_at),
         fires=str(job.fires),
         code=job.state_reason.get("code"),
         pause=pause,

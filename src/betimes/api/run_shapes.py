@@ -109,7 +109,9 @@ def shown_run(view: RunView, *, full: bool = False, redaction: Redaction = PLAIN
         finished_at=shown_maybe(run.finished_at),
         next_retry_at=_next_retry(view),
         cancel_requested_at=shown_maybe(run.cancel_at),
-        state_reason=None if run.reason is None else wire.StateReason(code=run.reason),
+        state_reason=None
+        if run.reason is None
+        else wire.StateReason(code=run.reason, detail=run.words),
         lease=lease,
         worker_id=None if run.worker is None else to_text("wrk", run.worker),
         error=shown_failure(run.error),

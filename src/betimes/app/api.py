@@ -5,7 +5,6 @@ import socket
 from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
-from functools import partial
 
 from betimes.api.application import Application
 from betimes.api.cursor import Cursors
@@ -30,7 +29,7 @@ from betimes.ops.credentials import Credentials
 from betimes.ops.devices import Devices
 from betimes.ops.keys import KeyMaker
 from betimes.ops.making import make_jobs, make_runs
-from betimes.ops.read import read_many
+from betimes.ops.read import job_reader
 from betimes.ops.sessions import Sessions
 from betimes.ops.shared_reads import SharedReads
 from betimes.ops.shelf import Shelf
@@ -131,7 +130,7 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
         devices=Devices(desk=desk, keys=keys, clock=node.clock, pepper=derived(pepper, b"device")),
         jobs=Together(desk=desk, make=make_jobs),
         runs=Together(desk=desk, make=make_runs),
-        job_reads=SharedReads(desk=desk, read=partial(read_many, desk)),
+        job_reads=SharedReads(desk=desk, read=job_reader(desk)),
         pressure=Pressure(
             desk=desk,
             settings=node.settings.api,

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from betimes.api.waiters import Waiters
 from betimes.app.database import Place
 from betimes.app.demo import TENANT
+from betimes.app.desk import seen_within
 from betimes.app.dice import Dice
 from betimes.app.direct import DirectLine
 from betimes.app.masters import vault_of
@@ -45,6 +46,7 @@ async def direct_line(
         margin=settings.coordinator.margin,
         vault=vault_of(settings, clock, dice),
         seals=settings.vault.payloads == "sealed",
+        seen_within=seen_within(settings),
     )
     owner: TenantId = TENANT if tenant is None else (await get_tenant(desk, tenant)).id
     return DirectLine(

@@ -37,7 +37,8 @@ def explanation(told: Mapping[str, Any], eye: Eye) -> str:
         if reason.get("fix"):
             lines.append(f"    Fix: {clean(reason['fix']['text'])}")
     if told.get("ahead"):
-        lines.append(f"  {told['ahead']} runs are ahead of it.")
+        least = "At least " if told.get("ahead_at_least") else ""
+        lines.append(f"  {least}{told['ahead']} runs are ahead of it.")
     expected = moment_of(told.get("expected_at"))
     if expected is not None:
         lines.append(f"  Expected {exact(expected, eye.zone)}.")

@@ -437,7 +437,7 @@ NOUNS: dict[str, Noun] = {
                 "nodes",
                 "cluster.nodes",
                 columns="NAME=name ROLES=roles VERSION=version TZDATA=tzdata SKEW=skew_ms:ms "
-                "HEARTBEAT=heartbeat_at:when DRAINING=draining",
+                "HEARTBEAT=heartbeat_at:when STATE=state",
                 wide="ID=id STARTED=started_at:when",
             ),
             Verb("pause", "cluster.pause", done="paused", danger="Stop every job of every tenant"),

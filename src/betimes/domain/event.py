@@ -134,7 +134,7 @@ _EVERY = (
         "run.expired",
         Severity.WARNING,
         "The start deadline of a run passed while it waited.",
-        {**_RUN, "state": "expired", "reason": "START_DEADLINE"},
+        {**_RUN, "state": "expired", "reason": "START_DEADLINE_PASSED"},
     ),
     EventType(
         "run.missed",

@@ -98,6 +98,14 @@ def occurrences(
     ]
 
 
+def successor(run: RunId) -> RunId:
+    """The id of a run that takes the place of another one, for the same occurrence.
+
+    A millisecond later: whoever still holds the old id somewhere holds nothing.
+    """
+    return RunId(_uuid(run.int + (1 << 80)))
+
+
 def random_ids(time_ms: int, shard: int, entropy: bytes) -> Iterator[UUID]:
     """One id for every eight bytes of entropy, all with the same time and shard."""
     head = _head(time_ms, shard)

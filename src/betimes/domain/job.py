@@ -73,6 +73,8 @@ class Job:
     tzdata: str
     state_reason: Mapping[str, Any] = field(default_factory=dict)
     created_by: str | None = None
+    coming_fire_at: datetime | None = field(default=None, compare=False)
+    """The next fire that will happen, if somebody has looked; `next_fire_at` is the planner's."""
 
     @property
     def shard(self) -> ShardId:

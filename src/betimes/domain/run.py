@@ -35,6 +35,14 @@ class NewRun:
         return now if self.delay is None else now + self.delay
 
 
+CANCEL_REASON = "cancel_reason"
+
+
+def without_words(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a run without what was said when it was cancelled."""
+    return {name: value for name, value in options.items() if name != CANCEL_REASON}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A run as it is stored."""
@@ -72,6 +80,13 @@ class Run:
     def shard(self) -> ShardId:
         """Its id says where it lives."""
         return shard_of(self.id)
+
+    @property
+    def words(self) -> str | None:
+        """What somebody said when cancelling it."""
+        if self.state is not RunState.CANCELLED and self.cancel_at is None:
+            return None
+        return self.options.get(CANCEL_REASON)
 
     def waiting(self) -> Waiting:
         """It on its way into a parcel, visible when it is due."""

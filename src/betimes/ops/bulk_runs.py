@@ -8,14 +8,17 @@ from betimes.ops.bulk import Bulk
 from betimes.ops.change_run import Change, change_run
 from betimes.ops.dead_letters import discard_one, redrive_one
 from betimes.ops.desk import Desk
-from betimes.ops.runs import RUN_CANCELLED, cancel_run, replay_run, retry_run
+from betimes.ops.runs import cancel_run, replay_run, retry_run
 from betimes.store.operations import Operation
 
 RUNS, LETTERS, PURGE = "runs.bulk", "dead_letters.bulk", "queues.purge"
+QUEUE_PURGED = "QUEUE_PURGED"
 
 
 async def _cancel(desk: Desk, operation: Operation, run: UUID) -> object:
-    reason = operation.request.get("reason") or RUN_CANCELLED
+    if operation.kind == PURGE:
+        return await cancel_run(desk, operation.tenant, RunId(run), code=QUEUE_PURGED)
+    reason = operation.request.get("reason") or ""
     return await cancel_run(desk, operation.tenant, RunId(run), reason=reason)
 
 

@@ -1,5 +1,6 @@
 """The cell as a whole: whether it answers, who is there, who owns what."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -83,9 +84,15 @@ async def read_nodes(desk: Desk) -> list[NodeRow]:
     """The processes of the service."""
 
     async def work(connection: Connection) -> list[NodeRow]:
-        return await rows.read_nodes(connection)
+        now = await desk.now(connection)
+        return [judged(row, desk, now) for row in await rows.read_nodes(connection)]
 
     return await desk.transact(work, tenant=None)
+
+
+def judged(row: NodeRow, desk: Desk, now: datetime) -> NodeRow:
+    """A node with whether it has been heard lately, by the bound that holds for workers, too."""
+    return replace(row, live=row.heartbeat_at > now - desk.seen_within)
 
 
 async def pause_cell(desk: Desk, *, reason: str) -> Cell:
@@ -120,7 +127,7 @@ async def drain_node(desk: Desk, node: UUID) -> NodeRow:
             found = next((one for one in await rows.read_nodes(connection) if one.id == node), None)
         if found is None:
             raise NotFound("there is no such node")
-        return found
+        return judged(found, desk, now)
 
     return await desk.transact(work, tenant=None)
 

@@ -12,6 +12,7 @@ from betimes.domain.job import GROUP_DEFAULT, Definition, Job
 from betimes.domain.parcel import Parcel
 from betimes.domain.states import JobState, Trigger
 from betimes.domain.terms import most_of, terms_of
+from betimes.ops.ahead import with_fires
 from betimes.ops.checks import (
     check_name,
     check_payload,
@@ -144,6 +145,10 @@ class Creation:
         parcels: list[Parcel] = []
         for places in by_shard.values():
             parcels += await self._place_in_shard(connection, places, outlooks, near=near)
+        self.jobs = [
+            with_fires(job, outlook.near, now=now)
+            for job, outlook in zip(self.jobs, outlooks, strict=True)
+        ]
         await declare_gates(
             connection, self._tenant, (one.definition for one in self._new), now=now
         )

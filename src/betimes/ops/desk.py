@@ -20,6 +20,7 @@ from betimes.store.queries import load
 T = TypeVar("T")
 SQL = load("server")
 MARGIN = timedelta(seconds=10)
+SEEN_WITHIN = timedelta(seconds=30)
 TAIL_BYTES = 8
 
 
@@ -37,6 +38,8 @@ class Desk:
     shards: int
     tzdata: str
     margin: timedelta = MARGIN
+    seen_within: timedelta = SEEN_WITHIN
+    """Workers and nodes with no younger heartbeat are gone: whatever they held has run out."""
     turns: Iterator[int] = field(default_factory=count)
     schedules: ScheduleCache = field(default_factory=ScheduleCache)
     vault: Vault | None = None

@@ -11,52 +11,36 @@ from typing import Any
 
 from betimes.domain.ids import JobId, RunId, TenantId, floor_of, shard_of, to_ms, to_text, to_us
 from betimes.domain.job import Job
-from betimes.domain.states import Shown
+from betimes.domain.states import Shown, Trigger
 from betimes.ops.desk import Desk
+from betimes.ops.facts import gather, look_around
+from betimes.ops.outlook import just_before
 from betimes.ops.read import get_job
-from betimes.ops.reasons import (
-    Ceiling,
-    Facts,
-    Reason,
-    Spent,
-    estimate,
-    of_job_state,
-    why_it_waits,
-)
+from betimes.ops.reasons import Reason, estimate, of_job_state, why_it_waits
 from betimes.ops.runs import RunView, get_run
 from betimes.ops.timetable import read_timetable
 from betimes.schedule import Fire, Schedule
 from betimes.store import explain as rows
-from betimes.store.control import find_fires
-from betimes.store.explain import DecisionRow, Places, UsedRate
+from betimes.store.control import find_fires, find_planned
+from betimes.store.explain import DecisionRow
 from betimes.store.pool import Connection
-from betimes.store.queues import Queue, read_queue
 
-__all__ = ["CHECKED", "DecisionRow", "Explanation", "Reason", "explain_job", "explain_run"]
+__all__ = ["DecisionRow", "Explanation", "Reason", "explain_job", "explain_run"]
 
-SEEN_WITHIN = timedelta(minutes=2)
 HISTORY_MAX = 20
-AHEAD_MAX = 1_000
-"""Beyond this a position is told as at least so many."""
-LATELY = timedelta(hours=1)
-ENDED_MAX = 2_000
-"""Rows that are looked at for what ended lately."""
+ERROR_MAX = 200
 MICROSECOND = timedelta(microseconds=1)
-CHECKED = (
-    "cluster",
-    "tenant",
-    "job",
-    "calendar",
-    "dst",
-    "catchup",
-    "overlap",
-    "concurrency",
-    "quota",
-    "rate",
-    "queue",
-    "workers",
-    "coordinators",
+DROPPED_MAX = 20
+"""Fires taken away by calendars or clocks that are counted before the next one."""
+FIRES_LOOKED_AT = 20
+"""Last fires of a job that are looked at for overlap."""
+OF_FIRE = ("job", "calendar", "dst", "catchup")
+OF_NEXT_FIRE = ("cluster", "tenant", "job", "calendar", "dst", "overlap", "queue", "workers")
+OF_WAITING = (
+    *("cluster", "tenant", "catchup", "overlap", "concurrency", "quota", "rate"),
+    *("queue", "workers", "coordinators"),
 )
+OF_RUN = ("run",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +52,13 @@ class Explanation:
     history: Sequence[DecisionRow] = ()
     run: RunId | None = None
     ahead: int | None = None
+    ahead_at_least: bool = False
+    """Whether so many were counted that there may be more."""
     expected_at: datetime | None = None
+    next_fire_at: datetime | None = None
+    """When the job fires next, where that was asked."""
+    checked: Sequence[str] = ()
+    """What was looked at; about everything else nothing is said."""
 
     @property
     def eligible(self) -> bool:
@@ -79,28 +69,137 @@ class Explanation:
 async def explain_job(
     desk: Desk, tenant: TenantId, job: JobId, *, at: datetime | None
 ) -> Explanation:
-    """Why a job fires or does not: now, or at one fire time."""
+    """Why a job fires or does not: next, or at one fire time."""
+    if at is None:
+        return await _of_next(desk, tenant, job)
 
     async def work(connection: Connection) -> tuple[Explanation, RunId | None]:
         inner = desk.inside(connection, desk.hints)
         found = await get_job(inner, tenant, job)
-        history = await rows.list_decisions(connection, job, most=HISTORY_MAX)
+        history = await _history(connection, found)
         states = of_job_state(found)
-        if at is None:
-            verdict = "will_not_run" if states else "will_run"
-            return Explanation(verdict=verdict, reasons=states, history=history), None
         run = await _run_of(connection, found, at)
         if run is not None:
             return Explanation(verdict="ran", reasons=[], history=history), run
         told = await _of_fire(desk, connection, found, at)
         if told.verdict == "will_run" and states:
             told = Explanation(verdict="will_not_run", reasons=[*states, *told.reasons])
-        return replace(told, history=history), None
+        return replace(told, history=history, checked=OF_FIRE), None
 
     told, run = await desk.transact(work, tenant=tenant)
     if run is None:
         return told
     return replace(await explain_run(desk, tenant, run), history=told.history, run=run)
+
+
+async def _of_next(desk: Desk, tenant: TenantId, job: JobId) -> Explanation:
+    """When a job fires next, and what stands in its way."""
+
+    async def work(connection: Connection) -> tuple[Job, Explanation]:
+        found = await get_job(desk.inside(connection, desk.hints), tenant, job)
+        now = await desk.now(connection)
+        told = Explanation(
+            verdict="will_not_run",
+            reasons=of_job_state(found),
+            history=await _history(connection, found),
+            checked=("job",),
+        )
+        if told.reasons:
+            return found, told
+        coming = await _next_fire(connection, found, now)
+        about: dict[str, Any] = {"job": to_text("job", job)}
+        if coming is None:
+            return found, replace(told, reasons=[_of_no_fire(found, about)])
+        timetable = read_timetable(found.definition.schedule, job)
+        reasons = [
+            *_of_dropped(found, timetable, now, coming.nominal, about),
+            *await _of_overlaps(connection, found, now, about),
+            *_of_moves(coming, timetable, about),
+        ]
+        return found, replace(
+            told,
+            verdict="will_run",
+            reasons=reasons,
+            next_fire_at=coming.effective,
+            checked=OF_NEXT_FIRE,
+        )
+
+    found, told = await desk.transact(work, tenant=tenant)
+    if told.verdict != "will_run":
+        return told
+    around = await look_around(desk, found)
+    verdict = "waiting" if around else told.verdict
+    return replace(told, verdict=verdict, reasons=[*around, *told.reasons])
+
+
+async def _next_fire(connection: Connection, job: Job, now: datetime) -> Fire | None:
+    """The first planned fire that is not over, or else the first one left to the planner."""
+    timetable = read_timetable(job.definition.schedule, job.id)
+    planned = await find_planned(connection, job.shard, job.id, low=floor_of(to_ms(now)))
+    for run in planned:
+        if run.trigger is Trigger.SCHEDULE and run.fire_at is not None:
+            return timetable.fire(to_us(run.fire_at))._replace(effective=run.due_at)
+    return None if job.next_fire_at is None else timetable.fire(to_us(job.next_fire_at))
+
+
+def _of_no_fire(job: Job, about: Mapping[str, Any]) -> Reason:
+    """Why an active job has no fire ahead. Pure."""
+    if job.definition.is_manual:
+        return Reason(code="MANUAL_ONLY", blocking=True, evidence=about)
+    if job.definition.has_fixed_delay:
+        return Reason(code="FOLLOWS_ITS_RUN", blocking=False, evidence=about)
+    return Reason(code="SCHEDULE_NEVER_FIRES", blocking=True, evidence=about)
+
+
+def _of_dropped(
+    job: Job, timetable: Schedule, now: datetime, until: datetime, about: Mapping[str, Any]
+) -> list[Reason]:
+    """Fires before the next one that a calendar or a clock change takes away. Pure."""
+    dropped = timetable.dropped(now, just_before(until), DROPPED_MAX)
+    found: list[Reason] = []
+    for code in dict.fromkeys(drop.code for drop in dropped):
+        alike = [drop for drop in dropped if drop.code == code]
+        told = {**about, **_lost(job, timetable, alike[0].local), "fires": len(alike)}
+        found.append(Reason(code=code, blocking=False, evidence=told))
+    return found
+
+
+def _lost(job: Job, timetable: Schedule, local: str) -> dict[str, Any]:
+    """A fire that was taken away, and who may have done it. Pure."""
+    told: dict[str, Any] = {"local": local, "timezone": timetable.timezone}
+    calendars = sorted(job.definition.options.get("calendars") or ())
+    return told | ({"calendars": calendars} if calendars else {})
+
+
+async def _of_overlaps(
+    connection: Connection, job: Job, now: datetime, about: Mapping[str, Any]
+) -> list[Reason]:
+    """Whether the last fires gave way to earlier runs of the job."""
+    lately = await rows.read_overlaps(
+        connection, job.id, high=floor_of(to_ms(now)), most=FIRES_LOOKED_AT
+    )
+    if not lately.skipped:
+        return []
+    told: dict[str, Any] = {**about, "skipped": lately.skipped, "looked_at": lately.looked_at}
+    if lately.blocked_by is not None:
+        told["blocked_by"] = to_text("run", lately.blocked_by)
+    return [Reason(code="OVERLAP_LATELY", blocking=False, since=lately.since, evidence=told)]
+
+
+async def _history(connection: Connection, job: Job) -> list[DecisionRow]:
+    """The latest decisions about a job, each with what its sentence needs."""
+    found = await rows.list_decisions(connection, job.id, most=HISTORY_MAX)
+    return [_told(job, row) for row in found]
+
+
+def _told(job: Job, row: DecisionRow) -> DecisionRow:
+    """A decision with what the job knows and the row does not. Pure."""
+    known: dict[str, Any] = {"job": to_text("job", job.id)}
+    if "local" in row.detail:
+        known["timezone"] = job.definition.schedule.get("timezone")
+    if row.code == "CALENDAR_EXCLUDED":
+        known["calendars"] = sorted(job.definition.options.get("calendars") or ())
+    return replace(row, detail=known | dict(row.detail))
 
 
 async def _run_of(connection: Connection, job: Job, at: datetime) -> RunId | None:
@@ -115,14 +214,14 @@ async def _of_fire(desk: Desk, connection: Connection, job: Job, at: datetime) -
     about: dict[str, Any] = {"job": to_text("job", job.id)}
     decision = await rows.read_decision(connection, job.id, at)
     if decision is not None:
-        return _no(decision.code, about | dict(decision.detail), since=decision.decided_at)
+        told = _told(job, decision)
+        return _no(told.code, told.detail, since=told.decided_at)
     if at < job.created_at:
         return _no("CREATED_AFTER_FIRE", about)
     timetable = read_timetable(job.definition.schedule, job.id)
     dropped = timetable.dropped(at - MICROSECOND, at)
     if dropped:
-        told = {"local": dropped[0].local, "timezone": timetable.timezone}
-        return _no(dropped[0].code, about | told)
+        return _no(dropped[0].code, about | _lost(job, timetable, dropped[0].local))
     coming = timetable.next(at - MICROSECOND)
     if coming is None or coming.nominal != at:
         return _no(*_off(timetable, job, at, about))
@@ -146,7 +245,7 @@ def _off(
         return "MAX_FIRES_REACHED", {**about, "max_fires": common.max_fires}
     if timetable.next(at - MICROSECOND) is None:
         return "AFTER_END", {**about, "end_at": members.get("end_at")}
-    return "NOT_DUE", {**about, "until": ": the schedule has no fire then"}
+    return "NOT_DUE", dict(about)
 
 
 def _of_moves(fire: Fire, timetable: Schedule, about: Mapping[str, Any]) -> list[Reason]:
@@ -174,14 +273,21 @@ async def explain_run(desk: Desk, tenant: TenantId, run: RunId) -> Explanation:
     """Why a run waits, or what ended it."""
     now, view = await _look(desk, tenant, run)
     if view.state in (Shown.SCHEDULED, Shown.QUEUED, Shown.RETRY_WAIT):
-        facts = await _facts(desk, tenant, view, now)
-        ahead, expected_at = estimate(facts)
-        reasons = why_it_waits(facts)
+        facts = await gather(desk, tenant, view.run, now)
+        waits = why_it_waits(facts)
+        turn = estimate(facts, waits)
         return Explanation(
-            verdict="waiting", reasons=reasons, run=run, ahead=ahead, expected_at=expected_at
+            verdict="waiting",
+            reasons=waits,
+            run=run,
+            ahead=turn.ahead,
+            ahead_at_least=turn.least,
+            expected_at=turn.expected_at,
+            checked=OF_WAITING,
         )
     if view.state is Shown.RUNNING:
-        return Explanation(verdict="running", reasons=_of_lease(view, now), run=run)
+        reasons = _of_lease(view, now)
+        return Explanation(verdict="running", reasons=reasons, run=run, checked=OF_RUN)
     blocker = await _blocker(desk, tenant, run)
     return _ended(view, blocker)
 
@@ -203,13 +309,27 @@ def _ended(view: RunView, blocker: RunId | None) -> Explanation:
         told["job"] = to_text("job", run.job)
     if blocker is not None:
         told["blocked_by"] = to_text("run", blocker)
+    if run.words is not None:
+        told["reason"] = run.words
+    if run.terms.gate is not None:
+        told["key"] = run.terms.gate
+    if ran and run.error is not None:
+        told["error"] = error_text(run.error)
     code = run.reason
     reasons = (
         []
         if code is None
         else [Reason(code=code, blocking=not ran, since=run.finished_at, evidence=told)]
     )
-    return Explanation(verdict="ran" if ran else "will_not_run", reasons=reasons, run=run.id)
+    verdict = "ran" if ran else "will_not_run"
+    return Explanation(verdict=verdict, reasons=reasons, run=run.id, checked=OF_RUN)
+
+
+def error_text(error: Mapping[str, Any]) -> str:
+    """The kind of an error and the beginning of what it says. Pure."""
+    kind, said = str(error.get("type") or ""), str(error.get("message") or "").strip()
+    told = f"{kind}: {said}" if kind and said else kind or said
+    return told.splitlines()[0][:ERROR_MAX].rstrip(".") if told else ""
 
 
 async def _look(desk: Desk, tenant: TenantId, run: RunId) -> tuple[datetime, RunView]:
@@ -225,103 +345,3 @@ async def _blocker(desk: Desk, tenant: TenantId, run: RunId) -> RunId | None:
         return await rows.read_blocker(connection, run)
 
     return await desk.transact(work, tenant=tenant)
-
-
-async def _facts(desk: Desk, tenant: TenantId, view: RunView, now: datetime) -> Facts:
-    """Everything around a waiting run, in a handful of bounded looks."""
-    run = view.run
-
-    async def own(connection: Connection) -> Facts:
-        above = await rows.read_surroundings(connection, tenant, run.shard)
-        place = await rows.read_place(connection, run.id)
-        queue = await read_queue(connection, tenant, run.queue)
-        gate = line = standing = None
-        if place is not None and place.gate is not None:
-            gate = await rows.read_gate(
-                connection, tenant, place.gate, rank=place.rank, most=AHEAD_MAX
-            )
-        if place is not None and place.line is not None:
-            line = await rows.read_line(
-                connection, run.shard, place.line, rank=place.rank, most=AHEAD_MAX
-            )
-        if place is not None:
-            standing = await rows.read_standing(
-                connection,
-                tenant,
-                place,
-                shard=run.shard,
-                queue=run.queue,
-                priority=run.priority,
-                most=AHEAD_MAX,
-            )
-        # Those that ended lately were due before the first one that still waits.
-        head = standing.head if standing is not None and standing.head is not None else now
-        ended, since = await rows.read_pace(
-            connection,
-            tenant,
-            run.queue,
-            low=floor_of(to_ms(min(head, now) - LATELY)),
-            high=floor_of(to_ms(min(head, now)) + 1),
-            since=now - LATELY,
-            most=ENDED_MAX,
-        )
-        rate_key = None if place is None else place.rate_key
-        used = await rows.read_rates(connection, tenant, run.queue, rate_key, now=now)
-        rated = None
-        if place is not None and rate_key is not None:
-            rated = await rows.count_rated(connection, tenant, place, most=AHEAD_MAX)
-        of_tenant, of_queue = await rows.read_crowd(connection, tenant, run.queue)
-        return Facts(
-            run=run,
-            now=now,
-            above=above,
-            places=Places(serving=0, able=0, draining=0, slots=0, busy=0),
-            queue=queue,
-            place=place,
-            gate=gate,
-            line=line,
-            standing=standing,
-            ceilings=ceilings(above.quotas, queue, of_tenant, of_queue),
-            spent=spent_of(used, now),
-            rated=rated,
-            ended_lately=ended,
-            ended_since=since,
-        )
-
-    async def around(connection: Connection) -> Places:
-        return await rows.read_places(
-            connection, tenant, run.queue, run.handler, since=now - SEEN_WITHIN
-        )
-
-    facts = await desk.transact(own, tenant=tenant)
-    # The workers of the service belong to no tenant: only the service sees them.
-    return replace(facts, places=await desk.transact(around, tenant=None))
-
-
-def spent_of(used: Sequence[UsedRate], now: datetime) -> list[Spent]:
-    """Rates without a whole token, with when there is one. Pure."""
-    return [
-        Spent(
-            kind=one.kind,
-            name=one.name,
-            limit=one.rate.limit,
-            per=one.rate.period,
-            free_at=one.bucket.next_token_at(one.rate, now),
-        )
-        for one in used
-        if one.bucket.refilled(one.rate, now).tokens < 1
-    ]
-
-
-def ceilings(
-    quotas: Mapping[str, Any], queue: Queue | None, of_tenant: int, of_queue: int
-) -> list[Ceiling]:
-    """Limits on what is in flight that apply to a run of a queue. Pure."""
-    found: list[Ceiling] = []
-    most = quotas.get("max_in_flight")
-    if most is not None:
-        found.append(Ceiling(kind="tenant", name="", limit=int(most), in_flight=of_tenant))
-    most = None if queue is None else queue.settings.get("max_concurrency")
-    if queue is not None and most is not None:
-        found.append(Ceiling(kind="queue", name=queue.name, limit=int(most), in_flight=of_queue))
-    return found

@@ -50,7 +50,6 @@ HOT_FIRES_MIN = 10.0
 SPREAD_OVER = timedelta(minutes=10)
 LATELY = timedelta(days=2)
 ENDED_PER_SHARD = 200
-SEEN_WITHIN = timedelta(minutes=2)
 MICROSECOND = timedelta(microseconds=1)
 STRANGER = JobId(floor_of(0))
 """Stands for jobs that do not exist yet."""
@@ -222,7 +221,7 @@ async def _gather(desk: Desk, tenant: TenantId | None, asked: Asked) -> _Facts:
 
     async def room(connection: Connection) -> list[tuple[frozenset[str], int]]:
         now = await desk.now(connection)
-        return await read_capacity(connection, tenant, since=now - SEEN_WITHIN)
+        return await read_capacity(connection, tenant, since=now - desk.seen_within)
 
     facts = await desk.transact(work, tenant=tenant)
     # Workers of the service itself belong to no tenant: only the service sees them.

@@ -14,9 +14,11 @@ from betimes.schedule.catchup import MAX_REACHED
 from betimes.store.occurrences import Dropped
 
 JOB_PAUSED = "JOB_PAUSED"
+JOB_AUTO_PAUSED = "JOB_AUTO_PAUSED"
 RUN_ALL_MAX = 1_000
 """Most missed fires that resuming runs; the older ones are recorded."""
 GAP_FROM = "gap_from_us"
+PAUSED_AT = "paused_at_us"
 FOREVER_US = 1 << 60
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -43,7 +45,7 @@ class Closed:
 def open_gap(job: Job, forgotten: Sequence[datetime], now: datetime) -> dict[str, int]:
     """What a pause must remember: the first fire that was planned and forgotten, or not planned."""
     first = min([*forgotten, now if job.next_fire_at is None else job.next_fire_at])
-    return {GAP_FROM: to_us(first)}
+    return {GAP_FROM: to_us(first), PAUSED_AT: to_us(now)}
 
 
 def gap_start(job: Job) -> datetime:
@@ -53,11 +55,27 @@ def gap_start(job: Job) -> datetime:
     return job.updated_at if first is None else EPOCH + timedelta(microseconds=first)
 
 
+def paused_at(job: Job) -> datetime:
+    """Since when no fire of a paused job, as it is defined now, has run."""
+    since = job.state_reason.get(PAUSED_AT)
+    return job.updated_at if since is None else EPOCH + timedelta(microseconds=since)
+
+
 def close_gap(
-    job: Job, timetable: Schedule, *, until: datetime, missed: Missed, kept: AbstractSet[datetime]
+    job: Job,
+    timetable: Schedule,
+    *,
+    until: datetime,
+    missed: Missed,
+    kept: AbstractSet[datetime],
+    stopped: AbstractSet[datetime] = frozenset(),
 ) -> Closed:
-    """Decide about every fire of the gap up to `until`; `kept` are fires that have a run."""
-    begin = gap_start(job)
+    """Decide about every fire of the gap up to `until`; `kept` are fires that have a run.
+
+    Fires that were `stopped` when the pause began run if they are wanted. If not, their rows
+    already say that they were skipped, and why.
+    """
+    begin = min([gap_start(job), *stopped])
     if timetable.is_fixed_delay or until < begin:
         return Closed()
     policy = Catchup(policy=POLICIES[missed], window=FOREVER_US, max=RUN_ALL_MAX)
@@ -73,7 +91,7 @@ def close_gap(
             code=MAX_REACHED if gap.code == MAX_REACHED else JOB_PAUSED,
         )
         for skipped in plan.skipped
-        for gap in _without(timetable, skipped, kept)
+        for gap in _without(timetable, skipped, kept | stopped)
     ]
     return Closed(
         runs=tuple(fire for fire in plan.runs if fire.nominal not in kept), dropped=dropped

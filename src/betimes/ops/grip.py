@@ -10,15 +10,16 @@ held by a worker already, and asked to end, or cannot be leased until our transa
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
 from betimes.domain.errors import NotFound, VersionMismatch
 from betimes.domain.ids import JobId, RunId, ShardId, TenantId, floor_of, shard_of, to_ms, to_text
 from betimes.domain.job import Job
-from betimes.domain.states import RunState, Trigger
+from betimes.domain.states import JobState, RunState, Trigger
 from betimes.ops.desk import Desk
+from betimes.store.ahead import find_unended
 from betimes.store.control import (
     AFTER_THIS_ATTEMPT,
     HeldParcel,
@@ -72,6 +73,9 @@ async def grip(desk: Desk, connection: Connection, tenant: TenantId, job: JobId)
     found = await lock_job(connection, job)
     if found is None or found.tenant != tenant:
         raise no_such_job(job)
+    if found.state is JobState.COMPLETED and await find_unended(connection, [job]):
+        # Its last fires are planned, but not over: whatever stops a job stops them.
+        found = replace(found, state=JobState.ACTIVE)
     near = frozen.now + desk.margin
     if frozen.published_through is not None:
         near = max(near, frozen.published_through)

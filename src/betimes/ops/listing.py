@@ -10,6 +10,7 @@ from betimes.domain.ids import JobId, RunId, TenantId, floor_of, to_ms
 from betimes.domain.job import Job
 from betimes.domain.run import Run, shown_state
 from betimes.domain.states import FINAL, Shown
+from betimes.ops.ahead import look
 from betimes.ops.contents import open_jobs
 from betimes.ops.desk import Desk
 from betimes.ops.runs import RunView
@@ -54,10 +55,12 @@ async def find_jobs(
     start = (LAST if newest_first else FIRST) if after is None else after
 
     async def work(connection: Connection) -> list[Job]:
-        found = await listing.list_jobs(
-            connection, tenant, chosen, after=start, newest_first=newest_first, most=limit
+        now = desk.clock.now()
+        rows = await listing.list_jobs(
+            connection, tenant, chosen, after=start, newest_first=newest_first, most=limit, now=now
         )
-        return await open_jobs(desk, connection, tenant, found)
+        opened = await open_jobs(desk, connection, tenant, rows)
+        return await look(connection, opened, now=now)
 
     return await desk.transact(work, tenant=tenant)
 
@@ -80,7 +83,7 @@ async def find_jobs_sorted(
     """
 
     async def work(connection: Connection) -> list[listing.Sorted]:
-        return await listing.list_jobs_sorted(
+        found = await listing.list_jobs_sorted(
             connection,
             tenant,
             chosen,
@@ -90,6 +93,9 @@ async def find_jobs_sorted(
             most=limit,
             bound=SORTED_MAX,
         )
+        opened = await open_jobs(desk, connection, tenant, [one.job for one in found])
+        shown = await look(connection, opened, now=desk.clock.now())
+        return [one._replace(job=job) for one, job in zip(found, shown, strict=True)]
 
     rows = await desk.transact(work, tenant=tenant)
     if rows and rows[0].fitting > SORTED_MAX:

@@ -181,19 +181,15 @@ class Skip:
 
     count: int
     until: datetime | None = None
-    chosen: list[Fire] = field(default_factory=list)
+    chosen: list[tuple[RunId, Fire]] = field(default_factory=list)
 
     async def apply(self, connection: Connection, held: Grip) -> list[datetime]:
         """End the chosen fires, planned or not."""
         job = held.job
-        if job.state is not JobState.ACTIVE or job.definition.has_fixed_delay:
-            what = "has a fixed delay" if job.definition.has_fixed_delay else job.state.name.lower()
-            raise IllegalTransition(
-                f"expected an active job whose fires are known ahead, got one that is {what}"
-            )
         if not self.chosen:
+            _check_known(job)
             await self._choose(connection, held)
-        runs = [run_id(job.id, fire) for fire in self.chosen]
+        runs = [run for run, _ in self.chosen]
         await hold(connection, job.shard, job.tenant, runs)
         await end_runs(
             connection,
@@ -203,13 +199,11 @@ class Skip:
             reason=SKIPPED_BY_USER,
             now=held.now,
         )
-        rows = [
-            (run, fire.effective, fire.nominal) for run, fire in zip(runs, self.chosen, strict=True)
-        ]
+        rows = [(run, fire.effective, fire.nominal) for run, fire in self.chosen]
         await insert_skipped(
             connection, _template(job, held.now), rows, now=held.now, reason=SKIPPED_BY_USER
         )
-        return [fire.nominal for fire in self.chosen]
+        return [fire.nominal for _, fire in self.chosen]
 
     async def _choose(self, connection: Connection, held: Grip) -> None:
         job = held.job
@@ -230,7 +224,21 @@ class Skip:
         )
         over = {fire for fire, (_, state) in known.items() if state in FINAL}
         wanted = [fire for fire in ahead if fire.nominal not in over][: self.count]
-        self.chosen = [fire for fire in wanted if self.until is None or fire.nominal <= self.until]
+        planned = {fire: run for fire, (run, _) in known.items()}
+        self.chosen = [
+            # A run that took the place of another one has not the id that its fire would give it.
+            (planned.get(fire.nominal) or run_id(job.id, fire), fire)
+            for fire in wanted
+            if self.until is None or fire.nominal <= self.until
+        ]
+
+
+def _check_known(job: Job) -> None:
+    if job.state is not JobState.ACTIVE or job.definition.has_fixed_delay:
+        what = "has a fixed delay" if job.definition.has_fixed_delay else job.state.name.lower()
+        raise IllegalTransition(
+            f"expected an active job whose fires are known ahead, got one that is {what}"
+        )
 
 
 def _template(job: Job, now: datetime) -> Run:

@@ -8,15 +8,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from betimes.domain.errors import IllegalTransition
+from betimes.domain.errors import IllegalTransition, Invalid
 from betimes.domain.ids import JobId, ShardId, TenantId, floor_of, to_ms, to_us
 from betimes.domain.job import Job
 from betimes.domain.parcel import Lane, Parcel
 from betimes.domain.states import JobState, RunState, check_job
+from betimes.ops.ahead import look_at_one
 from betimes.ops.checks import check_instant, check_reason
 from betimes.ops.create import announce
 from betimes.ops.desk import Desk
-from betimes.ops.gap import GAP_FROM, JOB_PAUSED, Missed, close_gap, gap_start, open_gap
+from betimes.ops.gap import (
+    GAP_FROM,
+    JOB_AUTO_PAUSED,
+    JOB_PAUSED,
+    PAUSED_AT,
+    Missed,
+    close_gap,
+    gap_start,
+    open_gap,
+    paused_at,
+)
 from betimes.ops.grip import (
     Grip,
     Running,
@@ -26,16 +37,15 @@ from betimes.ops.grip import (
     stop_everything,
     stop_future,
 )
-from betimes.ops.outlook import Outlook, look_ahead
+from betimes.ops.outlook import Outlook, just_before, look_ahead
 from betimes.ops.placing import insert_fires
 from betimes.ops.telling import tell_completion, tell_job
 from betimes.ops.timetable import read_timetable
-from betimes.store.control import find_fires
+from betimes.store.control import find_fires, find_stopped
 from betimes.store.jobs import elapsed_pauses, steer_job
 from betimes.store.occurrences import insert_decisions
 from betimes.store.pool import Connection
 
-JOB_AUTO_PAUSED = "JOB_AUTO_PAUSED"
 PAUSED = (JobState.PAUSED, JobState.AUTO_PAUSED)
 
 
@@ -67,6 +77,12 @@ async def pause_job(
     check_reason(reason)
     if until is not None:
         check_instant(until, pointer="/until")
+        if until <= (now := desk.clock.now()):
+            raise Invalid(
+                f"expected an end in the future, got {until.isoformat()}, and it is "
+                f"{now.isoformat(timespec='seconds')}",
+                pointer="/until",
+            )
 
     async def work(connection: Connection) -> Job:
         held = await grip(desk, connection, tenant, job)
@@ -76,7 +92,10 @@ async def pause_job(
         if held.job.state is not paused_state:
             check_job(held.job.state, paused_state)
         forgotten = await _stop(connection, held, running)
-        since = {GAP_FROM: to_us(gap_start(held.job))}
+        since = {
+            GAP_FROM: to_us(gap_start(held.job)),
+            PAUSED_AT: to_us(paused_at(held.job)),
+        }
         if held.job.state is JobState.ACTIVE:
             since = open_gap(held.job, forgotten, held.now)
         paused = replace(
@@ -173,28 +192,48 @@ async def _resume(
 ) -> tuple[Resumed, list[Parcel]]:
     job = held.job
     timetable = read_timetable(job.definition.schedule, job.id)
-    begin = gap_start(job)
+    stopped = await find_stopped(
+        connection,
+        job.shard,
+        job.id,
+        low=floor_of(to_ms(paused_at(job))),
+        reasons=(JOB_PAUSED, JOB_AUTO_PAUSED),
+    )
+    begin = min([gap_start(job), *stopped])
     kept = await find_fires(
         connection, job.shard, job.id, low=floor_of(to_ms(begin)), first=begin, last=until
     )
-    closed = close_gap(job, timetable, until=until, missed=missed, kept=set(kept))
+    closed = close_gap(
+        job,
+        timetable,
+        until=until,
+        missed=missed,
+        kept=kept.keys() - stopped.keys(),
+        stopped=stopped.keys(),
+    )
     await insert_decisions(connection, job.shard, closed.dropped, now=held.now)
-    outlook = look_ahead(timetable, job.definition, after=until, near=held.near)
+    # Whatever came before the gap is accounted for, wherever the pause was to end.
+    after = max(until, just_before(begin))
+    outlook = look_ahead(timetable, job.definition, after=after, near=held.near)
     if timetable.is_fixed_delay and await is_under_way(connection, held):
         # The end of that run writes the next fire; a second one would start a second chain.
         outlook = Outlook(near=(), next_fire_at=None, state=JobState.ACTIVE)
-    late = await insert_fires(connection, held, closed.runs, job=job, lane=Lane.CATCH_UP)
-    ahead = await insert_fires(connection, held, outlook.near, job=job)
+    late = await insert_fires(
+        connection, held, closed.runs, job=job, lane=Lane.CATCH_UP, instead_of=stopped
+    )
+    ahead = await insert_fires(connection, held, outlook.near, job=job, instead_of=stopped)
+    fresh = [fire for fire in (*closed.runs, *outlook.near) if fire.nominal not in stopped]
     resumed = replace(
         job,
         state=outlook.state,
         state_reason={},
         paused_until=None,
         next_fire_at=outlook.next_fire_at,
-        fires=job.fires + len(closed.runs) + len(outlook.near),
+        fires=job.fires + len(fresh),
         updated_at=held.now,
     )
     await steer_job(connection, resumed, now=held.now)
     await tell_completion(connection, job, resumed)
     caught_up = tuple(fire.nominal for fire in closed.runs)
-    return Resumed(job=resumed, caught_up=caught_up), [*late, *ahead]
+    shown = await look_at_one(connection, resumed, now=held.now)
+    return Resumed(job=shown, caught_up=caught_up), [*late, *ahead]

@@ -1,12 +1,13 @@
 """Reading jobs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from betimes.domain.errors import NotFound
 from betimes.domain.ids import JobId, TenantId
 from betimes.domain.job import GROUP_DEFAULT, Job
+from betimes.ops.ahead import look, look_at_one
 from betimes.ops.contents import is_sealed, open_jobs, open_revisions
 from betimes.ops.create import shard_of_name
 from betimes.ops.desk import Desk
@@ -34,20 +35,26 @@ async def get_job(desk: Desk, tenant: TenantId, job: JobId) -> Job:
         found = await read_job(connection, job)
         if found is None or found.tenant != tenant:
             raise no_such_job(job)
-        return (await open_jobs(desk, connection, tenant, [found]))[0]
+        (opened,) = await open_jobs(desk, connection, tenant, [found])
+        return await look_at_one(connection, opened, now=desk.clock.now())
 
     return await desk.transact(work, tenant=tenant)
 
 
-async def read_many(
-    desk: Desk, connection: Connection, jobs: Sequence[JobId]
-) -> Mapping[JobId, Job]:
-    """Those of some jobs that are there, for callers who share a transaction."""
-    found = await read_jobs(connection, jobs)
-    for tenant in {job.tenant for job in found.values() if is_sealed(job.definition.payload)}:
-        theirs = [job for job in found.values() if job.tenant == tenant]
-        found |= {job.id: job for job in await open_jobs(desk, connection, tenant, theirs)}
-    return found
+def job_reader(
+    desk: Desk,
+) -> Callable[[Connection, Sequence[JobId]], Awaitable[Mapping[JobId, Job]]]:
+    """Reads those of some jobs that are there, for callers who share a transaction."""
+
+    async def read(connection: Connection, jobs: Sequence[JobId]) -> Mapping[JobId, Job]:
+        found = await read_jobs(connection, jobs)
+        for tenant in {job.tenant for job in found.values() if is_sealed(job.definition.payload)}:
+            theirs = [job for job in found.values() if job.tenant == tenant]
+            found |= {job.id: job for job in await open_jobs(desk, connection, tenant, theirs)}
+        shown = await look(connection, list(found.values()), now=desk.clock.now())
+        return {job.id: job for job in shown}
+
+    return read
 
 
 async def get_named_job(
@@ -60,7 +67,8 @@ async def get_named_job(
         found = await read_named_job(connection, shard, tenant, group, name)
         if found is None:
             raise NotFound(f"there is no job with the name {name!r} in the group {group!r}")
-        return (await open_jobs(desk, connection, tenant, [found]))[0]
+        (opened,) = await open_jobs(desk, connection, tenant, [found])
+        return await look_at_one(connection, opened, now=desk.clock.now())
 
     return await desk.transact(work, tenant=tenant)
 
@@ -72,8 +80,9 @@ async def list_jobs(
     most = min(max(limit, 1), PAGE_MAX)
 
     async def work(connection: Connection) -> list[Job]:
-        found = await list_rows(connection, tenant, after=after, most=most)
-        return await open_jobs(desk, connection, tenant, found)
+        rows = await list_rows(connection, tenant, after=after, most=most)
+        opened = await open_jobs(desk, connection, tenant, rows)
+        return await look(connection, opened, now=desk.clock.now())
 
     jobs = await desk.transact(work, tenant=tenant)
     return JobPage(jobs=jobs, next=jobs[-1].id if len(jobs) == most else None)

@@ -8,7 +8,7 @@ from betimes.domain.dedupe import Dedupe
 from betimes.domain.errors import IllegalTransition, NotFound
 from betimes.domain.ids import RunId, TenantId, compose, shard_of, to_ms, to_text
 from betimes.domain.parcel import Lane, Parcel
-from betimes.domain.run import Holding, Run, shown_state
+from betimes.domain.run import Holding, Run, shown_state, without_words
 from betimes.domain.states import FINAL, RunState, Shown, Trigger, check_run
 from betimes.ops.checks import check_payload
 from betimes.ops.contents import open_runs, sealed_one
@@ -16,7 +16,7 @@ from betimes.ops.dedupe import OF_RUN, key_of
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.revival import revive_runs
 from betimes.store.admit import Offered
-from betimes.store.control import Frozen, ask_to_end, end_runs, freeze, hold
+from betimes.store.control import Frozen, ask_to_end, end_runs, freeze, hold, keep_words
 from betimes.store.dedupe import holder_of
 from betimes.store.forcing import end_by_force
 from betimes.store.intake import read_asked
@@ -87,13 +87,15 @@ async def cancel_run(
     tenant: TenantId,
     run: RunId,
     *,
-    reason: str = RUN_CANCELLED,
+    code: str = RUN_CANCELLED,
+    reason: str = "",
     grace: timedelta | None = None,
     force: bool = False,
 ) -> RunView:
     """A run that waits ends at once; one that a worker holds is told with its next heartbeat.
 
     With a grace the worker has so long to end it, and after that loses it; by force, at once.
+    `reason` are the words of whoever asks: kept beside the code, never in its place.
     """
     offered: list[Offered] = []
 
@@ -108,17 +110,20 @@ async def cancel_run(
         if found.state not in FINAL and parcel is not None and parcel.worker is not None:
             if not force:
                 by = None if grace is None else now + grace
-                await ask_to_end(connection, found.shard, [run], at=now, reason=reason, by=by)
+                await ask_to_end(connection, found.shard, [run], at=now, reason=code, by=by)
+                await keep_words(connection, run, reason)
                 return await _view(connection, run, Shown.RUNNING)
             freed = await end_by_force(
-                connection, found, parcel, reason=reason, now=now, margin=desk.margin
+                connection, found, parcel, reason=code, now=now, margin=desk.margin
             )
+            await keep_words(connection, run, reason)
             offered = await release(connection, freed)
             return await _view(connection, run, Shown.CANCELLED)
         check_run(found.state, RunState.CANCELLED)
         await end_runs(
-            connection, found.shard, [run], state=RunState.CANCELLED, reason=reason, now=now
+            connection, found.shard, [run], state=RunState.CANCELLED, reason=code, now=now
         )
+        await keep_words(connection, run, reason)
         return await _view(connection, run, Shown.CANCELLED)
 
     view = await desk.transact(work, tenant=tenant)
@@ -127,9 +132,7 @@ async def cancel_run(
     return view
 
 
-async def cancel_by_key(
-    desk: Desk, tenant: TenantId, key: str, *, reason: str = RUN_CANCELLED
-) -> RunView:
+async def cancel_by_key(desk: Desk, tenant: TenantId, key: str, *, reason: str = "") -> RunView:
     """Cancel the run that holds a dedupe key."""
     where = key_of(desk.shards, tenant, Dedupe(key=key), OF_RUN)
 
@@ -200,7 +203,8 @@ async def replay_run(
             raise no_such_run(run)
         given = await sealed_one(desk, connection, tenant, payload)
         fresh = fresh or _again(found, now, tail, given)
-        options = to_optional_json(found.options)
+        # What was said about the end of the old one says nothing about the new one.
+        options = to_optional_json(without_words(found.options))
         if not await insert_manual(connection, fresh, options=options, now=now):
             return fresh, []
         parcel = parcel_of(fresh)

@@ -4,7 +4,7 @@ A computed fire is listed under the id its run will have. So the order, and with
 the next page begins, stays the same while the planner turns fires into runs between two pages.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -31,10 +31,13 @@ from betimes.ops.timetable import read_timetable
 from betimes.schedule import Fire, Schedule
 from betimes.store.jobs import from_json
 from betimes.store.pool import Connection
+from betimes.store.tenants import TenantState
 from betimes.store.upcoming import (
+    Brakes,
     FiringJob,
     SoonFilter,
     SoonRun,
+    read_brakes,
     read_ended,
     read_jobs,
     read_retries,
@@ -214,10 +217,29 @@ def _of_run(run: SoonRun) -> Soon:
 
 
 async def _mark(connection: Connection, tenant: TenantId, items: Sequence[Soon]) -> list[Soon]:
-    """Fires that somebody has skipped ahead of time are listed, but will not run."""
+    """What somebody has skipped ahead of time, or a brake holds, is listed but will not run."""
+    if not items:
+        return []
     fires = [item.id for item in items if item.kind is SoonKind.FIRE]
     ended = await read_ended(connection, tenant, fires) if fires else {}
-    return [
-        replace(item, will_run=False, reason=ended[item.id]) if item.id in ended else item
-        for item in items
-    ]
+    brakes = await read_brakes(connection, tenant, {item.queue for item in items})
+    return [_marked(item, ended, brakes) for item in items]
+
+
+def _marked(item: Soon, ended: Mapping[RunId, str | None], brakes: Brakes) -> Soon:
+    if item.id in ended:
+        return replace(item, will_run=False, reason=ended[item.id])
+    reason = braked(item, brakes)
+    return item if reason is None else replace(item, will_run=False, reason=reason)
+
+
+def braked(item: Soon, brakes: Brakes) -> str | None:
+    """What keeps it from running at its time, if that is known already. Pure."""
+    if brakes.cluster_paused:
+        return "CLUSTER_PAUSED"
+    if brakes.tenant_state == TenantState.SUSPENDED:
+        return "TENANT_SUSPENDED"
+    if item.queue not in brakes.queues:
+        return None
+    until = brakes.queues[item.queue]
+    return "QUEUE_PAUSED" if until is None or until > item.due_at else None

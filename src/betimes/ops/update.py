@@ -12,6 +12,7 @@ from betimes.domain.ids import JobId, TenantId, floor_of, to_ms
 from betimes.domain.job import Definition, Job
 from betimes.domain.parcel import Parcel
 from betimes.domain.states import JobState, Trigger
+from betimes.ops.ahead import look_at_one
 from betimes.ops.contents import sealed_definition
 from betimes.ops.create import announce, check_definition, declare_gates
 from betimes.ops.desk import Desk
@@ -122,11 +123,13 @@ class Edit:
         )
         edited = await _store(connection, edited, held.now)
         await tell_completion(connection, job, edited)
-        return edited, await insert_fires(connection, held, outlook.near, job=edited)
+        parcels = await insert_fires(connection, held, outlook.near, job=edited)
+        return await look_at_one(connection, edited, now=held.now), parcels
 
     def _check(self, job: Job, outlook: Outlook) -> None:
         """A schedule that is over may stay as it is, but nobody may give a job a new one."""
-        if job.definition.schedule != self.definition.schedule or job.state is JobState.ACTIVE:
+        goes_on = job.state is JobState.ACTIVE and job.next_fire_at is not None
+        if job.definition.schedule != self.definition.schedule or goes_on:
             require_a_future(outlook, self.definition)
 
     async def _apply_to_paused(

@@ -13,6 +13,7 @@ from betimes.schedule.moment import to_datetime, to_instant
 from betimes.schedule.schedule import Schedule
 from betimes.schedule.series import Series
 
+NONE = "CATCHUP_NONE"
 WINDOW_EXCEEDED = "CATCHUP_WINDOW_EXCEEDED"
 COALESCED = "CATCHUP_COALESCED"
 MAX_REACHED = "CATCHUP_MAX_REACHED"
@@ -63,8 +64,9 @@ def plan_catchup(
     caught = newest(series, oldest, on_time, keep)
     cut = caught[0] - 1 if caught else on_time
     code = COALESCED if chosen.policy == "latest" else MAX_REACHED
+    early = NONE if chosen.policy == "none" else WINDOW_EXCEEDED
     ranges = (
-        _skipped(series, begin, oldest, WINDOW_EXCEEDED),
+        _skipped(series, begin, oldest, early),
         _skipped(series, oldest, cut, code),
     )
     fresh = series.between(on_time, end, 1 << 20)

@@ -50,6 +50,8 @@ class NodeRow:
     heartbeat_at: datetime
     skew_ms: float | None
     draining: bool
+    live: bool = True
+    """Whether it has been heard lately; whoever knows the time and the bound says so."""
 
 
 async def read_cell(connection: Connection) -> Cell:

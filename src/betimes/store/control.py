@@ -5,7 +5,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, TenantId, WorkerId
+from betimes.domain.ids import (
+    Fence,
+    JobId,
+    ParcelId,
+    RunId,
+    ShardId,
+    TenantId,
+    WorkerId,
+    shard_of,
+)
 from betimes.domain.run import bounds
 from betimes.domain.states import RunState, Trigger
 from betimes.store.ask import execute, many, one
@@ -104,6 +113,31 @@ async def find_fires(
         most=ROWS_MAX,
     )
     return {row["fire_at"]: (row["id"], RunState(row["state"])) for row in rows}
+
+
+async def find_stopped(
+    connection: Connection, shard: ShardId, job: JobId, *, low: UUID, reasons: Sequence[str]
+) -> dict[datetime, RunId]:
+    """Fires from an id on that a pause ended before they began, and their runs."""
+    rows = await many(
+        connection,
+        SQL["find_stopped"],
+        shard=shard,
+        job=job,
+        low=low,
+        reasons=list(reasons),
+        most=ROWS_MAX,
+    )
+    return {row["fire_at"]: row["id"] for row in rows}
+
+
+async def drop_stopped(connection: Connection, shard: ShardId, runs: Sequence[RunId]) -> None:
+    """Delete runs that a pause has ended, in favour of others for the same fires."""
+    if runs:
+        low, high = bounds(runs)
+        await many(
+            connection, SQL["drop_stopped"], shard=shard, runs=list(runs), low=low, high=high
+        )
 
 
 async def hold(
@@ -229,3 +263,8 @@ async def ask_to_end(
         reason=reason,
     )
     return {row["id"] for row in rows}
+
+
+async def keep_words(connection: Connection, run: RunId, words: str) -> None:
+    """Keep what somebody said when a run was cancelled; nothing takes back what was said before."""
+    await execute(connection, SQL["keep_words"], shard=shard_of(run), run=run, words=words or None)

@@ -9,6 +9,7 @@ from uuid import UUID
 from betimes.domain.errors import Conflict
 from betimes.domain.ids import ShardId, TenantId, shard_of
 from betimes.domain.states import JobState, RunState
+from betimes.store.ahead import find_unended
 from betimes.store.ask import execute, many, maybe
 from betimes.store.pool import Connection
 from betimes.store.queries import load
@@ -117,9 +118,10 @@ async def jobs_standing(connection: Connection, jobs: Sequence[UUID]) -> dict[UU
     if not jobs:
         return {}
     rows = await many(connection, SQL["read_holding_jobs"], **_places(jobs))
-    return {
-        row["id"]: Standing(active=row["state"] < JobState.COMPLETED, started=False) for row in rows
-    }
+    complete = [row["id"] for row in rows if row["state"] == JobState.COMPLETED]
+    active = {row["id"] for row in rows if row["state"] < JobState.COMPLETED}
+    active |= await find_unended(connection, complete)
+    return {row["id"]: Standing(active=row["id"] in active, started=False) for row in rows}
 
 
 async def forget_keys(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import IntEnum, unique
 from typing import Any
 from uuid import UUID
@@ -77,6 +77,7 @@ class Place:
     line: JobId | None
     gate: str | None
     rate_key: str | None = None
+    episode: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +92,13 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What is offered earlier in the same place; whether other fairness keys wait there, too."""
+    """What is offered earlier in the same queue; whether other fairness keys wait there, too."""
 
     ahead: int
     higher: int
     others: bool
+    more: bool = False
+    """Whether there are more ahead than were counted."""
     head: datetime | None = None
     """When the first one there became visible."""
 
@@ -138,6 +141,24 @@ async def read_blocker(connection: Connection, run: RunId) -> RunId | None:
     """The run that stood in the way when this one was skipped for overlap."""
     row = await maybe(connection, SQL["read_blocker"], shard=shard_of(run), run=run)
     return None if row is None else row["blocked_by"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlaps:
+    """How many of the last fires of a job gave way to an earlier run, and to which the last did."""
+
+    looked_at: int
+    skipped: int
+    since: datetime | None
+    blocked_by: RunId | None
+
+
+async def read_overlaps(connection: Connection, job: JobId, *, high: UUID, most: int) -> Overlaps:
+    """Look at the last fires of a job that were due."""
+    row = await one(
+        connection, SQL["read_overlaps"], shard=shard_of(job), job=job, high=high, most=most
+    )
+    return Overlaps(**dict(row))
 
 
 async def read_gate(
@@ -206,24 +227,36 @@ async def read_standing(
     tenant: TenantId,
     place: Place,
     *,
-    shard: ShardId,
+    shards: Sequence[int],
     queue: str,
     priority: int,
     most: int,
 ) -> Standing:
-    """What goes first in the same place."""
+    """What goes first in the same queue; of each shard `most` parcels are looked at."""
     row = await one(
         connection,
         SQL["read_standing"],
-        shard=shard,
+        shards=list(shards),
         queue=queue,
         tenant=tenant,
         fair=place.fair,
         rank=place.rank,
+        parcel=place.id,
         priority=priority,
         most=most,
     )
     return Standing(**dict(row))
+
+
+async def read_job_pace(
+    connection: Connection, job: JobId, *, high: UUID, most: int
+) -> timedelta | None:
+    """How long the last runs of a job took; None where none has ended."""
+    row = await one(
+        connection, SQL["read_job_pace"], shard=shard_of(job), job=job, high=high, most=most
+    )
+    took: timedelta | None = row["took"]
+    return took
 
 
 async def read_places(

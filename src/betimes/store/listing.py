@@ -69,11 +69,13 @@ async def list_jobs(
     after: UUID,
     newest_first: bool,
     most: int,
+    now: datetime,
 ) -> list[Job]:
     """A page of jobs."""
     statement = "list_jobs_where_newest" if newest_first else "list_jobs_where"
     told = _about_jobs(tenant, chosen)
-    rows = await many(connection, SQL[statement], after=after, most=most, **told)
+    soon = floor_of(to_ms(now))
+    rows = await many(connection, SQL[statement], after=after, most=most, soon=soon, **told)
     return [job_of(row) for row in rows]
 
 
@@ -118,7 +120,9 @@ async def list_jobs_sorted(
 async def estimate_jobs(connection: Connection, tenant: TenantId, chosen: JobFilter) -> int:
     """About how many jobs there are, by what the planner knows."""
     told = _about_jobs(tenant, chosen)
-    return await estimate(connection, SQL["list_jobs_where"], after=FIRST, most=1, **told)
+    return await estimate(
+        connection, SQL["list_jobs_where"], after=FIRST, most=1, soon=FIRST, **told
+    )
 
 
 def _about_jobs(tenant: TenantId, chosen: JobFilter) -> dict[str, Any]:

@@ -11,6 +11,7 @@ usual look-up is one probe of an index for each run; everything else is rare and
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from json import dumps
@@ -117,7 +118,8 @@ async def place(
     unsure = await _unvouched(connection, shard, bound)
     dues = {run.id: run.due_at for run in waiting}
     due = [one for one in bound if one.id in unsure and dues[one.id] <= now]
-    decided = await decide(connection, shard, due, now=now)
+    fresh = {one.id for one in bound}
+    decided = await decide(connection, shard, due, now=now, fresh=fresh)
     held = (unsure - {one.id for one in due}) | set(decided.stay)
     placed = [_placed(run, held=run.id in held) for run in waiting if run.id not in decided.skipped]
     return placed, decided.skipped
@@ -182,13 +184,22 @@ async def _lines(
 
 
 async def decide(
-    connection: Connection, shard: ShardId, due: Sequence[Bound], *, now: datetime
+    connection: Connection,
+    shard: ShardId,
+    due: Sequence[Bound],
+    *,
+    now: datetime,
+    fresh: AbstractSet[RunId] = frozenset(),
 ) -> Decided:
-    """Verdicts about runs that are due, and their consequences for earlier ones."""
+    """Verdicts about runs that are due, and their consequences for earlier ones.
+
+    Those that come to their parcels together, `fresh`, are decided upon one after the other: none
+    gives way to a later one of them.
+    """
     decided = Decided()
     if not due:
         return decided
-    bench = await _Bench.gather(connection, shard, due, now=now)
+    bench = await _Bench.gather(connection, shard, due, now=now, fresh=fresh)
     for one in sorted(due, key=lambda one: one.id):
         await bench.judge(connection, one, decided, now=now)
     await skip(connection, shard, decided.skipped, now=now)
@@ -206,7 +217,13 @@ class _Bench:
 
     @classmethod
     async def gather(
-        cls, connection: Connection, shard: ShardId, due: Sequence[Bound], *, now: datetime
+        cls,
+        connection: Connection,
+        shard: ShardId,
+        due: Sequence[Bound],
+        *,
+        now: datetime,
+        fresh: AbstractSet[RunId],
     ) -> "_Bench":
         earlier: dict[RunId, list[Earlier]] = {}
         for row in await many(
@@ -219,7 +236,8 @@ class _Bench:
             most=EARLIER_MAX,
             now=now,
         ):
-            earlier.setdefault(row["id"], []).append(_earlier(row["earlier"], row))
+            found = _earlier(row["earlier"], row, fresh=row["earlier"] in fresh)
+            earlier.setdefault(row["id"], []).append(found)
         wanted = {one.blocked_by for rows in earlier.values() for one in rows if one.blocked_by}
         lines = await _lines(connection, shard, {one.job for one in due})
         return cls(shard, earlier, await _blockers(connection, shard, wanted), lines)
@@ -279,6 +297,7 @@ class _Bench:
             reason=OVERLAP_CANCELLED,
             now=now,
         )
+        await _blame(connection, self.shard, running, one.id)
         alone = [parcels[run].id for run in rest if run in parcels and len(parcels[run].runs) == 1]
         await _delete(connection, self.shard, alone)
 
@@ -331,17 +350,27 @@ async def _blockers(
     return {row["id"]: _earlier(row["id"], row) for row in rows}
 
 
-def _earlier(run: UUID, row: Any) -> Earlier:
+def _earlier(run: UUID, row: Any, *, fresh: bool = False) -> Earlier:
     return Earlier(
         id=run,
         policy=POLICIES[row["overlap"]],
         ended=row["state"] >= RunState.SUCCEEDED,
         started=row["started"],
-        undecided=row.get("undecided", False),
+        undecided=fresh or row.get("undecided", False),
         later=row.get("later", False),
         moved=row.get("moved", False),
         blocked_by=row.get("blocked_by"),
     )
+
+
+async def _blame(
+    connection: Connection, shard: ShardId, runs: Sequence[RunId], blocker: RunId
+) -> None:
+    """Say in favour of which run others were asked to end."""
+    if runs:
+        low, high = bounds(runs)
+        told = {"runs": list(runs), "low": low, "high": high, "blocker": blocker}
+        await execute(connection, SQL["blame_run"], shard=shard, **told)
 
 
 async def _delete(connection: Connection, shard: ShardId, parcels: Sequence[ParcelId]) -> None:

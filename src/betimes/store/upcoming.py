@@ -1,6 +1,6 @@
 """What is due soon, as it is stored."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -9,7 +9,7 @@ import asyncpg
 
 from betimes.domain.ids import JobId, RunId, ShardId, TenantId, time_of
 from betimes.domain.states import RunState
-from betimes.store.ask import many
+from betimes.store.ask import many, one
 from betimes.store.pool import Connection
 from betimes.store.queries import load
 
@@ -49,6 +49,15 @@ class FiringJob:
     queue: str
     priority: int
     schedule: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brakes:
+    """What is held as a whole; a queue is paused until an instant, or until somebody resumes it."""
+
+    cluster_paused: bool
+    tenant_state: int
+    queues: Mapping[str, datetime | None]
 
 
 async def read_runs(
@@ -128,3 +137,10 @@ async def read_ended(
     """Which of these will not run, and why."""
     rows = await many(connection, SQL["read_ended_runs"], tenant=tenant, runs=list(runs))
     return {row["id"]: row["reason"] for row in rows}
+
+
+async def read_brakes(connection: Connection, tenant: TenantId, queues: Collection[str]) -> Brakes:
+    """Whether the cluster, the tenant, or some of these queues are held."""
+    above = await one(connection, SQL["read_brakes"], tenant=tenant)
+    rows = await many(connection, SQL["read_paused_queues"], tenant=tenant, names=list(queues))
+    return Brakes(**dict(above), queues={row["name"]: row["paused_until"] for row in rows})

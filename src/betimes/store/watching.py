@@ -20,6 +20,7 @@ from betimes.store.queries import load
 
 SQL = load("watching")
 MISSED_CODES = (
+    "CATCHUP_NONE",
     "CATCHUP_WINDOW_EXCEEDED",
     "CATCHUP_COALESCED",
     "CATCHUP_MAX_REACHED",

@@ -4,7 +4,7 @@ from betimes.wire.base import Asked, Instant, Members, Shown
 
 
 class ExplainJob(Asked):
-    """About which fire time; without one, about now."""
+    """About which fire time; without one, about the next."""
 
     at: Instant | None = None
 
@@ -56,6 +56,8 @@ class Explanation(Shown):
     summary: str
     reasons: list[Reason]
     ahead: int | None
+    ahead_at_least: bool
     expected_at: Instant | None
+    next_fire_at: Instant | None
     checked: list[str]
     history: list[Decision]

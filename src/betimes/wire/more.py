@@ -326,10 +326,11 @@ class ShardList(Shown):
 
 
 class NodeShown(Shown):
-    """A process of the service."""
+    """A process of the service; one that was not heard of for as long as a lease lives is dead."""
 
     id: str
     name: str
+    state: Literal["live", "draining", "dead"]
     version: str
     tzdata: str
     roles: list[str]

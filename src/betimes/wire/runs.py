@@ -109,9 +109,10 @@ class Failure(Shown, omit_defaults=True):
 
 
 class StateReason(Shown):
-    """Why a run is what it is."""
+    """Why a run is what it is; `detail` are the words of whoever cancelled it."""
 
     code: str
+    detail: str | None = None
 
 
 class Trace(Shown):

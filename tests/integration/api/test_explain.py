@@ -1,5 +1,7 @@
 """Why did this not run?"""
 
+from typing import Any
+
 from api_kit import Client
 
 JOB = {"schedule": {"type": "cron", "expr": "0 9 * * *"}, "handler": "h", "name": "n"}
@@ -7,7 +9,12 @@ JOB = {"schedule": {"type": "cron", "expr": "0 9 * * *"}, "handler": "h", "name"
 
 async def test_a_job_and_a_run_explain_themselves(admin: Client) -> None:
     await admin("POST", "/v1/jobs", JOB)
-    assert (await admin("GET", "/v1/jobs/n/explain")).json["verdict"] == "will_run"
+    told = (await admin("GET", "/v1/jobs/n/explain")).json
+    assert (told["verdict"], told["reasons"][0]["code"]) == ("waiting", "NO_WORKER_FOR_QUEUE")
+    assert told["next_fire_at"].endswith("T09:00:00.000000Z")
+    assert told["summary"].endswith(f"The next fire is at {told['next_fire_at']}.")
+    assert "workers" in told["checked"]
+    assert "rate" not in told["checked"]
     at = "2199-06-01T09:00:00Z"
     assert (await admin("GET", f"/v1/jobs/n/explain?at={at}")).json["verdict"] == "will_run"
     off = (await admin("GET", "/v1/jobs/n/explain?at=2199-06-01T09:01:00Z")).json
@@ -26,6 +33,29 @@ async def test_a_job_and_a_run_explain_themselves(admin: Client) -> None:
     await admin("POST", f"/v1/runs/{run}/cancel")
     ended = (await admin("GET", f"/v1/runs/{run}/explain")).json
     assert (ended["verdict"], ended["reasons"][0]["code"]) == ("will_not_run", "RUN_CANCELLED")
+
+
+async def test_the_words_of_whoever_cancels_stand_beside_the_code(admin: Client) -> None:
+    """Never in its place, and they are gone with the next one."""
+
+    async def ended(words: dict[str, str]) -> tuple[str, dict[str, Any]]:
+        run = (await admin("POST", "/v1/runs", {"handler": "h"})).json["id"]
+        await admin("POST", f"/v1/runs/{run}/cancel", words)
+        return run, (await admin("GET", f"/v1/runs/{run}")).json["state_reason"]
+
+    run, told = await ended({"reason": "enough"})
+    assert told == {"code": "RUN_CANCELLED", "detail": "enough"}
+    why = (await admin("GET", f"/v1/runs/{run}/explain")).json
+    (reason,) = why["reasons"]
+    assert (reason["code"], reason["evidence"]["reason"]) == ("RUN_CANCELLED", "enough")
+    assert why["summary"] == "It will not run. Somebody cancelled it: enough."
+    again = (await admin("POST", f"/v1/runs/{run}/replay")).json["id"]
+    await admin("POST", f"/v1/runs/{again}/cancel")
+    assert (await admin("GET", f"/v1/runs/{again}")).json["state_reason"]["detail"] is None
+    await admin("POST", f"/v1/runs/{run}/retry")
+    assert (await admin("GET", f"/v1/runs/{run}")).json["state_reason"]["detail"] is None
+    _, told = await ended({})
+    assert told == {"code": "RUN_CANCELLED", "detail": None}
 
 
 async def test_metrics_are_for_those_who_may(admin: Client) -> None:

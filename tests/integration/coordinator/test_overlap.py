@@ -1,4 +1,7 @@
-"""Six policies at each step: no two runs of a job side by side, and every fire accounted for."""
+"""Six policies at each step: no two runs of a job side by side, and every fire accounted for.
+
+Long because the policies are read beside each other.
+"""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -16,9 +19,11 @@ from betimes.ops.backfill import backfill_job
 from betimes.ops.change_run import Change, change_run
 from betimes.ops.desk import Desk
 from betimes.ops.manual import Overlap, Wish, run_now
+from betimes.ops.pause import pause_job, resume_elapsed
 from betimes.ops.runs import retry_run
 from betimes.ops.update import update_job
 from betimes.store.database import Database
+from betimes.store.overlap import OVERLAP_CANCELLED
 from betimes.testing import ManualClock
 from line_kit import Line
 from ops_kit import TENANT, every, fetch, make_desk, run_row, runs_of
@@ -79,7 +84,9 @@ class Case:
         assert sorted(row["fire_at"] for row in decided) == sorted(skipped)
         assert {row["code"] for row in decided} <= {OVERLAP_SKIPPED}
         for row in rows:
-            assert (row["blocked_by"] is not None) == (row["reason"] == OVERLAP_SKIPPED)
+            gave_way = row["reason"] in {OVERLAP_SKIPPED, OVERLAP_CANCELLED}
+            assert (row["blocked_by"] is not None) == gave_way
+            assert row["blocked_by"] != row["id"]
 
 
 def shown(row: asyncpg.Record, held: set[RunId]) -> str:
@@ -130,6 +137,48 @@ async def test_what_becomes_of_fires_while_a_run_takes_too_long(
     if policy == "replace":
         replaced = await case.run_at(2 * PERIOD)
         assert replaced["blocked_by"] == (await case.run_at(3 * PERIOD))["id"]
+
+
+@pytest.mark.parametrize("policy", ["cancel_running", "replace"])
+@pytest.mark.parametrize("waits_for_retry", [False, True])
+async def test_whoever_was_cancelled_says_so_and_by_whom(
+    database: Database, clock: ManualClock, policy: str, waits_for_retry: bool
+) -> None:
+    """One code for it, whether an attempt was asked to end or was still to come."""
+    case = await begin(database, clock, policy)
+    if waits_for_retry:
+        await case.until(2 * PERIOD - 1)
+        await case.line.fail()
+    await case.until(2 * PERIOD + 1)
+    await case.line.finish()
+    first, second = await case.run_at(PERIOD), await case.run_at(2 * PERIOD)
+    assert (first["state"], first["reason"]) == (RunState.CANCELLED, OVERLAP_CANCELLED)
+    assert first["blocked_by"] == second["id"]
+    await case.accounted()
+
+
+async def test_fires_that_come_together_give_way_to_the_first_of_them(
+    database: Database, clock: ManualClock
+) -> None:
+    """A pause has ended and nobody saw it: what is late by then comes to its parcels at once."""
+    desk, began = make_desk(database, clock), clock.now()
+    job = await create_job(desk, TENANT, NewJob(definition=every(5, schedule={"overlap": "skip"})))
+    line = await Line.make(database, clock)
+    case = Case(database, clock, desk, line, job, began)
+    await pause_job(desk, TENANT, job.id, until=case.at(12))
+    await case.until(31)
+    assert await resume_elapsed(desk, job.shard) == [job.id]
+    first = await case.run_at(15)
+    assert await case.states() == {
+        5: "skipped",
+        10: "skipped",
+        15: "waits",
+        20: "skipped",
+        25: "skipped",
+        30: "skipped",
+    }
+    for second in (20, 25, 30):
+        assert (await case.run_at(second))["blocked_by"] == first["id"]
 
 
 @pytest.mark.parametrize("policy", [policy.value for policy in OverlapPolicy])

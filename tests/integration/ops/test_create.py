@@ -75,13 +75,14 @@ async def test_a_fire_that_is_due_later_than_it_fires_is_planned_without_a_parce
     assert await parcelled(database) == []
 
 
-async def test_a_one_off_that_is_nearly_due_is_complete_at_once(
+async def test_a_one_off_that_is_nearly_due_is_planned_at_once(
     database: Database, clock: ManualClock
 ) -> None:
     job = await create_job(
         make_desk(database, clock), TENANT, NewJob(definition=once(clock.now() + SECOND))
     )
-    assert (job.state, job.next_fire_at) == (JobState.COMPLETED, None)
+    assert (job.state, job.next_fire_at) == (JobState.ACTIVE, None)
+    assert job.coming_fire_at == clock.now() + SECOND
     assert len(await parcelled(database)) == 1
 
 
@@ -90,7 +91,7 @@ async def test_a_schedule_may_allow_only_so_many_fires(
 ) -> None:
     definition = every(2, schedule={"max_fires": 3, "start_at": (clock.now() + SECOND).isoformat()})
     job = await create_job(make_desk(database, clock), TENANT, NewJob(definition=definition))
-    assert (job.state, job.fires) == (JobState.COMPLETED, 3)
+    assert (job.state, job.fires, job.next_fire_at) == (JobState.ACTIVE, 3, None)
     assert len(await runs_of(database, job.id)) == 3
 
 

@@ -1,12 +1,14 @@
 """Explanations from rows as the engine leaves them."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from betimes.domain.ids import shard_of, to_text
 from betimes.domain.job import Definition
 from betimes.domain.run import NewRun
 from betimes.ops import NewJob, create_job
+from betimes.ops.cluster import NodeRow, read_nodes
+from betimes.ops.desk import Desk
 from betimes.ops.enqueue import enqueue_run
 from betimes.ops.explain import explain_job, explain_run
 from betimes.schedule import parse
@@ -136,3 +138,34 @@ async def test_times_at_which_a_schedule_does_not_fire(
     assert (told.verdict, told.reasons) == ("will_run", [])
     past = await explain_job(desk, TENANT, job.id, at=clock.now() - SECOND)
     assert past.reasons[0].code == "CREATED_AFTER_FIRE"
+
+
+async def test_workers_that_are_gone_are_no_capacity(
+    database: Database, clock: ManualClock
+) -> None:
+    """As soon as whatever they held has run out, not minutes later."""
+    desk = make_desk(database, clock)
+    await a_worker(database, clock, handlers=["noop"])
+    run = await enqueue_run(desk, TENANT, NewRun(handler="noop"))
+    clock.advance(desk.seen_within - SECOND)
+    (reason,) = (await explain_run(desk, TENANT, run)).reasons
+    assert (reason.code, reason.evidence["free"]) == ("OFFERED", 4)
+    clock.advance(SECOND)
+    (reason,) = (await explain_run(desk, TENANT, run)).reasons
+    assert (reason.code, reason.blocking) == ("NO_WORKER_FOR_QUEUE", True)
+    (node,) = await _nodes(database, desk, heard_at=clock.now() - desk.seen_within)
+    assert not node.live
+    (node,) = await _nodes(database, desk, heard_at=clock.now() - desk.seen_within + SECOND)
+    assert node.live
+
+
+async def _nodes(database: Database, desk: Desk, *, heard_at: datetime) -> list[NodeRow]:
+    await execute(database, "DELETE FROM betimes.nodes")
+    await execute(
+        database,
+        "INSERT INTO betimes.nodes (id, name, version, tzdata, roles, started_at, heartbeat_at,"
+        " draining) VALUES ($1, 'n', '1', '2026a', '{worker}', $2, $2, false)",
+        UUID(int=3),
+        heard_at,
+    )
+    return await read_nodes(desk)

@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from betimes.domain.ids import Fence, JobId, RunId, TenantId
+from betimes.domain.ids import Fence, JobId, RunId, TenantId, floor_of, to_ms
 from betimes.domain.parcel import Lane
 from betimes.domain.run import Run
 from betimes.domain.states import RunState, Trigger
 from betimes.ops.codes import CODES, fix_of, summary_of
-from betimes.ops.explain import ceilings
-from betimes.ops.reasons import Ceiling, Facts, Spent, estimate, why_it_waits
+from betimes.ops.facts import ceilings
+from betimes.ops.reasons import Ceiling, Estimate, Facts, Spent, estimate, why_it_waits
 from betimes.store.explain import Crowd, HeldFor, Place, Places, Standing, Surroundings
 from betimes.store.queues import Queue
 from betimes.store.tenants import TenantState
@@ -230,8 +230,11 @@ def test_every_reason_reads_as_a_sentence(case: tuple[str, Facts, list[str]]) ->
         assert "?" not in sentence, sentence
 
 
-def test_what_the_evidence_lacks_is_a_question_mark() -> None:
-    assert summary_of("CONCURRENCY_KEY_FULL", {}) == "The concurrency key ? has ? of ? in flight."
+def test_what_the_evidence_lacks_is_left_out() -> None:
+    full = {"key": "k", "in_flight": 2, "limit": 2, "job": "job_1"}
+    assert summary_of("CONCURRENCY_KEY_FULL", full) == "The concurrency key k has 2 of 2 in flight."
+    assert summary_of("CONCURRENCY_KEY_FULL", {}) == "Its concurrency key had no place free."
+    assert fix_of("CONCURRENCY_KEY_FULL", {})[1] == ""
     assert fix_of("JOB_PAUSED", {"job": "job_1"}) == (
         "Resume the job.",
         "POST /v1/jobs/job_1/resume",
@@ -240,19 +243,73 @@ def test_what_the_evidence_lacks_is_a_question_mark() -> None:
         "SOMETHING_NEW",
         ("", ""),
     )
+    holders = {"holders": ["run_1", "run_2"]}
+    assert summary_of("OVERLAP_BUFFERED", holders).endswith("has not ended (run_1, run_2).")
+    tenant = replace(PLAIN, ceilings=[Ceiling(kind="tenant", name="", limit=1, in_flight=1)])
+    (reason,) = why_it_waits(tenant)
+    assert summary_of(reason.code, reason.evidence) == "The tenant has 1 of 1 in flight."
+
+
+def turn(facts: Facts) -> Estimate:
+    return estimate(facts, why_it_waits(facts))
+
+
+BUSY = replace(
+    PLAIN,
+    standing=Standing(ahead=9, higher=0, others=False),
+    ended_lately=60,
+    ended_since=NOW - 30 * SECOND,
+)
 
 
 def test_a_position_and_an_estimate() -> None:
-    assert estimate(PLAIN) == (0, None)
-    busy = replace(
-        PLAIN,
-        standing=Standing(ahead=9, higher=0, others=False),
-        ended_lately=60,
-        ended_since=NOW - 30 * SECOND,
+    assert turn(PLAIN) == Estimate(0, None)
+    assert turn(BUSY) == Estimate(9, NOW + 5 * SECOND)
+    assert turn(replace(BUSY, standing=Standing(ahead=9, higher=0, others=False, more=True))).least
+    held = replace(BUSY, gate=FULL, place=placed(gate="k", **HELD))
+    assert turn(held) == Estimate(3, NOW + 2 * SECOND)
+    assert turn(replace(PLAIN, standing=None)) == Estimate(None, None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"above": replace(ABOVE, cluster_paused_at=NOW)},
+        {"above": replace(ABOVE, tenant_state=TenantState.SUSPENDED)},
+        {"queue": Queue(name="mail", paused_at=NOW)},
+        {"places": replace(FREE, serving=0, able=0)},
+        {"places": replace(FREE, able=0)},
+        {"place": placed(held=HeldFor.APPROVAL, held_at=NOW, lane=Lane.CATCH_UP)},
+    ],
+)
+def test_what_somebody_must_mend_first_has_no_time(changes: dict[str, Any]) -> None:
+    assert turn(replace(BUSY, **changes)) == Estimate(9, None)
+
+
+def test_never_before_the_next_attempt() -> None:
+    later = NOW + 60 * SECOND
+    retry = replace(
+        BUSY,
+        run=replace(RUN, state=RunState.RETRY_WAIT, attempt=1),
+        place=placed(visible_at=later, lane=Lane.RETRY),
     )
-    assert estimate(busy) == (9, NOW + 5 * SECOND)
-    assert estimate(replace(busy, gate=FULL)) == (3, NOW + 2 * SECOND)
-    assert estimate(replace(PLAIN, standing=None)) == (None, None)
+    assert turn(retry).expected_at == later
+
+
+def test_a_line_goes_at_the_pace_of_its_job() -> None:
+    holder = RunId(floor_of(to_ms(NOW - 4 * SECOND)))
+    line = Crowd(limit=1, in_flight=1, holders=[holder], ahead=2)
+    place = placed(line=JobId(UUID(int=3)), **HELD)
+    facts = replace(BUSY, place=place, line=line, took=10 * SECOND)
+    assert turn(facts) == Estimate(2, NOW + 26 * SECOND)
+
+
+def test_since_when_it_is_due_where_it_was_put_off() -> None:
+    paced = replace(PLAIN, place=placed(visible_at=NOW + SECOND, lane=Lane.CATCH_UP))
+    put_off = replace(workers(able=0), place=placed(visible_at=NOW + SECOND))
+    assert why_it_waits(paced)[0].since == RUN.due_at
+    (reason, *_) = why_it_waits(put_off)
+    assert (reason.code, reason.since) == ("NO_WORKER_FOR_HANDLER", RUN.due_at)
 
 
 def test_ceilings_that_apply() -> None:

@@ -56,7 +56,7 @@ def test_all_runs_the_newest_up_to_its_maximum() -> None:
 def test_none_runs_nothing_late() -> None:
     """Everything missed is recorded."""
     plan = plan_catchup(HOURLY, LAST, NOW, Catchup("none"))
-    assert (hours(plan), ranges(plan)) == ([], [(1, 6, 6, "CATCHUP_WINDOW_EXCEEDED")])
+    assert (hours(plan), ranges(plan)) == ([], [(1, 6, 6, "CATCHUP_NONE")])
 
 
 @pytest.mark.parametrize("policy", ["none", "latest", "all"])

@@ -108,6 +108,7 @@ def shown_node(row: ops.NodeRow) -> wire.NodeShown:
     return wire.NodeShown(
         id=to_text("nod", row.id),
         name=row.name,
+        state="dead" if not row.live else "draining" if row.draining else "live",
         version=row.version,
         tzdata=row.tzdata,
         roles=row.roles,

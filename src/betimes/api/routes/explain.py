@@ -34,6 +34,8 @@ def _shown(subject: Members, told: ops.Explanation) -> Reply:
         subject = {**subject, "run": to_text("run", told.run)}
     reasons = [_reason(reason) for reason in told.reasons]
     sentences = [VERDICTS[told.verdict], *(reason.summary for reason in reasons[:1])]
+    if told.next_fire_at is not None:
+        sentences.append(f"The next fire is at {shown_instant(told.next_fire_at)}.")
     return Reply(
         value=wire.Explanation(
             subject=subject,
@@ -42,8 +44,10 @@ def _shown(subject: Members, told: ops.Explanation) -> Reply:
             summary=" ".join(sentences),
             reasons=reasons,
             ahead=told.ahead,
+            ahead_at_least=told.ahead_at_least,
             expected_at=shown_maybe(told.expected_at),
-            checked=list(ops.CHECKED),
+            next_fire_at=shown_maybe(told.next_fire_at),
+            checked=list(told.checked),
             history=[
                 wire.Decision(
                     at=shown_instant(row.fire_at),

@@ -29,9 +29,6 @@ from betimes.wire import queues as wire
 from betimes.wire.base import Page, shown_maybe
 from betimes.wire.keys import PageOnly
 
-PURGED = "QUEUE_PURGED"
-
-
 RETENTION_LEAST, RETENTION_MOST = timedelta(minutes=1), timedelta(days=3_660)
 
 
@@ -188,7 +185,7 @@ async def purge(call: Call[NoQuery, operations.PurgeQueue]) -> Reply:
         call.service.desk,
         call.tenant,
         PURGE,
-        BULK_RUNS.request("cancel", runs, reason=PURGED),
+        BULK_RUNS.request("cancel", runs),
         total=len(runs),
         by=call.caller.key,
         identity=chosen_id(call, body.operation_id),

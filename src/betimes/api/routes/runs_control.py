@@ -21,7 +21,7 @@ from betimes.domain.states import Shown
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
 from betimes.ops.meter import Demand
-from betimes.ops.runs import RUN_CANCELLED, RunView, cancel_run, replay_run, retry_run
+from betimes.ops.runs import RunView, cancel_run, replay_run, retry_run
 from betimes.ops.runs import cancel_by_key as cancel_run_by_key
 from betimes.wire import runs as wire
 
@@ -52,7 +52,7 @@ async def cancel(call: Call[NoQuery, wire.CancelRun]) -> Reply:
                 desk,
                 call.tenant,
                 run,
-                reason=body.reason or RUN_CANCELLED,
+                reason=body.reason,
                 grace=grace,
                 force=body.force,
             )
@@ -68,9 +68,7 @@ async def cancel_by_key(call: Call[NoQuery, wire.CancelByKey]) -> Reply:
 
     async def verb(desk: Desk) -> RunView:
         try:
-            return await cancel_run_by_key(
-                desk, call.tenant, body.dedupe_key, reason=body.reason or RUN_CANCELLED
-            )
+            return await cancel_run_by_key(desk, call.tenant, body.dedupe_key, reason=body.reason)
         except NotFound:
             raise missing("run", body.dedupe_key) from None
 

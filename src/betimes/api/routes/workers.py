@@ -27,7 +27,6 @@ from betimes.wire.base import Page, shown_duration, shown_instant
 
 POLL_SECONDS = 1.0
 HEARTBEATS_PER_LEASE = 3
-STALE_LEASES = 2
 WORKER = "wrk"
 BY_MAX = timedelta(hours=1)
 
@@ -104,7 +103,7 @@ def _registered(call: Call[Any, Any], worker: ops.RemoteWorker) -> Told:
 def shown_worker(call: Call[Any, Any], worker: ops.RemoteWorker) -> wire.Worker:
     """A worker as it is shown."""
     age = call.service.now() - worker.heartbeat_at
-    stale = age > STALE_LEASES * call.service.settings.lease_ttl
+    stale = age >= call.service.desk.seen_within
     state = "stale" if stale else "draining" if worker.draining else "online"
     return wire.Worker(
         id=to_text(WORKER, worker.id),

@@ -31,6 +31,25 @@ SELECT id, fire_at, state FROM betimes.runs
    AND fire_at >= :first::timestamptz AND fire_at <= :last::timestamptz AND trigger IN (0, 3)
  ORDER BY id LIMIT :most::integer;
 
+-- name: find_stopped :many
+-- The fires of a job, due from an instant on, that a pause has ended before they began.
+-- Index: runs_job_idx
+-- Returns: id uuid, fire_at timestamptz
+SELECT id, fire_at FROM betimes.runs
+ WHERE shard = :shard::smallint AND job_id = :job::uuid AND id >= :low::uuid AND state = 7 AND trigger = 0
+   AND reason = ANY (:reasons::text[])
+ ORDER BY id LIMIT :most::integer;
+
+-- name: drop_stopped :many
+-- Delete runs that a pause has ended before they began: others take their place.
+-- Index: runs_pkey
+-- Guard: only rows that were skipped; a publisher or a parcel that still has such an id finds no run by it
+-- Returns: id uuid
+DELETE FROM betimes.runs
+ WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid
+   AND state = 7 AND trigger = 0
+RETURNING id;
+
 -- name: hold_parcelled :many
 -- The parcels that hold any of these runs, locked in one order: nobody leases, finishes or reaps them meanwhile.
 -- Guard: the row locks; a lease under way has either won already or skips them
@@ -142,3 +161,12 @@ UPDATE betimes.runs
        moved = moved OR :moved::boolean OR due_at <> :due_at::timestamptz
  WHERE shard = :shard::smallint AND id = :id::uuid AND state < 4
 RETURNING id;
+
+-- name: keep_words :exec
+-- Keep what somebody said when a run was cancelled, or forget what was said before.
+-- Index: runs_pkey
+-- Guard: the caller holds the run
+UPDATE betimes.runs
+   SET options = CASE WHEN :words::text IS NULL THEN options - 'cancel_reason'
+                      ELSE coalesce(options, '{}') || jsonb_build_object('cancel_reason', :words::text) END
+ WHERE shard = :shard::smallint AND id = :run::uuid AND (:words::text IS NOT NULL OR options ? 'cancel_reason');

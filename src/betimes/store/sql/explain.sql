@@ -19,11 +19,11 @@ SELECT fire_at, until_at, fires, decided_at, code, detail::text AS detail FROM b
 -- name: read_parcel_of :maybe
 -- The parcel that holds a run, with everything that decides when it is leased. Where there are many parcels they hold
 -- one run each, and are named after it.
--- Returns: id uuid, worker_id uuid, rank timestamptz, visible_at timestamptz, lease_until timestamptz, deliveries int4, lane int2, fair int2, held int2, held_at timestamptz, line uuid, gate text, rate_key text
-SELECT id, worker_id, rank, visible_at, lease_until, deliveries, lane, fair, held, held_at, line, gate, rate_key
+-- Returns: id uuid, worker_id uuid, rank timestamptz, visible_at timestamptz, lease_until timestamptz, deliveries int4, lane int2, fair int2, held int2, held_at timestamptz, line uuid, gate text, rate_key text, episode uuid
+SELECT id, worker_id, rank, visible_at, lease_until, deliveries, lane, fair, held, held_at, line, gate, rate_key, episode
   FROM betimes.parcels WHERE shard = :shard::smallint AND id = :run::uuid AND :run::uuid = ANY (run_ids)
 UNION ALL
-SELECT id, worker_id, rank, visible_at, lease_until, deliveries, lane, fair, held, held_at, line, gate, rate_key
+SELECT id, worker_id, rank, visible_at, lease_until, deliveries, lane, fair, held, held_at, line, gate, rate_key, episode
   FROM betimes.parcels WHERE shard = :shard::smallint AND :run::uuid = ANY (run_ids)
 LIMIT 1;
 
@@ -32,6 +32,17 @@ LIMIT 1;
 -- Index: runs_pkey
 -- Returns: blocked_by uuid
 SELECT blocked_by FROM betimes.runs WHERE shard = :shard::smallint AND id = :run::uuid AND blocked_by IS NOT NULL;
+
+-- name: read_overlaps :one
+-- How many of the last fires of a job were skipped for overlap, since when, and what the last of them gave way to.
+-- Index: runs_job_idx
+-- Returns: looked_at int8, skipped int8, since timestamptz, blocked_by uuid
+SELECT count(*) AS looked_at, count(*) FILTER (WHERE reason = 'OVERLAP_SKIPPED') AS skipped,
+       min(finished_at) FILTER (WHERE reason = 'OVERLAP_SKIPPED') AS since,
+       (array_agg(blocked_by ORDER BY id DESC) FILTER (WHERE reason = 'OVERLAP_SKIPPED'))[1] AS blocked_by
+  FROM (SELECT id, reason, finished_at, blocked_by FROM betimes.runs
+         WHERE shard = :shard::smallint AND job_id = :job::uuid AND id < :high::uuid AND trigger IN (0, 3)
+         ORDER BY id DESC LIMIT :most::integer) AS lately;
 
 -- name: read_gate :one
 -- A concurrency key: its limit, what is in flight, which runs hold it, and how many wait before a rank.
@@ -86,21 +97,36 @@ SELECT count(*) AS ahead FROM (
      LIMIT :most::integer) AS earlier;
 
 -- name: read_standing :one
--- What is offered before a rank in the same place: how many runs, how many of them with a higher priority; and
--- whether other fairness keys of the tenant wait there, too.
+-- What is offered before a rank in the same queue, over all shards: how many runs, how many of them with a higher
+-- priority, whether a shard has more of them than are looked at; whether other fairness keys of the tenant wait there, too.
+-- Scatter: one range of an index per shard, a bounded number of rows of each
 -- Index: parcels_ready_idx
--- Returns: ahead int8, higher int8, others bool, head timestamptz
-SELECT coalesce(sum(runs), 0)::bigint AS ahead, coalesce(sum(runs) FILTER (WHERE before.priority > :priority::smallint), 0)::bigint AS higher,
-       EXISTS (SELECT FROM betimes.parcels
-                WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid
-                  AND fair <> :fair::smallint AND worker_id IS NULL AND held = 0) AS others,
-       (SELECT visible_at FROM betimes.parcels
-         WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid AND fair = :fair::smallint
-           AND worker_id IS NULL AND held = 0 ORDER BY rank LIMIT 1) AS head
-  FROM (SELECT cardinality(run_ids) AS runs, priority FROM betimes.parcels
-         WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid AND fair = :fair::smallint
-           AND worker_id IS NULL AND held = 0 AND rank < :rank::timestamptz
-         ORDER BY rank LIMIT :most::integer) AS before;
+-- Returns: ahead int8, higher int8, more bool, others bool, head timestamptz
+SELECT coalesce(sum(earlier.ahead), 0)::bigint AS ahead, coalesce(sum(earlier.higher), 0)::bigint AS higher,
+       coalesce(bool_or(earlier.parcels >= :most::integer), false) AS more,
+       EXISTS (SELECT FROM unnest(:shards::smallint[]) AS place (shard) CROSS JOIN LATERAL (
+                 SELECT FROM betimes.parcels
+                  WHERE parcels.shard = place.shard AND queue = :queue::text AND tenant_id = :tenant::uuid
+                    AND fair <> :fair::smallint AND worker_id IS NULL AND held = 0 LIMIT 1) AS other) AS others,
+       min(earlier.head) AS head
+  FROM unnest(:shards::smallint[]) AS place (shard) CROSS JOIN LATERAL (
+    SELECT count(*) AS parcels, sum(runs) AS ahead, sum(runs) FILTER (WHERE priority > :priority::smallint) AS higher,
+           min(visible_at) AS head
+      FROM (SELECT cardinality(run_ids) AS runs, priority, visible_at FROM betimes.parcels
+             WHERE parcels.shard = place.shard AND queue = :queue::text AND tenant_id = :tenant::uuid
+               AND fair = :fair::smallint AND worker_id IS NULL AND held = 0
+               AND rank <= :rank::timestamptz AND (rank < :rank::timestamptz OR id < :parcel::uuid)
+             ORDER BY rank LIMIT :most::integer) AS before) AS earlier;
+
+-- name: read_job_pace :one
+-- How long the last runs of a job took.
+-- Index: runs_job_idx
+-- Returns: took interval
+SELECT avg(finished_at - started_at) AS took
+  FROM (SELECT started_at, finished_at FROM betimes.runs
+         WHERE shard = :shard::smallint AND job_id = :job::uuid AND id < :high::uuid
+         ORDER BY id DESC LIMIT :most::integer) AS lately
+ WHERE started_at IS NOT NULL AND finished_at IS NOT NULL;
 
 -- name: read_places :one
 -- Workers of a tenant and of the service that serve a queue: how many, with the handler, on their way out, places.

@@ -73,7 +73,10 @@ UPDATE betimes.runs
    SET state = ended.state, attempt = ended.attempt, fence = ended.fence, worker_id = :worker::uuid,
        first_started_at = coalesce(runs.first_started_at, ended.started_at),
        started_at = coalesce(ended.started_at, runs.started_at), finished_at = ended.finished_at,
-       result = ended.result, error = ended.error::jsonb, reason = ended.reason
+       result = ended.result, error = ended.error::jsonb,
+       -- Whoever asked for the end has said why; the worker only knows that it was asked.
+       reason = CASE WHEN ended.state = 6 AND runs.cancel_at IS NOT NULL THEN coalesce(runs.reason, ended.reason)
+                     ELSE ended.reason END
   FROM unnest(:runs::uuid[], :states::smallint[], :attempts::smallint[], :fences::integer[], :started::timestamptz[],
               :finished::timestamptz[], :results::bytea[], :errors::text[], :reasons::text[])
        AS ended (id, state, attempt, fence, started_at, finished_at, result, error, reason)

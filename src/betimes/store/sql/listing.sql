@@ -10,7 +10,14 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
        options::text AS options, state_reason::text AS state_reason, created_by
   FROM betimes.jobs
  WHERE tenant_id = :tenant::uuid AND id > :after::uuid
-   AND (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+   AND (:states::smallint[] IS NULL OR CASE
+        -- Whose last fires are planned and not over is active, though it is stored as complete.
+        WHEN state = 3 AND EXISTS (
+            SELECT FROM (SELECT runs.state, runs.trigger FROM betimes.runs
+                          WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id
+                          ORDER BY runs.id DESC LIMIT 256) AS newest
+             WHERE newest.state < 4 AND newest.trigger = 0) THEN 0::smallint
+        ELSE state END = ANY (:states::smallint[]))
    AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
    AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
    AND (:group::text IS NULL OR job_group = :group::text)
@@ -18,8 +25,16 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
    AND (:kinds::text[] IS NULL OR schedule ->> 'type' = ANY (:kinds::text[]))
    AND (:targets::text[] IS NULL OR coalesce(target ->> 'type', 'task') = ANY (:targets::text[]))
    AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
-   AND (:fire_after::timestamptz IS NULL OR next_fire_at > :fire_after::timestamptz)
-   AND (:fire_before::timestamptz IS NULL OR next_fire_at < :fire_before::timestamptz)
+   AND (:fire_after::timestamptz IS NULL OR coalesce(
+        (SELECT runs.fire_at FROM betimes.runs
+          WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id AND runs.id >= :soon::uuid AND runs.state < 4
+            AND runs.trigger = 0
+          ORDER BY runs.id LIMIT 1), next_fire_at) > :fire_after::timestamptz)
+   AND (:fire_before::timestamptz IS NULL OR coalesce(
+        (SELECT runs.fire_at FROM betimes.runs
+          WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id AND runs.id >= :soon::uuid AND runs.state < 4
+            AND runs.trigger = 0
+          ORDER BY runs.id LIMIT 1), next_fire_at) < :fire_before::timestamptz)
    AND (:text::text IS NULL OR position(lower(:text::text) IN lower(name)) > 0)
  ORDER BY id LIMIT :most::integer;
 
@@ -33,7 +48,14 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
        options::text AS options, state_reason::text AS state_reason, created_by
   FROM betimes.jobs
  WHERE tenant_id = :tenant::uuid AND id < :after::uuid
-   AND (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+   AND (:states::smallint[] IS NULL OR CASE
+        -- Whose last fires are planned and not over is active, though it is stored as complete.
+        WHEN state = 3 AND EXISTS (
+            SELECT FROM (SELECT runs.state, runs.trigger FROM betimes.runs
+                          WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id
+                          ORDER BY runs.id DESC LIMIT 256) AS newest
+             WHERE newest.state < 4 AND newest.trigger = 0) THEN 0::smallint
+        ELSE state END = ANY (:states::smallint[]))
    AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
    AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
    AND (:group::text IS NULL OR job_group = :group::text)
@@ -41,8 +63,16 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
    AND (:kinds::text[] IS NULL OR schedule ->> 'type' = ANY (:kinds::text[]))
    AND (:targets::text[] IS NULL OR coalesce(target ->> 'type', 'task') = ANY (:targets::text[]))
    AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
-   AND (:fire_after::timestamptz IS NULL OR next_fire_at > :fire_after::timestamptz)
-   AND (:fire_before::timestamptz IS NULL OR next_fire_at < :fire_before::timestamptz)
+   AND (:fire_after::timestamptz IS NULL OR coalesce(
+        (SELECT runs.fire_at FROM betimes.runs
+          WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id AND runs.id >= :soon::uuid AND runs.state < 4
+            AND runs.trigger = 0
+          ORDER BY runs.id LIMIT 1), next_fire_at) > :fire_after::timestamptz)
+   AND (:fire_before::timestamptz IS NULL OR coalesce(
+        (SELECT runs.fire_at FROM betimes.runs
+          WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id AND runs.id >= :soon::uuid AND runs.state < 4
+            AND runs.trigger = 0
+          ORDER BY runs.id LIMIT 1), next_fire_at) < :fire_before::timestamptz)
    AND (:text::text IS NULL OR position(lower(:text::text) IN lower(name)) > 0)
  ORDER BY id DESC LIMIT :most::integer;
 

@@ -80,6 +80,13 @@ UPDATE betimes.runs
    AND runs.id >= :low::uuid AND runs.id <= :high::uuid AND runs.state < 4
 RETURNING runs.id, runs.tenant_id, runs.job_id, runs.fire_at, runs.revision, runs.trigger, runs.queue, runs.handler, runs.attempt;
 
+-- name: blame_run :exec
+-- Say in favour of which run others were asked to end, or ended.
+-- Index: runs_pkey
+UPDATE betimes.runs SET blocked_by = :blocker::uuid
+ WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid
+   AND reason = 'OVERLAP_CANCELLED';
+
 -- name: find_verdicts_due :many
 -- When the next verdict is due in each of some shards.
 -- Scatter: one probe of an index per shard

@@ -52,3 +52,17 @@ SELECT firing.id, firing.next_fire_at, firing.queue, firing.priority, firing.sch
 -- Returns: id uuid, reason text
 SELECT id, reason FROM betimes.runs
  WHERE tenant_id = :tenant::uuid AND id = ANY (:runs::uuid[]) AND state >= 4;
+
+-- name: read_brakes :maybe
+-- Whether the whole cell is paused, and the state of a tenant.
+-- Index: tenants_pkey
+-- Returns: cluster_paused bool, tenant_state int2
+SELECT EXISTS (SELECT FROM betimes.cluster WHERE one AND paused_at IS NOT NULL) AS cluster_paused, state AS tenant_state
+  FROM betimes.tenants WHERE id = :tenant::uuid;
+
+-- name: read_paused_queues :many
+-- Which of these queues are paused, and until when; nothing means until somebody resumes them.
+-- Index: queues_pkey
+-- Returns: name text, paused_until timestamptz
+SELECT name, paused_until FROM betimes.queues
+ WHERE tenant_id = :tenant::uuid AND name = ANY (:names::text[]) AND paused_at IS NOT NULL;
