@@ -125,7 +125,7 @@ ON CONFLICT (shard, run_id) DO UPDATE
 -- Tell how runs ended, or that they are tried again; successes and failed attempts only to those who asked for it.
 -- Guard: the caller has just written these ends, under the fences of their parcels
 INSERT INTO betimes.outbox (shard, id, tenant_id, type, subject, body, created_at)
-SELECT :shard::smallint, betimes.new_id(:shard::smallint), ended.tenant_id, news.type, betimes.id_text('run', ended.run_id),
+SELECT :shard::smallint, betimes.new_id(:shard::smallint), ended.tenant_id, ended.type, betimes.id_text('run', ended.run_id),
        jsonb_build_object('run_id', betimes.id_text('run', ended.run_id), 'job_id', betimes.id_text('job', ended.job_id),
                           'state', ended.state, 'queue', ended.queue, 'handler', ended.handler, 'attempt', ended.attempt,
                           'reason', ended.reason, 'next_retry_at', ended.next_retry_at)
