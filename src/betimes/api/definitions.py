@@ -102,8 +102,9 @@ def definition_of(asked: wire.NewJob, context: Context) -> Definition:
 
 
 def _default(asked: wire.NewJob) -> str | None:
-    """The short form has no handler: its reference says what is to be done."""
-    return HANDLER_DEFAULT if asked.payload_reference is not None else None
+    """The short form has no handler to name; every other job says what is to be done."""
+    short = (asked.run_at, asked.cron, asked.payload_reference)
+    return None if short == (None, None, None) else HANDLER_DEFAULT
 
 
 def reference_of(asked: wire.NewJob) -> str | None:

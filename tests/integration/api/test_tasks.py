@@ -239,7 +239,7 @@ async def test_a_payload_by_reference_is_read_where_it_lies_here(
     ]
     for reference, status in [
         (good, 202), (bad, 422), (torn, 422), ("s3://elsewhere/x", 202),
-        ("blob_01JD8Q0W0G8S0B3T1N5Y6Z7A8B", 202),
+        ("blob_01JD8Q0W0G8S0B3T1N5Y6Z7A8B", 422),
     ]:  # fmt: skip
         made = await admin("POST", "/v1/runs", {"handler": "h", "payload_ref": reference})
         assert made.status == status, (reference, made.body)
