@@ -28,7 +28,7 @@ SELECT DISTINCT missed.job_id FROM (
 
 -- name: delete_missed_runs :many
 -- Take back what was planned and not published in time, as if it had never been planned.
--- Index: runs_pkey
+-- Index: runs_job_idx
 -- Guard: the caller keeps the shard to itself; what is published is not in the span
 -- Returns: job_id uuid, fire_at timestamptz
 DELETE FROM betimes.runs USING betimes.jobs
