@@ -83,7 +83,8 @@ async def _judge(
     low, high = bounds(runs)
     rows = await many(connection, SQL["read_bound_runs"], shard=shard, ids=runs, low=low, high=high)
     unended = {row["id"]: row for row in rows}
-    reach = floor_of(0 if through is None else to_ms(through) + 1)
+    # What is due has its parcel, also where a new owner's cursor has not come there yet.
+    reach = floor_of(to_ms(now if through is None else max(through, now)) + 1)
     due = [
         _bound(parcel, unended[parcel["run_id"]], reach)
         for parcel in parcels

@@ -1974,6 +1974,8 @@ CREATE INDEX endpoints_failures_idx ON betimes.endpoints USING btree (tenant_id)
 
 CREATE INDEX endpoints_successes_idx ON betimes.endpoints USING btree (tenant_id) WHERE (wants_successes AND (disabled_at IS NULL));
 
+CREATE INDEX gaps_job_idx ON betimes.gaps USING btree (shard, job_id);
+
 CREATE INDEX intake_open_idx ON betimes.intake USING btree (shard, id) WHERE (refused IS NULL);
 
 CREATE INDEX intake_tenant_idx ON betimes.intake USING btree (tenant_id, dedupe_key);

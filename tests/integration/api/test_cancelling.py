@@ -45,7 +45,8 @@ async def test_by_force_a_run_ends_at_once_and_its_worker_has_lost_it(
     run, lease = one["run_id"], one["lease_id"]
     gone = await admin("POST", f"/v1/runs/{run}/cancel", {"force": True, "reason": "NOW"})
     assert (gone.status, gone.json["state"]) == (200, "cancelled"), gone.body
-    assert gone.json["state_reason"]["code"] == "NOW"
+    assert gone.json["state_reason"]["code"] == "RUN_CANCELLED"
+    assert gone.json["state_reason"]["detail"] == "NOW"
     late = await admin("POST", f"/v1/leases/{lease}/complete", {"result": 1})
     assert (late.status, late.code) == (409, "lease_lost")
     beat = await admin(
@@ -97,7 +98,7 @@ async def test_after_its_grace_a_run_is_taken_away(served: Served, admin: Client
     ended = await look(served, run)
     assert (len(ended.expired), len(ended.cancelled)) == (0, 1)
     shown = (await admin("GET", f"/v1/runs/{run}")).json
-    assert (shown["state"], shown["state_reason"]["code"]) == ("cancelled", "SLOW")
+    assert (shown["state"], shown["state_reason"]["code"]) == ("cancelled", "RUN_CANCELLED")
     assert (await admin("POST", f"/v1/leases/{lease}/complete")).code == "lease_lost"
 
 

@@ -148,7 +148,7 @@ async def test_errors_are_sentences_with_a_hint_and_a_code(monkeypatch: pytest.M
 async def test_work_without_a_job(home: Path) -> None:
     made = await acall("enqueue", "send", '{"to": 7}', "--in", "10m", "--dedupe", "k", "-Q", "mail")
     assert made.out.startswith("run/run_"), made.err
-    assert made.out.endswith(" queued\n")
+    assert made.out.endswith(" scheduled\n")
     same = await acall("enqueue", "send", "{}", "--in", "10m", "--dedupe", "k", "-Q", "mail")
     assert same.out.endswith("(there already)\n"), same.out
     (home / "lines").write_text('{"n": 1}\n\n{"n": 2}\n')

@@ -90,7 +90,12 @@ async def test_waiting_and_active_runs_are_told_apart(
         "UPDATE betimes.parcels SET worker_id = id, lease_until = now() "
         "WHERE cardinality(run_ids) = 3",
     )
-    assert await usage_of(desk, TENANT) == {"jobs": 0, "active_runs": 5, "backlog": 2}
+    assert await usage_of(desk, TENANT) == {
+        "jobs": 0,
+        "active_runs": 5,
+        "backlog": 2,
+        "max_in_flight": 3,
+    }
     await meter.admit(desk, TENANT, {"active_runs": 6, "backlog": 3}, ONE_RUN)
     assert (await refused(meter, desk, {"active_runs": 5}, ONE_RUN)).quota == "active_runs"
     assert (await refused(Meter(), desk, {"backlog": 2}, ONE_RUN)).used == 2

@@ -286,7 +286,7 @@ async def test_a_run_that_is_taken_away_by_force_stays_cancelled(
         await settle_down()
         await bench.parts.reporter.flush()
     row, other = await read_run(database, taken), await read_run(database, kept)
-    assert (row["state"], row["reason"], row["result"]) == (6, "NOW", None)
+    assert (row["state"], row["reason"], row["result"]) == (6, "RUN_CANCELLED", None)
     assert (other["state"], other["result"]) == (4, b'"done"')
     assert await parcels(database) == []
 

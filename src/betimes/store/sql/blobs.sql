@@ -19,6 +19,7 @@ SELECT id, created_at, expires_at, size, media_type, retention, key_version, loc
 
 -- name: find_blobs :many
 -- Those of the given blobs that have not expired.
+-- Scatter: blobs lie in the shards of their own ids, one probe each
 -- Returns: id uuid
 SELECT blobs.id
   FROM unnest(:shards::smallint[], :ids::uuid[]) AS wanted (shard, id)

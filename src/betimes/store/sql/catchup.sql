@@ -68,7 +68,7 @@ SELECT job_id, tenant_id, revision, from_at, 0::bigint AS fires, queue, priority
 
 -- name: delete_gaps :many
 -- Take gaps that are settled in this transaction; what somebody has settled before does not come back.
--- Index: gaps_pkey
+-- Index: gaps_job_idx
 -- Guard: the row itself: whoever deletes it settles it
 -- Returns: job_id uuid, from_at timestamptz
 DELETE FROM betimes.gaps USING unnest(:jobs::uuid[], :firsts::timestamptz[]) AS settled (job_id, from_at)

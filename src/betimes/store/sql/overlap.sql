@@ -2,7 +2,7 @@
 
 -- name: find_unvouched :many
 -- Which of these runs cannot simply go: where the run before it is not over, or says nothing about those before
--- that, or something waits in the job's line. Most of the time nothing comes back.
+-- that, or something waits in the job's line, or will because it was missed. Most of the time nothing comes back.
 -- A bound from both sides lets all partitions but one or two drop out; what was not found within them is asked for
 -- again with a lower one.
 -- Index: runs_job_idx, parcels_line_idx
@@ -17,7 +17,8 @@ SELECT wanted.id, earlier.id AS earlier
  WHERE (earlier.state >= 4 AND earlier.overlap > 0 AND NOT earlier.moved AND earlier.first_started_at IS NOT NULL) IS NOT TRUE
     -- The limit keeps it a probe for each; without it, all parcels of the shard would be read once.
     OR (SELECT true FROM betimes.parcels
-         WHERE parcels.shard = :shard::smallint AND parcels.line = wanted.job_id AND parcels.line IS NOT NULL LIMIT 1);
+         WHERE parcels.shard = :shard::smallint AND parcels.line = wanted.job_id AND parcels.line IS NOT NULL LIMIT 1)
+    OR (SELECT true FROM betimes.gaps WHERE gaps.shard = :shard::smallint AND gaps.job_id = wanted.job_id LIMIT 1);
 
 -- name: find_earlier :many
 -- The newest runs of some jobs below a bound each, newest first, a bounded number. Undecided is what waits for its own
