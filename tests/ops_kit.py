@@ -13,11 +13,13 @@ from uuid import UUID
 import asyncpg
 
 from betimes.domain.clock import Clock
+from betimes.domain.errors import UnknownOutcome
 from betimes.domain.ids import JobId, RunId, ShardId, TenantId, shard_of
 from betimes.domain.job import Definition
 from betimes.ops.desk import Desk
 from betimes.ops.vault import MasterKey, Vault
 from betimes.schedule import parse
+from betimes.store import database as store
 from betimes.store.database import Database
 from betimes.store.pool import Lane
 from betimes.testing import ManualClock
@@ -124,19 +126,19 @@ async def add_tenant(database: Database, tenant: TenantId = OTHER) -> None:
 @contextmanager
 def lost_reply(clock: ManualClock) -> Iterator[None]:
     """The next commit happens, but its reply gets lost; a second passes before it is repeated."""
-    real, lost = asyncpg.transaction.Transaction.commit, iter([True])
+    real, lost = store._commit, iter([True])
 
-    async def commit(self: asyncpg.transaction.Transaction) -> None:
-        await real(self)
+    async def commit(connection: Any) -> None:
+        await real(connection)
         if next(lost, False):
             clock.advance(1)
-            raise asyncpg.ConnectionDoesNotExistError
+            raise UnknownOutcome("the reply got lost")
 
     async def no_wait(_: float) -> None:
         return
 
     with (
-        patch.object(asyncpg.transaction.Transaction, "commit", commit),
+        patch.object(store, "_commit", commit),
         patch.object(clock, "sleep", new=no_wait),
     ):
         yield

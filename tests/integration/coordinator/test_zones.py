@@ -1,7 +1,5 @@
 """When the zone rules change, future fires are computed anew, once, and by the owner only."""
 
-from datetime import timedelta
-
 from betimes.coordinator.service import Coordinator
 from integration.coordinator.conftest import World
 

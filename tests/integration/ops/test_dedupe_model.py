@@ -13,7 +13,6 @@ from itertools import count
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-import asyncpg
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -27,10 +26,12 @@ from hypothesis.stateful import (
 
 from betimes.config.settings import DatabaseSettings
 from betimes.domain.dedupe import Dedupe, DedupeForm
+from betimes.domain.errors import UnknownOutcome
 from betimes.domain.ids import RunId, ShardId, TenantId, compose
 from betimes.domain.run import NewRun
 from betimes.domain.states import RunState
 from betimes.ops.dedupe import MadeRun, enqueue_made
+from betimes.store import database as store
 from betimes.store.database import Database
 from betimes.store.prune import Pruning
 from betimes.testing import ManualClock
@@ -48,20 +49,20 @@ NUMBERS = count(1)
 @contextmanager
 def undone(clock: ManualClock) -> Iterator[None]:
     """The next commit fails before it happens; a second passes before everything is repeated."""
-    real, failures = asyncpg.transaction.Transaction.commit, iter([True])
+    real, failures = store._commit, iter([True])
 
-    async def commit(self: asyncpg.transaction.Transaction) -> None:
+    async def commit(connection: Any) -> None:
         if next(failures, False):
             clock.advance(1)
-            await self.rollback()
-            raise asyncpg.ConnectionDoesNotExistError
-        await real(self)
+            await connection.execute("ROLLBACK")
+            raise UnknownOutcome("nobody knows what became of it")
+        await real(connection)
 
     async def no_wait(_: float) -> None:
         return
 
     with (
-        patch.object(asyncpg.transaction.Transaction, "commit", commit),
+        patch.object(store, "_commit", commit),
         patch.object(clock, "sleep", new=no_wait),
     ):
         yield
