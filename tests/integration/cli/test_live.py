@@ -46,14 +46,15 @@ async def test_watching_prints_what_is_new_and_what_changed(
 
 async def test_watching_is_woken_by_events(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two looks lie ten minutes, so only the stream can have told of the change."""
-    admin, looks = await served.admin(), count()
+    admin, looks = await served.admin(), list[float]()
     await admin("POST", "/v1/jobs", {"name": "j", "schedule": "every 1h", "handler": "h"})
     stopped = list[bool]()
     pause = Waker.pause
 
     def pausing(self: Waker, seconds: float) -> None:
         assert seconds == 600
-        if next(looks) and stopped:
+        looks.append(seconds)
+        if len(looks) > 1 and stopped:
             raise KeyboardInterrupt
         pause(self, seconds)
 
@@ -62,10 +63,15 @@ async def test_watching_is_woken_by_events(served: Served, monkeypatch: pytest.M
         watching = group.create_task(
             acall("job", "list", "--watch=10m", "--fields", "name,status.state", "-o", "csv")
         )
-        while not watching.done():
-            paused = bool(stopped)
-            await admin("POST", f"/v1/jobs/j/{'resume' if paused else 'pause'}", {})
-            stopped = [True] if not paused else stopped
+        while not looks:
+            await admin("GET", "/v1/jobs/j")  # until the first look has seen it active
+        await admin("POST", "/v1/jobs/j/pause", {})
+        stopped.append(True)
+        for priority in count():
+            # The stream may have opened after the pause was told.
+            if watching.done():
+                break
+            await admin("PATCH", "/v1/jobs/j", {"priority": priority % 9})
     assert watching.result().code == 130
     assert "j,paused" in watching.result().out
 
