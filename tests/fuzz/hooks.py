@@ -1,8 +1,11 @@
 """What schemathesis cannot know about us."""
 
+from http import HTTPStatus
 from typing import Any
 
 from schemathesis.specs.openapi import checks
+
+BAD_REQUEST, MULTI_STATUS = HTTPStatus.BAD_REQUEST, HTTPStatus.MULTI_STATUS
 
 _created = checks._created_a_resource
 
@@ -13,4 +16,17 @@ def created(*, parent: Any, **more: Any) -> bool:
     return tried not in ("true", "1") and bool(_created(parent=parent, **more))
 
 
+_rejected = checks._openapi_negative_data_rejection
+
+
+def rejected(context: Any, response: Any, case: Any) -> bool | None:
+    """Whether what does not fit was refused: a batch of independent items says so item by item."""
+    if response.status_code == MULTI_STATUS:
+        items = response.json()["items"]
+        if items and all(item["status"] >= BAD_REQUEST for item in items):
+            return None
+    return _rejected(context, response, case)
+
+
 checks._created_a_resource = created
+checks._openapi_negative_data_rejection = rejected
