@@ -121,6 +121,7 @@ class Line:
             after_queue="",
             after_tenant=UUID(int=0),
             after_fair=-1,
+            handlers=None,
         ):
             parcels = await self._many(
                 PARCELS["lease_parcels"],
@@ -136,6 +137,7 @@ class Line:
                 before=None,
                 worker=WORKER,
                 ttl=TTL,
+                handlers=None,
             )
             for parcel in await self._admitted(place["shard"], parcels):
                 await self._start(place["shard"], parcel)

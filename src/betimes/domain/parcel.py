@@ -76,6 +76,8 @@ class Waiting(NamedTuple):
     job: JobId | None = None
     overlap: int = 0
     """The number of its overlap policy."""
+    handler: str | None = None
+    """What a worker must have to do it; None where that is not known here."""
     held: Hold = Hold.NONE
 
 
@@ -95,6 +97,8 @@ class Parcel:
     deliveries: int = 0
     terms: Terms = BARE
     held: Hold = Hold.NONE
+    handler: str | None = None
+    """What a worker must have to lease it; None: any worker of the queue may look."""
 
     @property
     def rank(self) -> datetime:
@@ -126,16 +130,17 @@ def pack(
 ) -> list[Parcel]:
     """Put runs into as few parcels as may be.
 
-    Runs share a parcel when tenant, queue, priority, fairness bucket and nearly the due time are
-    the same; none becomes visible before it is due. Whoever has a gate, a line or a rate travels
-    alone. A parcel is named after its first run, so packing the same runs again gives the same.
+    Runs share a parcel when tenant, queue, priority, fairness bucket, handler and nearly the due
+    time are the same; none becomes visible before it is due. Whoever has a gate, a line or a rate
+    travels alone. A parcel is named after its first run, so packing the same runs again gives the
+    same.
     """
-    groups: dict[tuple[TenantId, str, int, int, int, RunId | None], list[Waiting]] = {}
+    groups: dict[tuple[TenantId, str, int, int, int, str | None, RunId | None], list[Waiting]] = {}
     for run in waiting:
         shares = run.gate is None and run.line is None and run.rate is None and not run.held
         alone = None if shares else run.id
         quantum = to_ms(run.due_at) // quantum_ms
-        key = (run.tenant, run.queue, run.priority, run.fair, quantum, alone)
+        key = (run.tenant, run.queue, run.priority, run.fair, quantum, run.handler, alone)
         groups.setdefault(key, []).append(run)
     return [
         _parcel(shard, runs[start : start + most], lane)
@@ -157,6 +162,7 @@ def _parcel(shard: ShardId, runs: list[Waiting], lane: Lane) -> Parcel:
         lane=lane,
         terms=Terms(first.fair, first.gate, first.when_full, first.line, first.rate),
         held=first.held,
+        handler=first.handler,
     )
 
 

@@ -99,6 +99,7 @@ class Run:
             *self.terms,
             self.job,
             self.overlap,
+            self.handler,
         )
 
 

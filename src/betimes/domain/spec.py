@@ -33,6 +33,13 @@ class RunSpec:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def needs(self) -> str | None:
+        """What a worker must have to do it: the handler, or a way to the kind of target."""
+        if self.handler is not None:
+            return self.handler
+        return target_need(self.target["type"]) if self.target else None
+
+    @property
     def tells_success(self) -> bool:
         """Whether somebody is called back when a run ends well."""
         return wants_success(self.options)
@@ -41,6 +48,11 @@ class RunSpec:
     def is_plain(self) -> bool:
         """Whether a success has no consequences beyond the run itself."""
         return self.fixed_delay is None and not self.tells_success
+
+
+def target_need(kind: str) -> str:
+    """How parcels name a kind of target; no handler begins with a colon."""
+    return f":{kind}"
 
 
 def retry_to_json(policy: RetryPolicy) -> dict[str, Any]:

@@ -106,6 +106,7 @@ async def repack(connection: Connection, run: Run, before: HeldParcel | None, ta
         terms=run.terms._replace(line=run.job) if run.overlap else run.terms,
         # What never started is decided upon when it is due, as if it had been published.
         held=Hold.VERDICT if run.overlap and run.state is not RunState.RETRY_WAIT else Hold.NONE,
+        handler=run.handler,
     )
     await insert_parcels(connection, run.shard, [parcel])
     return parcel

@@ -69,6 +69,11 @@ def check_work(handler: str | None, target: Mapping[str, Any]) -> None:
         raise Invalid("expected a handler or a target, got neither", pointer="/target")
     if handler is not None:
         check_text(handler, what="a handler", most=HANDLER_LENGTH_MAX, pointer="/handler")
+        if handler.startswith(":"):
+            raise Invalid(
+                f"expected a handler that does not begin with a colon, got {handler!r}",
+                pointer="/handler",
+            )
 
 
 def check_payload(payload: bytes | None) -> None:

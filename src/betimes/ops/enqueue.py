@@ -205,6 +205,6 @@ class Order:
         for run, place in zip(self.ids, self._looks.places, strict=True):
             shape = shapes[place]
             if shape.state is RunState.QUEUED:
-                key = (shape.queue, shape.priority, shape.due_at, shape.terms)
+                key = (shape.queue, shape.priority, shape.due_at, shape.terms, shape.handler)
                 groups.setdefault(key, []).append(run)
         return pack_groups(self._shard, self._tenant, groups)

@@ -219,7 +219,7 @@ class _Whose:
         attempt = lease.attempt
         match decision:
             case Retry(at=at, counts=counts, reason=reason):
-                state, again = RunState.RETRY_WAIT, Again(parcel, at)
+                state, again = RunState.RETRY_WAIT, Again(parcel, at, self.run.handler)
                 attempt = lease.attempt if counts else self.run.attempt
             case Finish(state=state, reason=reason):
                 pass

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from betimes.domain.errors import Conflict, NotFound
 from betimes.domain.ids import RunId, TenantId, WorkerId, to_us
-from betimes.domain.parcel import out_of_sight
 from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.states import RunState
 from betimes.domain.terms import most_of
@@ -36,8 +35,6 @@ SOURCES_MAX = 64
 """Most places that one request leases from."""
 ROUNDS_MAX = 3
 """How often a request leases again when nothing it leased was wanted or let in."""
-ASIDE = timedelta(milliseconds=100)
-"""How long what only our own workers can do is out of sight of others."""
 
 
 class _Why(NamedTuple):
@@ -201,14 +198,19 @@ class Leasing:
     ) -> list[LeasedParcel]:
         """From one place after the other until the worker has what it can carry."""
         now = self.desk.clock.stated()
+        # What begins with a colon is ours to do, whoever says that it can.
+        able = [name for name in self.handlers if name[:1] != ":"] if self.handlers else None
         order = LeaseOrder(
             worker=self.worker,
             parcels_max=1 if suspects else PARCELS_MAX,
             suspects=suspects,
             ttl=self.ttl,
             now=now,
+            handlers=able,
         )
-        ranks = await rows.find_ready(connection, self.tenant, queues, suspects=suspects, now=now)
+        ranks = await rows.find_ready(
+            connection, self.tenant, queues, handlers=able, suspects=suspects, now=now
+        )
         self.turns.rules = self.rules
         sources, bounds = best_first(self.turns.pick(list(ranks), most=SOURCES_MAX), ranks)
         limited = {one for one in sources if self.rules.limited(one.tenant, one.queue)}
@@ -273,17 +275,15 @@ class Leasing:
         specs: Mapping[RunId, RunSpec],
         now: datetime,
     ) -> list[Ending]:
-        """What this worker cannot do hides for a while, uncounted; another one may be able to.
-
-        Requests hide only for a moment: our own workers wait for them.
-        """
-        late, soon = now + out_of_sight(parcel.fence), now + ASIDE
-        times = [soon if specs[run.id].target else late for run in unable]
-        self.put_back += [(parcel.source, at) for at in dict.fromkeys(times)]
-        names = self.desk.parcel_ids(times, parcel.shard)
+        """What this worker cannot do waits, uncounted, for those who can."""
+        if not unable:
+            return []
+        self.put_back.append((parcel.source, now))
+        names = self.desk.parcel_ids([now] * len(unable), parcel.shard)
+        needs = [run.handler or specs[run.id].needs for run in unable]
         return [
-            replace(_over(parcel, run, UNABLE, now), again=Again(name, at))
-            for run, name, at in zip(unable, names, times, strict=True)
+            replace(_over(parcel, run, UNABLE, now), again=Again(name, now, need))
+            for run, name, need in zip(unable, names, needs, strict=True)
         ]
 
     async def _let_in(

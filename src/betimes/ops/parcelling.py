@@ -11,8 +11,8 @@ from betimes.store.occurrences import Occurrence
 from betimes.store.pool import Connection
 from betimes.store.publish import place_runs
 
-Place = tuple[str, int, datetime, Terms]
-"""Queue, priority, visible at and terms: what the runs of one parcel have in common."""
+Place = tuple[str, int, datetime, Terms, str | None]
+"""Queue, priority, visible at, terms and handler: what the runs of one parcel have in common."""
 
 
 async def parcel_runs(
@@ -45,8 +45,9 @@ def pack_groups(
             runs=tuple(runs[start : start + size]),
             lane=lane,
             terms=terms,
+            handler=handler,
         )
-        for (queue, priority, visible_at, terms), runs in groups.items()
+        for (queue, priority, visible_at, terms, handler), runs in groups.items()
         for size in (1 if terms.is_gated else RUNS_MAX,)
         for start in range(0, len(runs), size)
     ]

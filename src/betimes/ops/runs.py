@@ -228,6 +228,7 @@ def parcel_of(run: Run, *, lane: Lane = Lane.ON_TIME) -> Parcel:
         runs=(run.id,),
         lane=lane,
         terms=run.terms,
+        handler=run.handler,
     )
 
 

@@ -92,6 +92,7 @@ async def insert_parcels(connection: Connection, parcels: Sequence[Parcel]) -> N
         gates=[parcel.terms.gate for parcel in parcels],
         lines=[parcel.terms.line for parcel in parcels],
         rate_keys=[parcel.terms.rate for parcel in parcels],
+        handlers=[parcel.handler for parcel in parcels],
         firsts=[last - len(parcel.runs) + 1 for last, parcel in zip(lasts, parcels, strict=True)],
         lasts=lasts,
         runs=[run for parcel in parcels for run in parcel.runs],

@@ -60,6 +60,8 @@ class Again(NamedTuple):
 
     parcel: ParcelId
     visible_at: datetime
+    handler: str | None = None
+    """What its worker must have, if that is known."""
 
 
 class Follow(NamedTuple):

@@ -80,6 +80,8 @@ class LeaseOrder:
     suspects: bool
     ttl: timedelta
     now: datetime | None
+    handlers: Sequence[str] | None = None
+    """What the worker can do; None: everything but what only our own workers do."""
 
     async def lease(
         self,
@@ -135,6 +137,7 @@ class LeaseOrder:
             "suspect_after": SUSPECT_AFTER,
             "ttl": self.ttl,
             "now": self.now,
+            "handlers": self.handlers,
         }
 
 

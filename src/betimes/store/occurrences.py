@@ -45,6 +45,7 @@ class Occurrence:
             *self.terms,
             self.job,
             self.overlap,
+            self.handler,
         )
 
 

@@ -77,6 +77,8 @@ class Parcels:
 
     database: Database
     worker: WorkerId
+    handlers: Sequence[str] | None = None
+    """What the worker can do; None: everything but what only our own workers do."""
 
     async def read_clock(self) -> datetime:
         """The database's time."""
@@ -109,6 +111,7 @@ class Parcels:
             after_queue=after.queue,
             after_tenant=after.tenant,
             after_fair=after.fair,
+            handlers=self.handlers,
         )
         return [Source(row["shard"], row["queue"], row["tenant_id"], row["fair"]) for row in rows]
 
@@ -125,6 +128,7 @@ class Parcels:
             fairs=[source.fair for source in sources],
             suspect_after=SUSPECT_AFTER,
             now=now,
+            handlers=self.handlers,
         )
         return {sources[row["number"] - 1]: row["rank"] for row in rows}
 
@@ -148,7 +152,12 @@ class Parcels:
         after them.
         """
         order = LeaseOrder(
-            worker=self.worker, parcels_max=parcels_max, suspects=suspects, ttl=ttl, now=now
+            worker=self.worker,
+            parcels_max=parcels_max,
+            suspects=suspects,
+            ttl=ttl,
+            now=now,
+            handlers=self.handlers,
         )
         if len(sources) == 1 and not limited:
             (source,) = sources

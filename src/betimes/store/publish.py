@@ -152,6 +152,7 @@ def parcel_columns(parcels: Sequence[Parcel]) -> dict[str, Any]:
         "lines": [parcel.terms.line for parcel in parcels],
         "rate_keys": [parcel.terms.rate for parcel in parcels],
         "holds": [parcel.held for parcel in parcels],
+        "handlers": [parcel.handler for parcel in parcels],
         "numbers": [number for number, parcel in enumerate(parcels, 1) for _ in parcel.runs],
         "runs": [run for parcel in parcels for run in parcel.runs],
     }

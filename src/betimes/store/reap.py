@@ -125,5 +125,6 @@ def _abandoned(shard: ShardId, row: Any) -> Abandoned:
         fence=Fence(row["fence"]),
         deliveries=row["deliveries"],
         terms=Terms(row["fair"], row["gate"], row["when_full"], row["line"], row["rate_key"]),
+        handler=row["handler"],
     )
     return Abandoned(parcel, row["worker_id"], row["lease_until"])

@@ -138,10 +138,11 @@ async def find_ready(
     tenant: TenantId,
     queues: Sequence[str],
     *,
+    handlers: Sequence[str] | None,
     suspects: bool,
     now: datetime | None,
 ) -> dict[Source, datetime]:
-    """Where something waits, best rank first, with the best rank of each place."""
+    """Where something waits for such a worker, best first, with the best rank of each place."""
     rows = await many(
         connection,
         SQL["find_ready"],
@@ -150,6 +151,7 @@ async def find_ready(
         suspects=suspects,
         suspect_after=SUSPECT_AFTER,
         now=now,
+        handlers=handlers,
         most=PLACES_MAX,
     )
     return {

@@ -52,4 +52,5 @@ def _waiting(ending: Ending, again: Again, terms: Terms) -> Waiting:
         when_full=terms.when_full,
         line=terms.line,
         rate=terms.rate,
+        handler=again.handler,
     )

@@ -103,6 +103,7 @@ def _waiting(row: Any) -> Waiting:
         row["rate_key"],
         row["job_id"],
         row["overlap"],
+        row["handler"],
     )
 
 

@@ -52,8 +52,6 @@ class Taken(NamedTuple):
     later: Mapping[Source, datetime]
     """Sources at a limit, and when it is worth asking them again."""
     passed_over: Sequence[Source] = ()
-    foreign: Sequence[Source] = ()
-    """Sources of which nothing was for this worker."""
 
 
 class Claims:
@@ -105,7 +103,7 @@ class Claims:
         Places that are not needed are free again afterwards, whatever happens. If the answer of
         the lease gets lost, the parcels are ours without our knowing: the heartbeat finds them.
         """
-        used, foreign = 0, list[Source]()
+        used = 0
         try:
             with self._telemetry.span("worker.claim", sources=len(sources)) as span:
                 span.expect_errors()  # the outage tells them, once
@@ -115,7 +113,7 @@ class Claims:
                     drained = [one for one in sources if one not in later]
                     return Taken(Counter(), drained, later)
                 self._time.observe(leased[0].lease_until - self._ttl)
-                used, work, news = await self._prepare(leased, asked_at, foreign)
+                used, work, news = await self._prepare(leased, asked_at)
                 span.add(parcels=len(leased), runs=used)
         finally:
             self._slots.release(places - used)
@@ -125,7 +123,7 @@ class Claims:
             with suppress(Unavailable):  # what runs already is not held up by the news of it
                 await self._parcels.tell(news)
         self._signals.claimed(used)
-        return _taken(sources, leased, places, later, bounds)._replace(foreign=foreign)
+        return _taken(sources, leased, places, later, bounds)
 
     async def _lease(
         self,
@@ -148,17 +146,12 @@ class Claims:
         )
 
     async def _prepare(
-        self, leased: list[LeasedParcel], asked_at: float, foreign: list[Source]
+        self, leased: list[LeasedParcel], asked_at: float
     ) -> tuple[int, Work, list[News]]:
-        """Read what there is to do; the parcels are held from here on.
-
-        `foreign` takes the sources of which nothing is for this worker.
-        """
+        """Read what there is to do; the parcels are held from here on."""
         since, everything = self._clock.monotonic(), leased
         wanted = await self._parcels.wanted(leased)
         plans = await self._plans.of(wanted)
-        if any(plan.unable for plan in plans):
-            foreign += _foreign(leased, wanted, plans)
         wanted, plans = await self._opened(leased, wanted, plans)
         if self._turns.rules.has_retries:
             plans = self._with_retries(leased, wanted, plans)
@@ -333,17 +326,6 @@ def _taken(
         one for one in sources if parcels[one] < (1 if one in bounds else most) and one not in later
     ]
     return Taken(runs, drained, later)
-
-
-def _foreign(leased: list[LeasedParcel], wanted: list[WantedRun], plans: list[Plan]) -> set[Source]:
-    """Sources that gave something, and nothing that this worker can do."""
-    able: dict[RunId, bool] = {
-        run.id: not plan.unable for run, plan in zip(wanted, plans, strict=True)
-    }
-    found: dict[Source, list[bool]] = {}
-    for parcel in leased:
-        found.setdefault(parcel.source, []).extend(able[run] for run in parcel.runs if run in able)
-    return {source for source, ours in found.items() if ours and not any(ours)}
 
 
 def _homes(held: list[HeldParcel], wanted: list[WantedRun]) -> list[HeldParcel]:

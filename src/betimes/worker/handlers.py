@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from betimes.domain.errors import Invalid
+from betimes.domain.spec import target_need
 from betimes.worker.context import Context
 
 Function = Callable[[Context], Any]
@@ -65,6 +66,10 @@ class Handlers:
     def get(self, name: str) -> Handler | None:
         """The handler of that name."""
         return self._by_name.get(name)
+
+    def needs(self) -> list[str]:
+        """What these can do, as parcels name it: a handler, or a kind of target."""
+        return [*self._by_name, *map(target_need, self._by_name)]
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._by_name.values())

@@ -29,7 +29,6 @@ from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcels
 from betimes.worker.hints import Board, Hint, read_hints
 from betimes.worker.slots import Slots
-from betimes.worker.strangers import Strangers
 
 CLAIM_RUNS_MAX = 4 * RUNS_MAX
 """Most runs of one claim: enough to amortise it, few enough to leave some to others."""
@@ -87,7 +86,6 @@ class Lookout:
         self._queues = None if "*" in settings.queues else settings.queues
         self._board = Board(None if self._queues is None else frozenset(self._queues))
         self._turns = turns
-        self._strangers = Strangers()
         self._places = dict.fromkeys((False, True), BEFORE_ALL)
         self._rules_at = clock.monotonic()
         self._outage = Outage(duty="worker.claim", telemetry=telemetry)
@@ -164,7 +162,7 @@ class Lookout:
 
     async def _take(self) -> int:
         now_ms = to_ms(self._time.now())
-        sources = self._turns.pick(self._due(now_ms), most=CLAIM_SOURCES_MAX)
+        sources = self._turns.pick(self._board.due(now_ms), most=CLAIM_SOURCES_MAX)
         bounds: Mapping[Source, datetime] = NO_BOUNDS
         if self._scarce or any(self._turns.rules.limited(one.tenant, one.queue) for one in sources):
             sources, bounds = await self._best_first(sources, now_ms)
@@ -192,23 +190,13 @@ class Lookout:
         for source, at in taken.later.items():
             self._board.put_off(source, now_ms=now_ms, until_ms=to_ms(at) + 1)
         self._board.passed_over(taken.passed_over)
-        for source in taken.runs.keys() - set(taken.foreign) if self._strangers else ():
-            self._strangers.found_ours(source)
-        for source in taken.foreign:
-            until_ms = self._strangers.found_foreign(source, now_ms)
-            self._board.put_off(source, now_ms=now_ms, until_ms=until_ms)
         return taken.runs.total()
 
     async def _best_first(
         self, sources: list[Source], now_ms: int
     ) -> tuple[list[Source], Mapping[Source, datetime]]:
         """Not everybody can be served: of each place those with the best rank, whatever shard."""
-        every = {
-            one: None
-            for source in sources
-            for one in self._board.beside(source)
-            if self._strangers.until_ms(one) <= now_ms
-        }
+        every = {one: None for source in sources for one in self._board.beside(source)}
         asked = list(every)[:RANKED_MAX]
         ranks = await self._parcels.best_ranks(asked, now=self._clock.stated())
         for source in asked:
@@ -217,17 +205,6 @@ class Lookout:
                 self._board.served(source, now_ms=now_ms - 1, drained=True)
         order, bounds = best_first(asked, ranks)
         return order[:CLAIM_SOURCES_MAX], bounds
-
-    def _due(self, now_ms: int) -> list[Source]:
-        """Sources worth a look; those with nothing for us are left to others for a while."""
-        due = self._board.due(now_ms)
-        if not self._strangers:
-            return due
-        shy = [one for one in due if self._strangers.until_ms(one) > now_ms]
-        for source in shy:
-            until_ms = self._strangers.until_ms(source)
-            self._board.put_off(source, now_ms=now_ms, until_ms=until_ms)
-        return [one for one in due if self._strangers.until_ms(one) <= now_ms]
 
     def _has_room(self, now: float) -> bool:
         free = self._slots.free

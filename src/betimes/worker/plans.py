@@ -59,6 +59,8 @@ class Plan:
     start_deadline: timedelta | None
     plain: bool
     """Whether a success has no consequences beyond the run itself."""
+    needs: str | None = None
+    """What a worker must have to do it."""
 
     @property
     def unable(self) -> bool:
@@ -86,6 +88,7 @@ class Plans:
     ) -> None:
         self._specs = specs
         self._handlers = handlers
+        self._needs = frozenset(handlers.needs())
         self._ways = ways
         self._fetch = fetch
         self._known: dict[JobId | AdHocKey, _Known] = {}
@@ -142,10 +145,14 @@ class Plans:
         name = spec.handler or spec.target.get("type")
         handler = None if name is None else self._handlers.get(name)
         call = _unhandled if handler is None else self._ways[handler.kind](handler)
-        if self._fetch is not None and spec.options.get("payload_ref"):
+        if handler is not None and self._fetch is not None and spec.options.get("payload_ref"):
             call = fetching(self._fetch, str(spec.options["payload_ref"]), call)
+        needs = spec.needs
+        if handler is None and needs in self._needs:
+            needs = None  # a name that only looks like one of ours: nobody is the right one
         return Plan(
             spec=spec,
+            needs=needs,
             handler=name,
             call=call,
             start_deadline=spec.start_deadline,

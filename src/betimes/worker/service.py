@@ -95,7 +95,7 @@ class Parts:
         self.time = DatabaseTime(clock=clock)
         self.pulse = Pulse(clock)
         self.held = HeldParcels()
-        self.parcels = Parcels(database, worker)
+        self.parcels = Parcels(database, worker, handlers.needs())
         self.turns = Turns()
         nudge = asyncio.Event()
         enough = max(1, min(CLAIM_RUNS_MAX, settings.slots) // 4)

@@ -37,7 +37,7 @@ def settle(
     again: Again | None = None
     match decision:
         case Retry(at=at, counts=counts, reason=reason):
-            state, again = RunState.RETRY_WAIT, Again(parcel_id, at)
+            state, again = RunState.RETRY_WAIT, Again(parcel_id, at, plan.needs)
             attempt = attempt if counts else run.attempt
         case Finish(state=state, reason=reason):
             pass
@@ -86,9 +86,10 @@ def unhandled(
 ) -> Ending:
     """What to write for a run that this worker cannot do: another one may, so nothing is counted.
 
-    It is out of sight for a while that grows with each time it was handed out, so that workers
-    without the handler do not pass it back and forth.
+    It waits for a worker with the handler. What has none at all, because its job is gone, is out of
+    sight for a while that grows with each time it was handed out.
     """
+    at = now if plan.needs else now + out_of_sight(parcel.fence)
     return Ending(
         **_whose(run, parcel, plan),
         state=RunState.QUEUED,
@@ -96,7 +97,7 @@ def unhandled(
         started_at=None,
         ended_at=now,
         reason=NO_WORKER_FOR_HANDLER,
-        again=Again(parcel_id, now + out_of_sight(parcel.fence)),
+        again=Again(parcel_id, at, plan.needs),
     )
 
 

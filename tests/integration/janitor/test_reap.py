@@ -67,6 +67,7 @@ async def lease(
         suspect_after=2,
         suspects=suspects,
         now=clock.now(),
+        handlers=None,
     )
     return [dict(row) for row in rows]
 

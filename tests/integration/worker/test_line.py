@@ -8,12 +8,16 @@ from betimes.domain.failure import fingerprint
 from betimes.domain.ids import compose, to_ms
 from betimes.domain.outcome import ErrorFacts, Failed, OutcomeKind
 from betimes.domain.parcel import Lane
+from betimes.domain.run import NewRun
 from betimes.domain.states import RunState
+from betimes.ops.enqueue import enqueue_run
 from betimes.store.database import Database
 from betimes.testing import ManualClock
 from betimes.worker import Context, Handlers
+from ops_kit import make_desk
 from worker_kit import (
     MINUTE,
+    QUEUE,
     SECOND,
     SHARD,
     TENANT,
@@ -258,18 +262,52 @@ async def test_a_job_with_a_fixed_delay_gets_its_next_fire_from_the_end(
 async def test_what_it_cannot_do_it_leaves_to_others(
     database: Database, clock: ManualClock
 ) -> None:
-    """Back within a moment, and the worker does not come back for it before others could."""
-    (run,) = await enqueue(database, clock.now(), ["nobody knows"])
+    """Back at once, with the name of the handler; it is not leased by such a worker again."""
+    (run,) = await enqueue(database, clock.now(), ["somebody knows"])
     async with a_worker(database, clock) as bench:
         assert await bench.poll_once() == 1
-        clock.advance(0.1)
-        (visible,) = await rows(database, "SELECT visible_at FROM betimes.parcels")
-        assert visible["visible_at"] <= clock.now()
-        assert await bench.poll_once() == 0, "it has seen it a moment ago"
-        clock.advance(2)
-        assert await bench.poll_once() == 1, "it may have learned nothing, and looks again"
+        (parcel,) = await rows(database, "SELECT visible_at, handler FROM betimes.parcels")
+        assert parcel["visible_at"] <= clock.now()
+        assert parcel["handler"] == "somebody knows"
+        clock.advance(60)
+        assert await bench.poll_once() == 0, "it is for others"
     row = await read_run(database, run)
     assert (row["state"], row["attempt"]) == (RunState.QUEUED, 0)
+    able = Handlers()
+    able.add("somebody knows", known)
+    async with a_worker(database, clock, number=2, handlers=able) as bench:
+        assert await bench.poll_once() == 1
+    assert await state_of(database, run) is RunState.SUCCEEDED
+
+
+async def known(_: Context) -> None:
+    """Somebody can do it."""
+
+
+async def test_whose_handler_is_known_is_leased_by_nobody_else(
+    database: Database, clock: ManualClock
+) -> None:
+    """Runs made by a request, and retries: their parcels say who can do them from the beginning."""
+    await enqueue_run(make_desk(database, clock), TENANT, NewRun(handler="elsewhere", queue=QUEUE))
+    (failing,) = await enqueue(database, clock.now(), ["fail"])
+    async with a_worker(database, clock) as bench:
+        assert await bench.poll_once() == 1, "only what fails"
+    found = await rows(database, "SELECT handler, fence, run_ids FROM betimes.parcels")
+    assert {(row["handler"], row["fence"]) for row in found} == {("elsewhere", 0), ("fail", 1)}
+    assert [row["run_ids"] for row in found if row["fence"]] == [[failing]]
+
+
+async def test_a_name_that_looks_like_ours_makes_nobody_busy(
+    database: Database, clock: ManualClock
+) -> None:
+    """`:noop` is no handler, and what waits for one hides longer each time it was handed out."""
+    await enqueue(database, clock.now(), [":noop"])
+    async with a_worker(database, clock) as bench:
+        assert await bench.poll_once() == 1
+        assert await bench.poll_once() == 0
+    (parcel,) = await rows(database, "SELECT visible_at, handler FROM betimes.parcels")
+    assert parcel["visible_at"] > clock.now()
+    assert parcel["handler"] is None
 
 
 async def test_what_is_its_own_in_the_same_place_it_goes_on_taking(

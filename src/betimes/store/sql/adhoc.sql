@@ -28,18 +28,18 @@ SELECT :shard::smallint, fresh.id, :tenant::uuid, fresh.due_at, :created_at::tim
 -- Put several parcels into the queue with one statement; their runs stand one after the other in one list.
 -- In a queue without fairness all keys stand in one row.
 INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_ids, fair, when_full, gate, line,
-                             rate_key)
+                             rate_key, handler)
 SELECT :shard::smallint, fresh.id, :tenant::uuid, fresh.queue, fresh.priority, fresh.lane, fresh.rank, fresh.visible_at,
        fresh.fence, (:runs::uuid[])[fresh.first:fresh.last], CASE WHEN fresh.fair > 0 AND EXISTS (
             SELECT FROM betimes.queues
              WHERE queues.tenant_id = :tenant::uuid AND queues.name = fresh.queue AND queues.fairness = 'none')
             THEN 0 ELSE fresh.fair END, fresh.when_full, fresh.gate, fresh.line,
-       fresh.rate_key
+       fresh.rate_key, fresh.handler
   FROM unnest(:ids::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[], :ranks::timestamptz[],
               :visible::timestamptz[], :fences::integer[], :firsts::integer[], :lasts::integer[],
-              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :rate_keys::text[])
+              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :rate_keys::text[], :handlers::text[])
        AS fresh (id, queue, priority, lane, rank, visible_at, fence, first, last, fair, when_full, gate, line,
-                 rate_key);
+                 rate_key, handler);
 
 -- name: find_runs :many
 -- Which of these runs exist: after a commit whose reply was lost, whether it happened.

@@ -163,7 +163,7 @@ WITH contents AS (
      GROUP BY number
 )
 INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, run_ids, episode, held, held_at,
-                             fair, when_full, gate, line, rate_key)
+                             fair, when_full, gate, line, rate_key, handler)
 SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.lane, parcel.rank,
        parcel.visible_at, contents.run_ids, parcel.episode,
        CASE WHEN parcel.episode IS NULL THEN parcel.held ELSE 3 END,
@@ -171,13 +171,13 @@ SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.prior
        CASE WHEN parcel.fair > 0 AND EXISTS (
             SELECT FROM betimes.queues
              WHERE queues.tenant_id = parcel.tenant_id AND queues.name = parcel.queue AND queues.fairness = 'none')
-            THEN 0 ELSE parcel.fair END, parcel.when_full, parcel.gate, parcel.line, parcel.rate_key
+            THEN 0 ELSE parcel.fair END, parcel.when_full, parcel.gate, parcel.line, parcel.rate_key, parcel.handler
   FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
               :ranks::timestamptz[], :visible::timestamptz[], :episodes::uuid[],
               :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :rate_keys::text[],
-              :holds::smallint[])
+              :holds::smallint[], :handlers::text[])
        WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, lane, rank, visible_at, episode, fair, when_full, gate, line,
-                                  rate_key, held, number)
+                                  rate_key, held, handler, number)
   JOIN contents ON contents.number = parcel.number;
 
 -- name: list_catchups :many

@@ -3,8 +3,8 @@
 -- name: read_near_due :many
 -- Runs of one shard that still need a parcel, in the order of their dueness.
 -- Index: runs_pkey
--- Returns: id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text, fair int2, gate text, when_full int2, line uuid, rate_key text, job_id uuid, overlap int2
-SELECT id, tenant_id, due_at, priority, queue, fair, gate, when_full, NULL::uuid AS line, rate_key, job_id, overlap FROM betimes.runs
+-- Returns: id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text, fair int2, gate text, when_full int2, line uuid, rate_key text, job_id uuid, overlap int2, handler text
+SELECT id, tenant_id, due_at, priority, queue, fair, gate, when_full, NULL::uuid AS line, rate_key, job_id, overlap, handler FROM betimes.runs
  WHERE shard = :shard::smallint AND id >= :low::uuid AND id < :high::uuid AND state = 0
  ORDER BY id LIMIT :most::integer;
 
@@ -34,6 +34,7 @@ SELECT walk.shard, walk.queue, walk.tenant_id, walk.fair, best.rank
      WHERE parcels.shard = walk.shard AND parcels.queue = walk.queue AND parcels.tenant_id = walk.tenant_id
        AND parcels.fair = walk.fair AND worker_id IS NULL AND held = 0 AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
        AND (deliveries >= :suspect_after::integer) = :suspects::boolean
+       AND (handler IS NULL OR handler = ANY (:handlers::text[]) OR (:handlers::text[] IS NULL AND left(handler, 1) <> ':'))
      ORDER BY rank LIMIT 1) AS best
  WHERE :queues::text[] IS NULL OR walk.queue = ANY (:queues::text[])
  LIMIT :most::integer;
@@ -51,21 +52,24 @@ SELECT place.number, best.rank
      WHERE parcels.shard = place.shard AND parcels.queue = place.queue AND parcels.tenant_id = place.tenant_id
        AND parcels.fair = place.fair AND worker_id IS NULL AND held = 0
        AND visible_at <= coalesce(:now::timestamptz, statement_timestamp()) AND deliveries < :suspect_after::integer
+       AND (handler IS NULL OR handler = ANY (:handlers::text[]) OR (:handlers::text[] IS NULL AND left(handler, 1) <> ':'))
      ORDER BY parcels.rank LIMIT 1) AS best;
 
 -- name: lease_parcels :many
 -- Lease what fits into the free slots, best rank first; a parcel that is larger is split. A paused queue
--- gives nothing, and a paused cell gives nothing at all.
+-- gives nothing, and a paused cell gives nothing at all. What only others can do is left to them; who names no
+-- handlers can do everything but what is ours, whose names begin with a colon.
 -- Index: parcels_ready_idx
 -- Guard: SKIP LOCKED keeps workers apart; the fence that rises here guards every later write
 -- Returns: id uuid, tenant_id uuid, queue text, priority int2, lane int2, visible_at timestamptz, fence int4, deliveries int4, run_ids _uuid, lease_until timestamptz, fair int2, gate text, when_full int2, line uuid, rate_key text
 WITH picked AS MATERIALIZED (
-    SELECT id, tenant_id, queue, priority, lane, fair, rank, visible_at, fence, deliveries, run_ids
+    SELECT id, tenant_id, queue, priority, lane, fair, rank, visible_at, fence, deliveries, run_ids, handler
       FROM betimes.parcels
      WHERE shard = :shard::smallint AND queue = :queue::text AND tenant_id = :tenant::uuid AND fair = :fair::smallint
        AND worker_id IS NULL AND held = 0 AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
        AND (deliveries >= :suspect_after::integer) = :suspects::boolean
        AND rank <= coalesce(:before::timestamptz, 'infinity')
+       AND (handler IS NULL OR handler = ANY (:handlers::text[]) OR (:handlers::text[] IS NULL AND left(handler, 1) <> ':'))
        AND NOT EXISTS (SELECT FROM betimes.cluster WHERE cluster.paused_at IS NOT NULL)
        AND NOT EXISTS (
         SELECT FROM betimes.queues
@@ -80,9 +84,9 @@ WITH picked AS MATERIALIZED (
     SELECT sized.*, least(cardinality(run_ids), :slots::integer - before)::integer AS keep
       FROM sized WHERE before < :slots::integer
 ), rest AS (
-    INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, fair, rank, visible_at, fence, deliveries, run_ids)
+    INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, fair, rank, visible_at, fence, deliveries, run_ids, handler)
     SELECT :shard::smallint, gen_random_uuid(), tenant_id, queue, priority, lane, fair, rank, visible_at, fence, deliveries,
-           run_ids[keep + 1:]
+           run_ids[keep + 1:], handler
       FROM taken WHERE keep < cardinality(run_ids)
 )
 UPDATE betimes.parcels
@@ -161,10 +165,10 @@ SELECT shards.shard FROM betimes.shards
 -- Parcels of one shard whose lease ran out, oldest first, locked.
 -- Index: parcels_leased_idx
 -- Guard: SKIP LOCKED: whoever finishes right now has won
--- Returns: id uuid, tenant_id uuid, worker_id uuid, queue text, priority int2, lane int2, rank timestamptz, visible_at timestamptz, fence int4, deliveries int4, run_ids _uuid, lease_until timestamptz, fair int2, gate text, when_full int2, line uuid, rate_key text
+-- Returns: id uuid, tenant_id uuid, worker_id uuid, queue text, priority int2, lane int2, rank timestamptz, visible_at timestamptz, fence int4, deliveries int4, run_ids _uuid, lease_until timestamptz, fair int2, gate text, when_full int2, line uuid, rate_key text, handler text
 WITH expired AS MATERIALIZED (
     SELECT id, tenant_id, worker_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids, lease_until, fair,
-           gate, when_full, line, rate_key
+           gate, when_full, line, rate_key, handler
       FROM betimes.parcels
      WHERE shard = :shard::smallint AND worker_id IS NOT NULL
        AND lease_until < coalesce(:now::timestamptz, statement_timestamp())
@@ -210,16 +214,17 @@ WITH moved AS (
      GROUP BY number
 )
 INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, rank, visible_at, run_ids, fair, when_full, gate, line,
-                             rate_key)
+                             rate_key, handler)
 SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.rank, parcel.visible_at,
        contents.run_ids, CASE WHEN parcel.fair > 0 AND EXISTS (
             SELECT FROM betimes.queues
              WHERE queues.tenant_id = parcel.tenant_id AND queues.name = parcel.queue AND queues.fairness = 'none')
-            THEN 0 ELSE parcel.fair END, parcel.when_full, parcel.gate, parcel.line, parcel.rate_key
+            THEN 0 ELSE parcel.fair END, parcel.when_full, parcel.gate, parcel.line, parcel.rate_key, parcel.handler
   FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :ranks::timestamptz[],
-              :visible::timestamptz[], :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :rate_keys::text[])
+              :visible::timestamptz[], :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :rate_keys::text[],
+              :handlers::text[])
        WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, rank, visible_at, fair, when_full, gate, line, rate_key,
-                                  number)
+                                  handler, number)
   JOIN contents ON contents.number = parcel.number
  WHERE EXISTS (SELECT FROM moved)
 RETURNING id;
@@ -234,16 +239,18 @@ WITH contents AS (
      GROUP BY number
 )
 INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids,
-                             fair, when_full, gate, line, rate_key, held, held_at)
+                             fair, when_full, gate, line, rate_key, held, held_at, handler)
 SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.lane, parcel.rank,
        parcel.visible_at, parcel.fence, parcel.deliveries, contents.run_ids, CASE WHEN parcel.fair > 0 AND EXISTS (
             SELECT FROM betimes.queues
              WHERE queues.tenant_id = parcel.tenant_id AND queues.name = parcel.queue AND queues.fairness = 'none')
             THEN 0 ELSE parcel.fair END, parcel.when_full, parcel.gate,
-       parcel.line, parcel.rate_key, parcel.held, CASE WHEN parcel.held > 0 THEN statement_timestamp() END
+       parcel.line, parcel.rate_key, parcel.held, CASE WHEN parcel.held > 0 THEN statement_timestamp() END,
+       parcel.handler
   FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
               :ranks::timestamptz[], :visible::timestamptz[], :fences::integer[], :deliveries::integer[],
-              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :rate_keys::text[], :holds::smallint[])
+              :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :rate_keys::text[], :holds::smallint[],
+              :handlers::text[])
        WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, fair, when_full,
-                                  gate, line, rate_key, held, number)
+                                  gate, line, rate_key, held, handler, number)
   JOIN contents ON contents.number = parcel.number;

@@ -80,6 +80,7 @@ SELECT walk.shard, walk.queue, :tenant::uuid AS tenant_id, walk.fair, best.rank
        AND parcels.fair = walk.fair AND worker_id IS NULL AND held = 0
        AND visible_at <= coalesce(:now::timestamptz, statement_timestamp())
        AND (deliveries >= :suspect_after::integer) = :suspects::boolean
+       AND (handler IS NULL OR handler = ANY (:handlers::text[]) OR (:handlers::text[] IS NULL AND left(handler, 1) <> ':'))
      ORDER BY rank LIMIT 1) AS best
  ORDER BY best.rank LIMIT :most::integer;
 
