@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import Any, Protocol
-from urllib.parse import urljoin
 from uuid import UUID
 
 from betimes.domain import webhook
@@ -25,7 +24,6 @@ from betimes.domain.outcome import (
     Outcome,
     Snoozed,
     Succeeded,
-    TimedOut,
 )
 from betimes.target.answer import Answer, NoAnswer, Patience, Request, Trouble
 from betimes.target.auth import NoSecret
@@ -36,16 +34,16 @@ from betimes.target.gate import Health
 from betimes.target.gates import Gates
 from betimes.target.headers import Facts, our_headers
 from betimes.target.presented import Presented, Presenter
-from betimes.target.url import UrlPolicy, read_url
+from betimes.target.redirect import REDIRECTS, Sends, Sign, Way, follow
+from betimes.target.url import UrlPolicy
 
 PREPARED_MAX = 10_000
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
-KEEP_METHOD = frozenset({307, 308})
-NOT_TO_STRANGERS = frozenset({"authorization", "cookie", "betimes-lease"})
-UNAUTHORIZED = 401
+ACCEPTED, UNAUTHORIZED = 202, 401
 ASYNC = "betimes-async"
 WAIT_MAX = timedelta(hours=1)
 """How long a target that answered `202` may take to report when the job has no timeout."""
+NOTICE = timedelta(milliseconds=50)
+UNREPORTED = "TargetUnreported"
 STAY_TIMEOUT_MIN = timedelta(seconds=30)
 """An attempt with less time than this waits for its turn in the queue, where no time is counted."""
 PERMANENT = frozenset({Trouble.REFUSED, Trouble.REDIRECT})
@@ -87,14 +85,6 @@ class Errand(Protocol):
     async def wait_cancelled(self) -> None: ...  # noqa: D102
     def park(self) -> bool: ...  # noqa: D102
     def snooze(self, pause: timedelta) -> Snoozed: ...  # noqa: D102
-
-
-class Sends(Protocol):
-    """The client, or whoever stands in for it."""
-
-    async def send(self, request: Request) -> Answer | NoAnswer:
-        """Send one request."""
-        ...
 
 
 Policies = Callable[[UUID], Awaitable[UrlPolicy]]
@@ -145,6 +135,7 @@ class Delivery:
 
     async def deliver(self, errand: Errand) -> Outcome:
         """One attempt."""
+        began = self._clock.monotonic()
         tenant = _uuid(errand.tenant_id)
         try:
             prepared = await self._prepare(tenant, errand.target)
@@ -161,21 +152,31 @@ class Delivery:
         if held is not None:
             snoozed = errand.snooze(timedelta(seconds=held.seconds))
             return replace(snoozed, reason=held.why.value)
-        request = self._request(tenant, prepared, presented, errand)
+        request, sign = self._request(tenant, prepared, presented, errand)
+        way = Way(
+            request=request,
+            sign=sign,
+            until=self._clock.monotonic() + request.patience.total,
+            redirects=prepared.target.redirects,
+            policy=prepared.policy,
+        )
         try:
-            result = await self._follow(request, prepared)
+            result = await follow(self._client, self._clock, way)
             if presented.token and isinstance(result, Answer) and result.status == UNAUTHORIZED:
-                result, presented = await self._again(result, request, prepared, presented)
+                result, presented = await self._again(result, request, way, prepared, presented)
         except BaseException:
             self._gates.dropped(tenant, origin)
             raise
         self._tell(tenant, origin, result)
         evidence = evidence_of(
             result,
-            url=str(prepared.target.url),
+            url=prepared.target.url.text,
+            last_url=way.request.url.text,
             redaction=prepared.target.redaction,
             veil=presented.veil,
         )
+        if _is_accepted(result, prepared.target):
+            return await self._wait(errand, evidence, began)
         return await self._judge(result, evidence, prepared, errand)
 
     async def _stay(self, errand: Errand) -> bool:
@@ -194,7 +195,12 @@ class Delivery:
         return await self._presenter.present(tenant, target, prepared.policy)
 
     async def _again(
-        self, result: Answer, request: Request, prepared: _Prepared, presented: Presented
+        self,
+        result: Answer,
+        request: Request,
+        way: Way,
+        prepared: _Prepared,
+        presented: Presented,
     ) -> tuple[Answer | NoAnswer, Presented]:
         """Once more with a fresh token: the one we had may have been withdrawn."""
         if self._presenter is None:
@@ -208,8 +214,8 @@ class Delivery:
             return result, presented
         old = set(presented.headers)
         headers = [line for line in request.headers if line not in old]
-        again = replace(request, headers=[*headers, *fresh.headers])
-        return await self._follow(again, prepared), fresh
+        way.request = replace(request, headers=[*headers, *fresh.headers])
+        return await follow(self._client, self._clock, way), fresh
 
     def _tell(self, tenant: UUID, origin: str, result: Answer | NoAnswer) -> None:
         if (health := health_of(result)) is None:
@@ -242,7 +248,8 @@ class Delivery:
 
     def _request(
         self, tenant: UUID, prepared: _Prepared, presented: Presented, errand: Errand
-    ) -> Request:
+    ) -> tuple[Request, Sign]:
+        """The request, and what signs it anew when a redirect takes its body away."""
         target = prepared.target
         body = target.body
         if target.sends_payload:
@@ -263,7 +270,11 @@ class Delivery:
         ]
         if self._lease_token is not None:
             headers.append(f"betimes-lease: {self._lease_token(errand)}")
-        return Request(
+
+        def sign() -> list[str]:
+            return our_headers(facts, self._signature(tenant, presented, facts, None))
+
+        request = Request(
             tenant=tenant,
             url=target.url,
             method=target.method,
@@ -274,6 +285,7 @@ class Delivery:
             tls=presented.tls or target.tls,
             private=target.private,
         )
+        return request, sign
 
     def _signature(
         self, tenant: UUID, presented: Presented, facts: Facts, body: bytes | None
@@ -283,26 +295,6 @@ class Delivery:
             return None
         timestamp = int(self._clock.now().timestamp())
         return timestamp, webhook.sign(secrets, facts.run_id, timestamp, body or b"")
-
-    async def _follow(self, request: Request, prepared: _Prepared) -> Answer | NoAnswer:
-        result = await self._client.send(request)
-        for _ in range(prepared.target.redirects):
-            if not isinstance(result, Answer) or result.status not in REDIRECTS:
-                break
-            if (location := result.header("location")) is None:
-                break
-            try:
-                request = _redirected(request, result.status, location, prepared.policy)
-            except (Refused, ValueError) as refused:
-                detail = f"it was redirected where we may not go: {refused}"
-                return NoAnswer(
-                    trouble=Trouble.REDIRECT,
-                    detail=detail,
-                    address=result.address,
-                    timings=result.timings,
-                )
-            result = await self._client.send(request)
-        return result
 
     async def _judge(
         self, result: Answer | NoAnswer, evidence: bytes, prepared: _Prepared, errand: Errand
@@ -316,34 +308,49 @@ class Delivery:
                 http=evidence.decode(),
                 timed_out=result.trouble is Trouble.TIMEOUT,
             )
-        is_async = (result.header(ASYNC) or "").lower() == "true"
-        verdict = classify(result.status, is_async=is_async, success_codes=target.success_codes)
+        verdict = _verdict(result, target)
         if verdict is Verdict.SUCCESS:
             return Succeeded(evidence)
-        if verdict is Verdict.WAIT:
-            return await self._wait(errand)
         if verdict is Verdict.GONE:
             await self._auto_pause(errand)
         return Failed(
-            ErrorFacts(f"Http{result.status}", f"{origin} answered {result.status}"),
+            ErrorFacts(f"Http{result.status}", _complaint(origin, result.status, target.redirects)),
             retryable=verdict is Verdict.RETRY,
             after=retry_after(result.header("retry-after"), self._clock.now()),
             http=evidence.decode(),
         )
 
-    async def _wait(self, errand: Errand) -> Outcome:
+    async def _wait(self, errand: Errand, evidence: bytes, began: float) -> Outcome:
         """Until the target has reported, which ends the run, or somebody cancels, or time is up."""
         errand.park()
+        limit = WAIT_MAX
+        if errand.deadline is not None:
+            # A little before whoever keeps the time of the attempt: we know what it waited for.
+            gone = timedelta(seconds=self._clock.monotonic() - began)
+            limit = min(limit, errand.deadline - errand.started_at - gone - NOTICE)
         try:
-            async with asyncio.timeout(WAIT_MAX.total_seconds()):
+            async with asyncio.timeout(max(0.0, limit.total_seconds())):
                 await errand.wait_cancelled()
         except TimeoutError:
-            return TimedOut(WAIT_MAX)
+            detail = "the target accepted it with 202 and has not reported its end in time"
+            return Failed(ErrorFacts(UNREPORTED, detail), http=evidence.decode(), timed_out=True)
         return Cancelled()
 
     async def _auto_pause(self, errand: Errand) -> None:
         if self._pause is not None and errand.job_id is not None:
             await self._pause(errand.tenant_id, errand.job_id, "the target answered 410 Gone")
+
+
+def _verdict(result: Answer, target: HttpTarget) -> Verdict:
+    is_async = (result.header(ASYNC) or "").lower() == "true"
+    return classify(result.status, is_async=is_async, success_codes=target.success_codes)
+
+
+def _is_accepted(result: Answer | NoAnswer, target: HttpTarget) -> bool:
+    """Whether the target will report the end itself."""
+    if not isinstance(result, Answer) or result.status != ACCEPTED:
+        return False
+    return _verdict(result, target) is Verdict.WAIT
 
 
 def health_of(result: Answer | NoAnswer) -> Health | None:
@@ -368,18 +375,7 @@ def _uuid(text: str) -> UUID:
     return UUID(text)
 
 
-def _redirected(request: Request, status: int, location: str, policy: UrlPolicy) -> Request:
-    """The request a redirect asks for, checked like one that a user wrote."""
-    url = read_url(urljoin(str(request.url), location), policy, pointer="")
-    headers, method, body, tls = request.headers, request.method, request.body, request.tls
-    if url.origin != request.url.origin:
-        headers = [line for line in headers if not _is_private(line, request.private)]
-        tls = None if tls is None else replace(tls, certificate=None, key=None)
-    if status not in KEEP_METHOD and method not in ("GET", "HEAD"):
-        method, body = "GET", None
-    return replace(request, url=url, headers=headers, method=method, body=body, tls=tls)
-
-
-def _is_private(line: str, private: frozenset[str]) -> bool:
-    name = line.partition(":")[0].lower()
-    return name in NOT_TO_STRANGERS or name in private
+def _complaint(origin: str, status: int, redirects: int) -> str:
+    if status in REDIRECTS and redirects:
+        return f"{origin} answered {status}, expected an end after {redirects} redirects"
+    return f"{origin} answered {status}"
