@@ -34,11 +34,13 @@ from betimes.target.gate import Health
 from betimes.target.gates import Gates
 from betimes.target.headers import Facts, our_headers
 from betimes.target.presented import Presented, Presenter
-from betimes.target.redirect import REDIRECTS, Sends, Sign, Way, follow
+from betimes.target.redirect import REDIRECTS, Sends, Way, follow, send_in_time
 from betimes.target.url import UrlPolicy
 
 PREPARED_MAX = 10_000
-ACCEPTED, UNAUTHORIZED = 202, 401
+UNAUTHORIZED = 401
+GO_ON = REDIRECTS | {UNAUTHORIZED}
+"""Answers after which there may be another request of the same attempt."""
 ASYNC = "betimes-async"
 WAIT_MAX = timedelta(hours=1)
 """How long a target that answered `202` may take to report when the job has no timeout."""
@@ -152,18 +154,12 @@ class Delivery:
         if held is not None:
             snoozed = errand.snooze(timedelta(seconds=held.seconds))
             return replace(snoozed, reason=held.why.value)
-        request, sign = self._request(tenant, prepared, presented, errand)
-        way = Way(
-            request=request,
-            sign=sign,
-            until=self._clock.monotonic() + request.patience.total,
-            redirects=prepared.target.redirects,
-            policy=prepared.policy,
-        )
+        request, way = self._request(tenant, prepared, presented, errand), None
         try:
-            result = await follow(self._client, self._clock, way)
-            if presented.token and isinstance(result, Answer) and result.status == UNAUTHORIZED:
-                result, presented = await self._again(result, request, way, prepared, presented)
+            result = await self._client.send(request)
+            if isinstance(result, Answer) and result.status in GO_ON:
+                way = self._way(request, result, presented, prepared, errand)
+                result, presented = await self._go_on(result, way, prepared, presented)
         except BaseException:
             self._gates.dropped(tenant, origin)
             raise
@@ -171,13 +167,11 @@ class Delivery:
         evidence = evidence_of(
             result,
             url=prepared.target.url.text,
-            last_url=way.request.url.text,
+            last_url=None if way is None else way.request.url.text,
             redaction=prepared.target.redaction,
             veil=presented.veil,
         )
-        if _is_accepted(result, prepared.target):
-            return await self._wait(errand, evidence, began)
-        return await self._judge(result, evidence, prepared, errand)
+        return await self._judge(result, evidence, prepared, errand, began)
 
     async def _stay(self, errand: Errand) -> bool:
         """Whether an attempt may wait in line: without its place, and not from its own time."""
@@ -194,28 +188,57 @@ class Delivery:
             raise NoSecret("SecretUnavailable", "this worker cannot open secrets")
         return await self._presenter.present(tenant, target, prepared.policy)
 
-    async def _again(
+    def _way(
         self,
-        result: Answer,
         request: Request,
-        way: Way,
-        prepared: _Prepared,
+        result: Answer,
         presented: Presented,
+        prepared: _Prepared,
+        errand: Errand,
+    ) -> Way:
+        """From a first answer on; the time it took is gone from that of the attempt."""
+
+        def sign() -> list[str]:
+            facts = _facts(errand)
+            return our_headers(facts, self._signature(request.tenant, presented, facts, None))
+
+        return Way(
+            request=request,
+            sign=sign,
+            until=self._clock.monotonic() + request.patience.total - result.timings.total / 1000,
+            redirects=prepared.target.redirects,
+            policy=prepared.policy,
+        )
+
+    async def _go_on(
+        self, result: Answer, way: Way, prepared: _Prepared, presented: Presented
     ) -> tuple[Answer | NoAnswer, Presented]:
-        """Once more with a fresh token: the one we had may have been withdrawn."""
+        """After a redirect where it leads, and once more with a fresh token after a refusal."""
+        first = way.request
+        last = await follow(self._client, self._clock, way, result)
+        if not presented.token or not isinstance(last, Answer) or last.status != UNAUTHORIZED:
+            return last, presented
+        fresh = await self._fresh(first, prepared, presented)
+        if fresh is None:
+            return last, presented
+        old = set(presented.headers)
+        headers = [line for line in first.headers if line not in old]
+        way.request = replace(first, headers=[*headers, *fresh.headers])
+        again = await send_in_time(self._client, self._clock, way)
+        return await follow(self._client, self._clock, way, again), fresh
+
+    async def _fresh(
+        self, request: Request, prepared: _Prepared, presented: Presented
+    ) -> Presented | None:
+        """Another token, if there is one: the one we had may have been withdrawn."""
         if self._presenter is None:
-            return result, presented
+            return None
         self._presenter.refused(request.tenant, prepared.target, presented)
         try:
             fresh = await self._present(request.tenant, prepared)
         except NoSecret:
-            return result, presented
-        if fresh.token == presented.token:
-            return result, presented
-        old = set(presented.headers)
-        headers = [line for line in request.headers if line not in old]
-        way.request = replace(request, headers=[*headers, *fresh.headers])
-        return await follow(self._client, self._clock, way), fresh
+            return None
+        return None if fresh.token == presented.token else fresh
 
     def _tell(self, tenant: UUID, origin: str, result: Answer | NoAnswer) -> None:
         if (health := health_of(result)) is None:
@@ -248,20 +271,12 @@ class Delivery:
 
     def _request(
         self, tenant: UUID, prepared: _Prepared, presented: Presented, errand: Errand
-    ) -> tuple[Request, Sign]:
-        """The request, and what signs it anew when a redirect takes its body away."""
+    ) -> Request:
         target = prepared.target
         body = target.body
         if target.sends_payload:
             body = errand.payload or b""
-        facts = Facts(
-            run_id=errand.run_id,
-            attempt=errand.attempt,
-            fence=errand.fence,
-            scheduled_for=errand.fire_at or errand.due_at,
-            traceparent=errand.traceparent,
-            tracestate=errand.tracestate,
-        )
+        facts = _facts(errand)
         headers = [
             *target.headers,
             *presented.headers,
@@ -270,11 +285,7 @@ class Delivery:
         ]
         if self._lease_token is not None:
             headers.append(f"betimes-lease: {self._lease_token(errand)}")
-
-        def sign() -> list[str]:
-            return our_headers(facts, self._signature(tenant, presented, facts, None))
-
-        request = Request(
+        return Request(
             tenant=tenant,
             url=target.url,
             method=target.method,
@@ -285,7 +296,6 @@ class Delivery:
             tls=presented.tls or target.tls,
             private=target.private,
         )
-        return request, sign
 
     def _signature(
         self, tenant: UUID, presented: Presented, facts: Facts, body: bytes | None
@@ -297,7 +307,12 @@ class Delivery:
         return timestamp, webhook.sign(secrets, facts.run_id, timestamp, body or b"")
 
     async def _judge(
-        self, result: Answer | NoAnswer, evidence: bytes, prepared: _Prepared, errand: Errand
+        self,
+        result: Answer | NoAnswer,
+        evidence: bytes,
+        prepared: _Prepared,
+        errand: Errand,
+        began: float,
     ) -> Outcome:
         target, origin = prepared.target, prepared.origin
         if isinstance(result, NoAnswer):
@@ -308,9 +323,12 @@ class Delivery:
                 http=evidence.decode(),
                 timed_out=result.trouble is Trouble.TIMEOUT,
             )
-        verdict = _verdict(result, target)
+        is_async = (result.header(ASYNC) or "").lower() == "true"
+        verdict = classify(result.status, is_async=is_async, success_codes=target.success_codes)
         if verdict is Verdict.SUCCESS:
             return Succeeded(evidence)
+        if verdict is Verdict.WAIT:
+            return await self._wait(errand, evidence, began)
         if verdict is Verdict.GONE:
             await self._auto_pause(errand)
         return Failed(
@@ -341,16 +359,15 @@ class Delivery:
             await self._pause(errand.tenant_id, errand.job_id, "the target answered 410 Gone")
 
 
-def _verdict(result: Answer, target: HttpTarget) -> Verdict:
-    is_async = (result.header(ASYNC) or "").lower() == "true"
-    return classify(result.status, is_async=is_async, success_codes=target.success_codes)
-
-
-def _is_accepted(result: Answer | NoAnswer, target: HttpTarget) -> bool:
-    """Whether the target will report the end itself."""
-    if not isinstance(result, Answer) or result.status != ACCEPTED:
-        return False
-    return _verdict(result, target) is Verdict.WAIT
+def _facts(errand: Errand) -> Facts:
+    return Facts(
+        run_id=errand.run_id,
+        attempt=errand.attempt,
+        fence=errand.fence,
+        scheduled_for=errand.fire_at or errand.due_at,
+        traceparent=errand.traceparent,
+        tracestate=errand.tracestate,
+    )
 
 
 def health_of(result: Answer | NoAnswer) -> Health | None:

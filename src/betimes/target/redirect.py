@@ -38,12 +38,12 @@ class Way:
     """When the time of all of them together is over."""
     redirects: int
     policy: UrlPolicy
-    begun: bool = False
 
 
-async def follow(client: Sends, clock: Clock, way: Way) -> Answer | NoAnswer:
-    """Send, and go where it leads."""
-    result = await _send(client, clock, way)
+async def follow(
+    client: Sends, clock: Clock, way: Way, result: Answer | NoAnswer
+) -> Answer | NoAnswer:
+    """Go where an answer leads."""
     for _ in range(way.redirects):
         if not isinstance(result, Answer) or result.status not in REDIRECTS:
             break
@@ -58,17 +58,16 @@ async def follow(client: Sends, clock: Clock, way: Way) -> Answer | NoAnswer:
                 address=result.address,
                 timings=result.timings,
             )
-        result = await _send(client, clock, way)
+        result = await send_in_time(client, clock, way)
     return result
 
 
-async def _send(client: Sends, clock: Clock, way: Way) -> Answer | NoAnswer:
-    if way.begun:  # the first one has all the time there is
-        left = way.until - clock.monotonic()
-        if left <= 0:
-            return NoAnswer(trouble=Trouble.TIMEOUT, detail="its time was over between requests")
-        way.request = replace(way.request, patience=replace(way.request.patience, total=left))
-    way.begun = True
+async def send_in_time(client: Sends, clock: Clock, way: Way) -> Answer | NoAnswer:
+    """Send what is next in the time that is left."""
+    left = way.until - clock.monotonic()
+    if left <= 0:
+        return NoAnswer(trouble=Trouble.TIMEOUT, detail="its time was over between requests")
+    way.request = replace(way.request, patience=replace(way.request.patience, total=left))
     return await client.send(way.request)
 
 
