@@ -96,6 +96,7 @@ async def a_dispatcher(
             roll=half,
             entropy=os.urandom,
             vault=desk.vault,
+            desk=desk,
         )
         router = Router(
             database=desk.database,

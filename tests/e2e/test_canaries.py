@@ -196,3 +196,81 @@ async def test_a_thousand_secrets_in_use_are_found_nowhere(home: Path) -> None:
     assert found == dict.fromkeys(found, 0)
     (keys,) = (home / "share").glob("*.keys")
     assert keys.stat().st_mode & 0o777 == 0o600
+
+
+WORD = "sparrow7d1f0c55"
+
+
+async def chatty(received: Received, writer: asyncio.StreamWriter) -> None:
+    """Answers with what it was given, in body and headers; only once with success."""
+    number = int(received.path.rpartition("/")[2])
+    status = 404 if number % 2 else 200
+    writer.write(answer(status, b"got " + received.body, {"x-echo": received.body.decode()}))
+
+
+async def said_by_a_worker(ask: Client) -> str:
+    """A run about which a worker says all it can, and which fails; its id."""
+    made = await ask("POST", "/v1/runs", {"handler": "sparrow", "payload": {"word": WORD}})
+    joined = await ask("POST", "/v1/workers", {"name": "w", "handlers": ["sparrow"], "slots": 1})
+    path = f"/v1/workers/{joined.json['worker_id']}/lease"
+    (run,) = (await ask("POST", path, {"max": 1, "wait": 10})).json["runs"]
+    lease = f"/v1/leases/{run['lease_id']}"
+    line = {"message": f"saw a {WORD}", "fields": {"bird": WORD}}
+    error = {"type": "Bird", "message": f"a {WORD}", "stack": f"at {WORD}"}
+    told = [
+        await ask("POST", f"{lease}/logs", {"lines": [line]}),
+        await ask("POST", f"{lease}/progress", {"percent": 1, "message": f"with a {WORD}"}),
+        await ask("POST", f"{lease}/checkpoint", {"data": {"bird": WORD}}),
+        await ask("POST", f"{lease}/fail", {"error": error, "retry": "never"}),
+    ]
+    assert all(one.status < 300 for one in told), [one.body for one in told]
+    return str(made.json["id"])
+
+
+async def test_what_is_sealed_is_found_in_no_file_of_the_database(home: Path) -> None:
+    """Payloads, results, evidence, errors, logs, notes, answers: told, and nowhere to be read."""
+    sealed = ("--set", "vault.payloads=sealed")
+    with running(home, "dev", "--no-demo", "--log-level", "debug", *sealed) as dev:
+        key = dev.until("administrator's key").split()[-1]
+        port = int(dev.until("api.listening").partition("http://127.0.0.1:")[2].partition('"')[0])
+        dev.read_on()
+        ask = Client(port, key)
+        async with a_target(behave=chatty) as target:
+            hook = {"type": "webhook", "name": "all", "event_types": ["*"], "payload": "full"}
+            made = await ask("POST", "/v1/endpoints", {**hook, "url": target.url("/hook/0")})
+            assert made.status == 201, made.body
+            items = [
+                {
+                    "target": {"type": "http", "url": target.url(f"/echo/{number}")},
+                    "payload": {"word": WORD},
+                    "retry": {"max_attempts": 1},
+                }
+                for number in range(20)
+            ]
+            assert (await ask("POST", "/v1/runs/batch", {"items": items})).status == 202
+            failed = await said_by_a_worker(ask)
+            await ended(ask, count=len(items) + 1)
+            deliveries: list[dict[str, Any]] = []
+            while not any(one["response_snippet"] for one in deliveries):
+                await asyncio.sleep(0.2)
+                sent = await ask("GET", f"/v1/endpoints/{made.json['id']}/deliveries")
+                deliveries = sent.json["items"]
+        shown = await ask("GET", f"/v1/runs/{failed}?view=full&include=attempts")
+        lines = await ask("GET", f"/v1/runs/{failed}/logs")
+        assert shown.body.count(WORD.encode()) >= 4, shown.body
+        assert lines.body.count(WORD.encode()) == 2, lines.body
+        runs = (await ask("GET", "/v1/runs?limit=100")).json["items"]
+        dead = next(one for one in runs if one.get("error", {}).get("type") == "Http404")
+        told = await ask("GET", f"/v1/runs/{dead['id']}?include=attempts")
+        assert told.body.count(WORD.encode()) == 2, told.body
+        async with the_database(home) as dsn:
+            dump = dumped(dsn)
+        dev.popen.send_signal(signal.SIGTERM)
+        assert dev.end() == 0
+    log = "".join(dev.said).encode()
+    found = {"dump": dump, "files": files_under(home / "share"), "log": log}
+    assert b"Http404" in dump, "types of errors stay readable"
+    word = WORD.encode()
+    ways = (word, word.hex().encode(), b64encode(word).rstrip(b"="))
+    counted = {name: sum(map(text.count, ways)) for name, text in found.items()}
+    assert counted == dict.fromkeys(found, 0)

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from betimes.api.call import Call, Reply, Request
 from betimes.api.cursor import BEGINNING, Leaves
 from betimes.api.keyed import read_idempotency_key
+from betimes.api.leasing import holder_of
 from betimes.api.pressure import SHED
 from betimes.api.problem import MEDIA_TYPE, Trouble, body_of, trouble_of
 from betimes.api.reading import (
@@ -153,7 +154,7 @@ class Application:
         admission.enter(route)
         try:
             async with asyncio.timeout(route.seconds):
-                caller = ANYBODY if route.is_public else await self._caller(route, request)
+                caller = ANYBODY if route.is_public else await self._caller(route, found, request)
                 told = {} if route.is_public else admission.charge(caller, route)
                 call = await self._call(route, found, request, receive, caller)
                 if route.load in SHED:
@@ -168,11 +169,15 @@ class Application:
         reply.headers = {**told, **reply.headers}
         return reply
 
-    async def _caller(self, route: Route, request: Request) -> Caller:
+    async def _caller(self, route: Route, found: Found, request: Request) -> Caller:
         said = single(request.headers, request.doubled, b"authorization")
         challenge = {"WWW-Authenticate": 'Bearer realm="betimes"'}
         if said is None and (cookie := session_cookie(request)) is not None:
             return await self._allowed(route, request, await visitor(self.service, request, cookie))
+        if said is None and route.by_lease:
+            holder = holder_of(self.service.lease_secret, found.values[0])
+            if holder is not None:
+                return holder
         if said is None:
             raise Trouble(
                 "missing_credentials", "expected Authorization: Bearer <key>", headers=challenge

@@ -1,13 +1,42 @@
 """Callbacks of jobs and runs between wire and domain."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
+from betimes.api.call import Call
 from betimes.domain.callback import ENDS
-from betimes.domain.errors import Invalid
+from betimes.domain.errors import Invalid, NotFound
 from betimes.domain.ids import from_text
+from betimes.ops.endpoints import get_endpoint
 from betimes.target.url import UrlPolicy, read_url
 from betimes.wire import jobs as wire
+
+
+class Telling(Protocol):
+    """A job or a run, as far as it tells somebody how it ended."""
+
+    notify: list[wire.Callback]
+
+
+async def check_listeners(call: Call[Any, Any], asked: Iterable[Telling]) -> None:
+    """Refuse callbacks to endpoints that are not there: nobody would be told, or notice that.
+
+    Raises:
+        Invalid: there is no such endpoint of the tenant.
+
+    """
+    said = [one for each in asked for one in each.notify if one.url is None]
+    for text in sorted({one.endpoint for one in said if one.endpoint is not None}):
+        try:
+            endpoint = from_text("ep", text)
+        except Invalid:
+            continue  # refused where it is read, with its place
+        try:
+            await get_endpoint(call.service.desk, call.tenant, endpoint)
+        except NotFound:
+            raise Invalid(
+                f"expected an endpoint that is there, got {text!r}", pointer="/notify"
+            ) from None
 
 
 def callbacks_of(asked: Sequence[wire.Callback], policy: UrlPolicy) -> list[dict[str, Any]]:

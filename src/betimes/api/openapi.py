@@ -164,6 +164,9 @@ def _operation(route: Route, shapes: _Shapes) -> dict[str, Any]:
         operation["deprecated"] = True
     if route.is_public:
         operation["security"] = []
+    elif route.by_lease:
+        # Either a key, or the token of a target, which is in the path.
+        operation["security"] = [{"key": []}, {}]
     else:
         operation["x-scope"] = str(route.scope)
     if route.body is not None:

@@ -107,6 +107,8 @@ class Route:
     retired: Retirement | None = None
     waits: bool = False
     """Whether it may wait for long, and therefore does not count as busy."""
+    by_lease: bool = False
+    """Whether the token in its path may stand for a key."""
     parameters: tuple[str, ...] = field(init=False)
     """The names in its path."""
     selects: bool = field(init=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from betimes.api.leasing import write_token
+from betimes.api.leasing import write_own_token
 from betimes.app.desk import desk_of
 from betimes.app.masters import possible_vault
 from betimes.app.node import Node
@@ -254,7 +254,7 @@ def _tokens(secret: bytes, worker: WorkerId) -> Callable[[Context], str]:
             started_us=to_us(started_at),
             plain=spec.is_plain,
         )
-        return write_token(secret, parcel.tenant, lease)
+        return write_own_token(secret, parcel.tenant, lease)
 
     return token
 

@@ -10,7 +10,7 @@ from betimes.app.demo import TENANT
 from betimes.app.desk import seen_within
 from betimes.app.dice import Dice
 from betimes.app.direct import DirectLine
-from betimes.app.masters import vault_of
+from betimes.app.masters import vault_beside
 from betimes.config import Settings
 from betimes.domain.clock import Clock
 from betimes.domain.ids import NodeId, TenantId
@@ -44,7 +44,7 @@ async def direct_line(
         shards=await Shards(database, NOBODY).count(),
         tzdata="",
         margin=settings.coordinator.margin,
-        vault=vault_of(settings, clock, dice),
+        vault=await vault_beside(database, settings, clock, dice),
         seals=settings.vault.payloads == "sealed",
         seen_within=seen_within(settings),
     )

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from betimes.app.delivery import TenantPolicies, http_client, signing_secrets, url_policy
 from betimes.app.desk import desk_of
-from betimes.app.masters import possible_vault
+from betimes.app.masters import opening_vault
 from betimes.app.node import Node
 from betimes.app.pepper import derived, peppered
 from betimes.config import Settings
@@ -30,7 +30,8 @@ class DispatcherRole:
         node = self._node
         pepper = await peppered(node)
         notifying = notifying_of(node.settings, pepper)
-        desk = await desk_of(node, NoHints())
+        vault = await opening_vault(node)
+        desk = await desk_of(node, NoHints(), vault=vault)
         async with http_client(node) as client:
             sender = Sender(
                 client=client,
@@ -53,7 +54,8 @@ class DispatcherRole:
                 shards=desk.shards,
                 roll=node.dice.roll,
                 entropy=node.dice.entropy,
-                vault=await possible_vault(node),
+                vault=vault,
+                desk=desk,
             ).run(stopping)
 
 

@@ -11,8 +11,14 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import BadSetting
 from betimes.embedded import default_data
 from betimes.ops.vault import MasterKey, Vault
+from betimes.store.database import Database
 from betimes.store.seal import KEY_BYTES
 from betimes.store.vault import adopt_master
+
+NEEDS_KEYS = (
+    "expected vault.keys or vault.keys_file with the master key of this database: "
+    "vault.payloads is sealed"
+)
 
 
 def masters_of(settings: Settings, dice: Dice, *, make: bool) -> list[MasterKey]:
@@ -68,14 +74,25 @@ async def opening_vault(node: Node) -> Vault | None:
     """The same, for a node that handles payloads: where they are sealed, it must have the keys."""
     vault = await possible_vault(node)
     if vault is None and node.settings.vault.payloads == "sealed":
-        raise BadSetting("expected vault.keys or vault.keys_file: vault.payloads is sealed")
+        raise BadSetting(NEEDS_KEYS)
     return vault
 
 
-def vault_of(settings: Settings, clock: Clock, dice: Dice) -> Vault | None:
-    """The vault of a process that is no node, if it has keys."""
+async def vault_beside(
+    database: Database, settings: Settings, clock: Clock, dice: Dice
+) -> Vault | None:
+    """The vault of a process that is no node, if it has the keys this database is used with.
+
+    Another key must not be used: what it would seal nobody else could open.
+    """
     masters = masters_of(settings, dice, make=False)
-    return Vault(masters=masters, clock=clock, entropy=dice.entropy) if masters else None
+    if masters:
+        vault = Vault(masters=masters, clock=clock, entropy=dice.entropy)
+        if vault.knows(await adopt_master(database, vault.master.id)):
+            return vault
+    if settings.vault.payloads == "sealed":
+        raise BadSetting(NEEDS_KEYS)
+    return None
 
 
 def _vault(node: Node, masters: list[MasterKey]) -> Vault:

@@ -37,9 +37,10 @@ class VaultSettings:
     payloads: Annotated[
         str,
         Rule(
-            "`sealed`: payloads and results that lie in their rows are sealed under the tenant's "
-            "data key, too. Every node needs the master keys then. What was written before stays "
-            "as it is, and is read either way.",
+            "`sealed`: payloads and results that lie in their rows, and what is said about runs "
+            "(errors, evidence of attempts, log lines, progress, checkpoints, answers of "
+            "endpoints), are sealed under the tenant's data key, too. Every node needs the master "
+            "keys then. What was written before stays as it is, and is read either way.",
             choices=("plain", "sealed"),
         ),
     ] = "plain"

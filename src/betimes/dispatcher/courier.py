@@ -14,13 +14,13 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from betimes.config.notify import NotifySettings
+from betimes.dispatcher.opening import Opener
 from betimes.dispatcher.send import Sender
 from betimes.domain.clock import Clock
-from betimes.domain.errors import FencedOut, Locked, Unavailable
+from betimes.domain.errors import FencedOut, Unavailable
 from betimes.domain.ids import TAIL_BYTES, random_ids, to_ms, to_text
 from betimes.domain.notice import DeliveryState, Pace, Sent, Step, next_step
-from betimes.ops.contents import Keys, is_sealed
-from betimes.ops.endpoints import open_credential
+from betimes.ops.desk import Desk
 from betimes.ops.vault import Vault
 from betimes.rhythm import Stopping, attend, beat
 from betimes.store import deliveries as rows
@@ -29,15 +29,13 @@ from betimes.store.database import Database
 from betimes.store.deliveries import Done, Mailbox, Waiting
 from betimes.store.endpoints import Endpoint, close_mailbox, disable_endpoint, read_endpoint
 from betimes.store.pool import Connection, Lane
-from betimes.store.run_contents import Content, read_contents
+from betimes.store.run_contents import Content
 from betimes.store.server import read_clock
-from betimes.store.vault import read_data_keys
 from betimes.telemetry import Outage, Telemetry
 from betimes.wire.base import shown_instant
 
 WAVES_MAX = 20
 CONCURRENCY = 4
-FULL = "full"
 PAUSE_MAX = timedelta(seconds=1)
 FORGOTTEN = Sent(ok=False, detail="the event is kept no longer")
 
@@ -68,6 +66,7 @@ class Courier:
         roll: Callable[[], float],
         entropy: Callable[[int], bytes],
         vault: Vault | None = None,
+        desk: Desk | None = None,
         nudge: asyncio.Event | None = None,
     ) -> None:
         self._database = database
@@ -77,7 +76,7 @@ class Courier:
         self._settings = settings
         self._roll = roll
         self._entropy = entropy
-        self._vault = vault
+        self._opener = Opener(vault=vault, entropy=entropy, desk=desk)
         self._nudge = nudge
         self._owner = self._fresh_id(0)
         self._group: asyncio.TaskGroup | None = None
@@ -174,33 +173,13 @@ class Courier:
                 now=now,
             )
             told = await rows.read_told(connection, mailbox.tenant, [one.event for one in waiting])
-            credential = await self._opened(connection, endpoint) if waiting else None
-            contents = await self._contents(connection, endpoint, told)
+            opener = self._opener
+            credential = await opener.credential(connection, endpoint) if waiting else None
+            contents = await opener.contents(connection, endpoint, told)
+            told = await opener.told(connection, endpoint, told)
             return Wave(endpoint, waiting, told, credential, contents)
 
         return await self._database.transact(work, lane=Lane.ENGINE, repeatable=True)
-
-    async def _opened(self, connection: Connection, endpoint: Endpoint) -> bytes | None:
-        if self._vault is None:
-            return None
-        try:
-            return await open_credential(self._vault, connection, endpoint)
-        except Locked:
-            return None
-
-    async def _contents(
-        self, connection: Connection, endpoint: Endpoint, told: Mapping[UUID, EventRow]
-    ) -> dict[UUID, Content]:
-        if endpoint.settings.get("payload") != FULL:
-            return {}
-        found = await read_contents(connection, endpoint.tenant, told.values())
-        if self._vault is None or not any(
-            is_sealed(one.payload) or is_sealed(one.result) for one in found.values()
-        ):
-            return {event: one for event, one in found.items() if not _is_closed_to_us(one)}
-        data_keys = await read_data_keys(connection, endpoint.tenant)
-        keys = Keys(self._vault, endpoint.tenant, data_keys, self._entropy)
-        return {event: _opened(keys, one) for event, one in found.items()}
 
     async def _send(self, wave: Wave) -> list[tuple[Waiting, Sent]]:
         async def one(waiting: Waiting) -> Sent:
@@ -222,7 +201,8 @@ class Courier:
             now = await rows.hold(connection, mailbox, now=self._clock.stated())
             done = [self._done(waiting, result, now) for waiting, result in sent]
             marked = _paced(self._judged(mailbox, sent, now), wave, now)
-            await rows.mark(connection, marked, done, now=now)
+            kept = await self._opener.kept(connection, mailbox.tenant, done)
+            await rows.mark(connection, marked, kept, now=now)
             await rows.note_health(connection, marked, done, now=now)
             if reason := self._verdict(marked, sent, now):
                 await self._disable(connection, wave.endpoint, marked, reason, now)
@@ -319,19 +299,6 @@ def _paced(mailbox: Mailbox, wave: Wave, now: datetime) -> Mailbox:
         return mailbox
     until = max(now + pause, mailbox.health.held_until or now)
     return replace(mailbox, health=replace(mailbox.health, held_until=until))
-
-
-def _is_closed_to_us(content: Content) -> bool:
-    return is_sealed(content.payload) or is_sealed(content.result)
-
-
-def _opened(keys: Keys, content: Content) -> Content:
-    try:
-        return replace(
-            content, payload=keys.open(content.payload), result=keys.open(content.result)
-        )
-    except Locked:
-        return Content(None, None, content.error)
 
 
 def _is_closed(endpoint: Endpoint, mailbox: Mailbox, now: datetime) -> bool:

@@ -15,7 +15,8 @@ from betimes.store.endpoints import Endpoint
 from betimes.store.run_contents import Content
 from betimes.target.answer import Answer, NoAnswer, Patience, Request
 from betimes.target.classify import GONE, SUCCESSES, retry_after
-from betimes.target.delivery import Policies, Sends
+from betimes.target.delivery import Policies
+from betimes.target.redirect import Sends
 from betimes.target.url import read_url
 
 THROTTLES = frozenset({429, 502, 504})

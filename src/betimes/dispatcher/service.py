@@ -9,6 +9,7 @@ from betimes.dispatcher.route import Router
 from betimes.dispatcher.send import Sender
 from betimes.dispatcher.watch import Watcher
 from betimes.domain.clock import Clock
+from betimes.ops.desk import Desk
 from betimes.ops.vault import Vault
 from betimes.rhythm import Stopping
 from betimes.store.database import Database
@@ -30,6 +31,7 @@ class Dispatcher:
         roll: Callable[[], float],
         entropy: Callable[[int], bytes],
         vault: Vault | None,
+        desk: Desk | None = None,
     ) -> None:
         nudge = asyncio.Event()
         self.router = Router(
@@ -49,6 +51,7 @@ class Dispatcher:
             roll=roll,
             entropy=entropy,
             vault=vault,
+            desk=desk,
             nudge=nudge,
         )
 

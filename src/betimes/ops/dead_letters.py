@@ -13,6 +13,7 @@ from betimes.ops.checks import check_payload, check_queue, check_rate, check_rea
 from betimes.ops.contents import sealed_one
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.revival import revive_runs
+from betimes.ops.sayings import open_attempts, open_groups, open_letters, says
 from betimes.store import dead_letters as rows
 from betimes.store.dead_letters import (
     BEGINNING,
@@ -31,6 +32,7 @@ from betimes.store.dead_letters import (
 from betimes.store.pool import Connection
 
 PAGE_MAX = 1_000
+SCANS_MAX = 10
 REDRIVE_MAX = 10_000
 REDRIVEN = "REDRIVEN"
 NOT_LATER = timedelta(0)
@@ -52,19 +54,33 @@ async def list_dead_letters(
     after: tuple[datetime, UUID] = BEGINNING,
     limit: int = 50,
 ) -> LetterPage:
-    """Letters in the order of their deaths."""
+    """Letters in the order of their deaths.
+
+    A text is looked for here where errors are sealed, so a page may be short and not the last.
+    """
     most = min(max(limit, 1), PAGE_MAX)
+    wanted = chosen or LetterFilter()
 
-    async def work(connection: Connection) -> list[DeadLetter]:
-        return await list_letters(
-            connection, tenant, chosen or LetterFilter(), after=after, most=most
-        )
+    async def work(connection: Connection) -> LetterPage:
+        place, found = after, list[DeadLetter]()
+        for _ in range(SCANS_MAX):
+            letters = await list_letters(
+                connection, tenant, wanted, after=place, most=most - len(found)
+            )
+            full = len(letters) == most - len(found)
+            if letters:
+                place = letters[-1].dead_at, letters[-1].run
+            opened = await open_letters(desk, connection, tenant, letters)
+            found += [
+                one
+                for kept, one in zip(letters, opened, strict=True)
+                if says(kept.error, one.error, wanted.text)
+            ]
+            if not full or len(found) == most:
+                return LetterPage(letters=found, next=place if full else None)
+        return LetterPage(letters=found, next=place)
 
-    letters = await desk.transact(work, tenant=tenant)
-    full = len(letters) == most
-    return LetterPage(
-        letters=letters, next=(letters[-1].dead_at, letters[-1].run) if full else None
-    )
+    return await desk.transact(work, tenant=tenant)
 
 
 async def estimate_letters(desk: Desk, tenant: TenantId, chosen: LetterFilter) -> int:
@@ -80,7 +96,8 @@ async def list_dead_groups(desk: Desk, tenant: TenantId) -> list[LetterGroup]:
     """Open letters by what they died of, the largest groups first."""
 
     async def work(connection: Connection) -> list[LetterGroup]:
-        return await group_letters(connection, tenant)
+        groups = await group_letters(connection, tenant)
+        return await open_groups(desk, connection, tenant, groups)
 
     return await desk.transact(work, tenant=tenant)
 
@@ -91,7 +108,9 @@ async def get_dead_letter(
     """One letter with its attempts."""
 
     async def work(connection: Connection) -> tuple[DeadLetter, list[Attempt]]:
-        return await _required(connection, tenant, run), await read_attempts(connection, run)
+        letter = await _required(desk, connection, tenant, run)
+        attempts = await read_attempts(connection, run)
+        return letter, await open_attempts(desk, connection, tenant, attempts)
 
     return await desk.transact(work, tenant=tenant)
 
@@ -286,13 +305,14 @@ async def annotate_dead_letter(
 
     async def work(connection: Connection) -> DeadLetter:
         await annotate(connection, run, note=note, assignee=assignee)
-        return await _required(connection, tenant, run)
+        return await _required(desk, connection, tenant, run)
 
     return await desk.transact(work, tenant=tenant)
 
 
-async def _required(connection: Connection, tenant: TenantId, run: RunId) -> DeadLetter:
+async def _required(desk: Desk, connection: Connection, tenant: TenantId, run: RunId) -> DeadLetter:
     letter = await read_letter(connection, run)
     if letter is None or letter.tenant != tenant:
         raise NotFound(f"there is no dead letter of the run {to_text('run', run)}")
-    return letter
+    (opened,) = await open_letters(desk, connection, tenant, [letter])
+    return opened

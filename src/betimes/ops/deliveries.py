@@ -10,6 +10,7 @@ from betimes.domain.ids import TenantId, random_ids, shard_of, to_ms, to_text
 from betimes.domain.notice import DeliveryState, delivery_id
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.endpoints import Endpoint, required
+from betimes.ops.sayings import open_deliveries
 from betimes.store import deliveries as sent
 from betimes.store import endpoints as rows
 from betimes.store.deliveries import Delivery
@@ -68,9 +69,10 @@ async def list_deliveries(
 
     async def work(connection: Connection) -> list[Delivery]:
         await required(connection, tenant, endpoint)
-        return await sent.list_deliveries(
+        found = await sent.list_deliveries(
             connection, tenant, endpoint, before=before, states=states, types=types, most=most
         )
+        return await open_deliveries(desk, connection, tenant, found)
 
     return await desk.transact(work, tenant=tenant)
 
@@ -79,7 +81,7 @@ async def get_delivery(desk: Desk, tenant: TenantId, delivery: UUID) -> Delivery
     """One delivery."""
 
     async def work(connection: Connection) -> Delivery:
-        return await _delivery(connection, tenant, delivery)
+        return await _delivery(desk, connection, tenant, delivery)
 
     return await desk.transact(work, tenant=tenant)
 
@@ -88,19 +90,22 @@ async def redeliver(desk: Desk, tenant: TenantId, delivery: UUID) -> Delivery:
     """Send a delivery that is over once more, under the same id."""
 
     async def work(connection: Connection) -> Delivery:
-        found = await _delivery(connection, tenant, delivery)
+        found = await _delivery(desk, connection, tenant, delivery)
         endpoint = await required(connection, tenant, found.endpoint)
         now = await desk.now(connection)
         await sent.redeliver(connection, tenant, [delivery], now=now)
         if endpoint.disabled_at is None:
             await rows.wake_mailbox(connection, endpoint, due_at=now)
-        return await _delivery(connection, tenant, delivery)
+        return await _delivery(desk, connection, tenant, delivery)
 
     return await desk.transact(work, tenant=tenant)
 
 
-async def _delivery(connection: Connection, tenant: TenantId, delivery: UUID) -> Delivery:
+async def _delivery(
+    desk: Desk, connection: Connection, tenant: TenantId, delivery: UUID
+) -> Delivery:
     found = await sent.read_delivery(connection, tenant, delivery)
     if found is None or shard_of(found.endpoint) != shard_of(delivery):
         raise NotFound("there is no such delivery")
-    return found
+    (opened,) = await open_deliveries(desk, connection, tenant, [found])
+    return opened

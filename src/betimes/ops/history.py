@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 from betimes.domain.ids import RunId, TenantId
+from betimes.ops.contents import open_bytes
 from betimes.ops.desk import Desk
 from betimes.ops.runs import RunView, get_run
+from betimes.ops.sayings import open_attempts
 from betimes.store.dead_letters import Attempt, read_attempts
 from betimes.store.pool import Connection
 from betimes.store.remote import read_specs
@@ -19,7 +21,8 @@ async def get_history(desk: Desk, tenant: TenantId, run: RunId) -> tuple[RunView
     async def work(connection: Connection) -> tuple[RunView, list[Attempt]]:
         inner = desk.inside(connection, desk.hints)
         view = await get_run(inner, tenant, run)
-        return view, await read_attempts(connection, run)
+        attempts = await read_attempts(connection, run)
+        return view, await open_attempts(desk, connection, tenant, attempts)
 
     return await desk.transact(work, tenant=tenant)
 
@@ -38,6 +41,7 @@ async def with_payload(desk: Desk, tenant: TenantId, view: RunView) -> RunView:
             return view
         reference = spec.options.get("payload_ref")
         options = run.options if reference is None else {**run.options, "payload_ref": reference}
-        return replace(view, run=replace(run, payload=spec.payload, options=options))
+        (payload,) = await open_bytes(desk, connection, tenant, [spec.payload])
+        return replace(view, run=replace(run, payload=payload, options=options))
 
     return await desk.transact(work, tenant=tenant)

@@ -12,8 +12,9 @@ from betimes.domain.outcome import Outcome, Released, Succeeded, facts_of, kind_
 from betimes.domain.retry import Decision, Effort, Finish, Retry, decide
 from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.states import RunState, Trigger
-from betimes.ops.contents import sealed
+from betimes.ops.contents import sealing_keys
 from betimes.ops.desk import TAIL_BYTES, Desk
+from betimes.ops.sayings import open_lines, seal_ending, sealed_lines, sealed_note
 from betimes.store import remote as rows
 from betimes.store.admit import Offered
 from betimes.store.ending import Again, Attempted, DeadLetter, Ending, Follow
@@ -77,15 +78,17 @@ async def report(
         by_shard: dict[ShardId, list[int]] = {}
         for place, one in enumerate(reports):
             by_shard.setdefault(shard_of(one.lease.run), []).append(place)
-        kept = await _sealed(desk, connection, tenant, reports)
+        seal = await _sealing(desk, connection, tenant, reports)
         for shard in sorted(by_shard):
             places = by_shard[shard]
             endings = []
             for place in places:
                 tail = int.from_bytes(tails[place * TAIL_BYTES : (place + 1) * TAIL_BYTES], "big")
                 parcel = ParcelId(compose(to_ms(now), shard, tail))
-                ending = await _ending(connection, tenant, kept[place], now, rolls[place], parcel)
-                endings.append(ending)
+                ending = await _ending(
+                    connection, tenant, reports[place], now, rolls[place], parcel
+                )
+                endings.append(None if ending is None else seal(ending))
             about = [reports[place] for place in places]
             written = await _write(connection, shard, about, endings, freed, margin=desk.margin)
             for place, ending in zip(places, endings, strict=True):
@@ -99,18 +102,16 @@ async def report(
     return answer
 
 
-async def _sealed(
+async def _sealing(
     desk: Desk, connection: Connection, tenant: TenantId, reports: Sequence[Report]
-) -> list[Report]:
-    """Reports with their results as they go into their rows."""
-    results = [
-        one.outcome.result if isinstance(one.outcome, Succeeded) else None for one in reports
-    ]
-    kept = await sealed(desk, connection, tenant, results)
-    return [
-        one if result is None else replace(one, outcome=Succeeded(result))
-        for one, result in zip(reports, kept, strict=True)
-    ]
+) -> Callable[[Ending], Ending]:
+    """What makes of the ends of attempts what goes into their rows."""
+    outcomes = (one.outcome for one in reports)
+    nothing = all(isinstance(one, Succeeded) and one.result is None for one in outcomes)
+    if not desk.seals or nothing:
+        return lambda ending: ending
+    keys = await sealing_keys(desk, connection, tenant)
+    return lambda ending: seal_ending(keys, replace(ending, result=keys.seal(ending.result)))
 
 
 async def _write(
@@ -277,7 +278,8 @@ async def note(desk: Desk, tenant: TenantId, lease: HeldLease, said: Note) -> No
     async def work(connection: Connection) -> None:
         if not await rows.holds(connection, lease):
             raise FencedOut(LOST)
-        await note_run(connection, tenant, lease, said, now=desk.clock.now())
+        kept = await sealed_note(desk, connection, tenant, said)
+        await note_run(connection, tenant, lease, kept, now=desk.clock.now())
 
     await desk.database.transact(work, lane=Lane.COMPLETE, repeatable=True, tenant=tenant)
 
@@ -288,7 +290,8 @@ async def add_logs(desk: Desk, tenant: TenantId, lease: HeldLease, lines: Sequen
     async def work(connection: Connection) -> int:
         if not await rows.holds(connection, lease):
             raise FencedOut(LOST)
-        return await append_logs(connection, tenant, lease, lines)
+        kept = await sealed_lines(desk, connection, tenant, lines)
+        return await append_logs(connection, tenant, lease, kept)
 
     return await desk.database.transact(work, lane=Lane.COMPLETE, repeatable=False, tenant=tenant)
 
@@ -307,8 +310,9 @@ async def read_log(
     """A page of a run's log: its first lines after one, or its last."""
 
     async def work(connection: Connection) -> list[LogLine]:
-        return await read_logs(
+        lines = await read_logs(
             connection, run, after=after, attempt=attempt, most=most, levels=levels, last=last
         )
+        return await open_lines(desk, connection, tenant, lines)
 
     return await desk.transact(work, tenant=tenant)

@@ -13,6 +13,7 @@ from betimes.domain.states import RunState
 from betimes.domain.terms import most_of
 from betimes.ops.contents import is_sealed, open_bytes
 from betimes.ops.desk import Desk
+from betimes.ops.sayings import open_notes
 from betimes.ops.turns import Turns, best_first
 from betimes.store import remote as rows
 from betimes.store.admit import CONCURRENCY_KEY_FULL, Applicant, Offered, admit
@@ -152,14 +153,18 @@ class Leasing:
         return taken
 
     async def _opened(self, connection: Connection, taken: list[Leased]) -> list[Leased]:
-        """With the payloads as they were given; a worker that speaks HTTP has no keys."""
+        """With what was given and noted as it was; a worker that speaks HTTP has no keys."""
         given = [one.spec.payload if one.run.payload is None else one.run.payload for one in taken]
-        if not any(map(is_sealed, given)):
-            return taken
+        noted = [one.note for one in taken if one.note is not None]
+        notes = iter(await open_notes(self.desk, connection, self.tenant, noted))
         opened = await open_bytes(self.desk, connection, self.tenant, given)
         return [
-            replace(one, run=one.run._replace(payload=payload))
-            for one, payload in zip(taken, opened, strict=True)
+            replace(
+                one,
+                run=one.run._replace(payload=payload) if is_sealed(before) else one.run,
+                note=None if one.note is None else next(notes),
+            )
+            for one, before, payload in zip(taken, given, opened, strict=True)
         ]
 
     async def _take(self, connection: Connection, queues: Sequence[str], most: int) -> list[Leased]:

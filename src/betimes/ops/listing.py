@@ -14,6 +14,7 @@ from betimes.ops.ahead import look
 from betimes.ops.contents import open_jobs
 from betimes.ops.desk import Desk
 from betimes.ops.runs import RunView
+from betimes.ops.sayings import open_errors, says
 from betimes.store import listing
 from betimes.store.listing import JobFilter, RunFilter, Spot
 from betimes.store.pool import Connection
@@ -215,9 +216,12 @@ async def find_runs(
                 most=limit,
                 earliest_first=span.backwards,
             )
-            for view in await _views(connection, tenant, rows, now):
+            opened = await open_errors(desk, connection, tenant, rows)
+            views = await _views(connection, tenant, opened, now)
+            for kept, view in zip(rows, views, strict=True):
                 left = left.narrowed(view.run.id)
-                if not shown or view.state in shown:
+                said = says(kept.error, view.run.error, chosen.text)
+                if said and (not shown or view.state in shown):
                     found.append(view)
                 if len(found) == limit:
                     return found, left.place

@@ -15,6 +15,7 @@ from betimes.ops.contents import open_runs, sealed_one
 from betimes.ops.dedupe import OF_RUN, key_of
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.revival import revive_runs
+from betimes.ops.sayings import open_errors, open_notes
 from betimes.store.admit import Offered
 from betimes.store.control import Frozen, ask_to_end, end_runs, freeze, hold, keep_words
 from betimes.store.dedupe import holder_of
@@ -53,9 +54,12 @@ async def get_run(desk: Desk, tenant: TenantId, run: RunId) -> RunView:
             raise no_such_run(run)
         holding = None if found.state in FINAL else await read_holding(connection, run)
         notes = await read_notes(connection, found.shard, [run])
+        opened = await open_notes(desk, connection, tenant, list(notes.values()))
         state = shown_state(found.state, holding, now)
         (found,) = await open_runs(desk, connection, tenant, [found])
-        return RunView(run=found, holding=holding, state=state, note=notes.get(run))
+        (found,) = await open_errors(desk, connection, tenant, [found])
+        note = opened[0] if opened else None
+        return RunView(run=found, holding=holding, state=state, note=note)
 
     return await desk.transact(work, tenant=tenant)
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from betimes.domain.errors import NotFound
 from betimes.domain.ids import ShardId, TenantId, floor_of, to_ms
 from betimes.ops.desk import Desk
+from betimes.ops.sayings import open_events
 from betimes.store import audit as rows
 from betimes.store.audit import Entry, EventRow
 from betimes.store.pool import Connection
@@ -115,8 +116,9 @@ async def list_events(
     async def work(connection: Connection) -> list[EventRow]:
         now = await desk.now(connection)
         high = floor_of(to_ms(now - SETTLED_AFTER if settled else now + SETTLED_AFTER))
-        return await rows.list_events(
+        found = await rows.list_events(
             connection, tenant, low=after, high=high, types=types, most=most
         )
+        return await open_events(desk, connection, tenant, found)
 
     return await desk.transact(work, tenant=tenant)

@@ -20,6 +20,7 @@ from betimes.domain.ids import (
 from betimes.ops.checks import check_queue, check_text
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.leasing import Leased, lease_runs, required
+from betimes.ops.sayings import sealed_note
 from betimes.ops.schemas import declare
 from betimes.ops.telling import tell_worker
 from betimes.store import remote as rows
@@ -191,7 +192,8 @@ async def beat(
         }
         for one in extended:
             if one in notes:
-                await note_run(connection, tenant, one, notes[one], now=desk.clock.now())
+                said = await sealed_note(desk, connection, tenant, notes[one])
+                await note_run(connection, tenant, one, said, now=desk.clock.now())
         ended: set[RunId] = set()
         for shard in sorted({shard_of(one.run) for one in extended}):
             held = {one.run: one.fence for one in extended if shard_of(one.run) == shard}

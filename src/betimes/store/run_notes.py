@@ -1,9 +1,12 @@
 """What remote workers say about runs beside their outcomes: progress, checkpoints, logs."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
+
+import asyncpg
 
 from betimes.domain.ids import RunId, ShardId, TenantId, shard_of
 from betimes.store.ask import execute, many, one
@@ -33,6 +36,8 @@ class LogLine:
     fields: Mapping[str, Any] = field(default_factory=dict)
     seq: int = 0
     attempt: int = 0
+    sealed: str | None = None
+    """Message and fields where they are sealed; both are empty then."""
 
 
 async def note_run(
@@ -75,7 +80,7 @@ async def append_logs(
         times=[line.at for line in lines],
         levels=[line.level for line in lines],
         messages=[line.message for line in lines],
-        fields=[to_optional_json(line.fields) for line in lines],
+        fields=[_fields(line) for line in lines],
     )
     return int(row["lines"])
 
@@ -103,14 +108,23 @@ async def read_logs(
     )
     if last:
         rows.reverse()
-    return [
-        LogLine(
-            seq=row["seq"],
-            attempt=row["attempt"],
-            at=row["at"],
-            level=row["level"],
-            message=row["message"],
-            fields=from_json(row["fields"]),
-        )
-        for row in rows
-    ]
+    return [_line_of(row) for row in rows]
+
+
+def _fields(line: LogLine) -> str | None:
+    """A word where the line is sealed: fields are an object otherwise, whoever writes them."""
+    return to_optional_json(line.fields) if line.sealed is None else json.dumps(line.sealed)
+
+
+def _line_of(row: asyncpg.Record) -> LogLine:
+    fields: str | None = row["fields"]
+    sealed = json.loads(fields) if fields is not None and fields.startswith('"') else None
+    return LogLine(
+        seq=row["seq"],
+        attempt=row["attempt"],
+        at=row["at"],
+        level=row["level"],
+        message=row["message"],
+        fields=from_json(fields) if sealed is None else {},
+        sealed=sealed,
+    )

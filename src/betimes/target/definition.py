@@ -64,7 +64,14 @@ class HttpTarget:
 
 def read_target(stored: Mapping[str, Any], policy: UrlPolicy) -> HttpTarget:
     """Read what is stored; raises `BadTarget` or `Invalid` with a pointer when it may not be."""
-    url = read_url(str(stored.get("url", "")), policy)
+    address = str(stored.get("url", ""))
+    if REFERENCE.search(address):
+        # It would be sent as it stands here, to people who can do nothing with it.
+        raise Invalid(
+            "expected secrets in `headers` or `auth`, got one in the URL, where logs would keep it",
+            pointer="/target/url",
+        )
+    url = read_url(address, policy)
     method = str(stored.get("method", "POST"))
     if method not in METHODS:
         raise Invalid(

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
 from typing import Any, Protocol
-from urllib.parse import urljoin
 from uuid import UUID
 
 from betimes.domain import webhook
@@ -25,7 +24,6 @@ from betimes.domain.outcome import (
     Outcome,
     Snoozed,
     Succeeded,
-    TimedOut,
 )
 from betimes.target.answer import Answer, NoAnswer, Patience, Request, Trouble
 from betimes.target.auth import NoSecret
@@ -36,16 +34,18 @@ from betimes.target.gate import Health
 from betimes.target.gates import Gates
 from betimes.target.headers import Facts, our_headers
 from betimes.target.presented import Presented, Presenter
-from betimes.target.url import UrlPolicy, read_url
+from betimes.target.redirect import REDIRECTS, Sends, Way, follow, send_in_time
+from betimes.target.url import UrlPolicy
 
 PREPARED_MAX = 10_000
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
-KEEP_METHOD = frozenset({307, 308})
-NOT_TO_STRANGERS = frozenset({"authorization", "cookie", "betimes-lease"})
 UNAUTHORIZED = 401
+GO_ON = REDIRECTS | {UNAUTHORIZED}
+"""Answers after which there may be another request of the same attempt."""
 ASYNC = "betimes-async"
 WAIT_MAX = timedelta(hours=1)
 """How long a target that answered `202` may take to report when the job has no timeout."""
+NOTICE = timedelta(milliseconds=50)
+UNREPORTED = "TargetUnreported"
 STAY_TIMEOUT_MIN = timedelta(seconds=30)
 """An attempt with less time than this waits for its turn in the queue, where no time is counted."""
 PERMANENT = frozenset({Trouble.REFUSED, Trouble.REDIRECT})
@@ -87,14 +87,6 @@ class Errand(Protocol):
     async def wait_cancelled(self) -> None: ...  # noqa: D102
     def park(self) -> bool: ...  # noqa: D102
     def snooze(self, pause: timedelta) -> Snoozed: ...  # noqa: D102
-
-
-class Sends(Protocol):
-    """The client, or whoever stands in for it."""
-
-    async def send(self, request: Request) -> Answer | NoAnswer:
-        """Send one request."""
-        ...
 
 
 Policies = Callable[[UUID], Awaitable[UrlPolicy]]
@@ -145,6 +137,7 @@ class Delivery:
 
     async def deliver(self, errand: Errand) -> Outcome:
         """One attempt."""
+        began = self._clock.monotonic()
         tenant = _uuid(errand.tenant_id)
         try:
             prepared = await self._prepare(tenant, errand.target)
@@ -161,22 +154,24 @@ class Delivery:
         if held is not None:
             snoozed = errand.snooze(timedelta(seconds=held.seconds))
             return replace(snoozed, reason=held.why.value)
-        request = self._request(tenant, prepared, presented, errand)
+        request, way = self._request(tenant, prepared, presented, errand), None
         try:
-            result = await self._follow(request, prepared)
-            if presented.token and isinstance(result, Answer) and result.status == UNAUTHORIZED:
-                result, presented = await self._again(result, request, prepared, presented)
+            result = await self._client.send(request)
+            if isinstance(result, Answer) and result.status in GO_ON:
+                way = self._way(request, result, presented, prepared, errand)
+                result, presented = await self._go_on(result, way, prepared, presented)
         except BaseException:
             self._gates.dropped(tenant, origin)
             raise
         self._tell(tenant, origin, result)
         evidence = evidence_of(
             result,
-            url=str(prepared.target.url),
+            url=prepared.target.url.text,
+            last_url=None if way is None else way.request.url.text,
             redaction=prepared.target.redaction,
             veil=presented.veil,
         )
-        return await self._judge(result, evidence, prepared, errand)
+        return await self._judge(result, evidence, prepared, errand, began)
 
     async def _stay(self, errand: Errand) -> bool:
         """Whether an attempt may wait in line: without its place, and not from its own time."""
@@ -193,23 +188,57 @@ class Delivery:
             raise NoSecret("SecretUnavailable", "this worker cannot open secrets")
         return await self._presenter.present(tenant, target, prepared.policy)
 
-    async def _again(
-        self, result: Answer, request: Request, prepared: _Prepared, presented: Presented
+    def _way(
+        self,
+        request: Request,
+        result: Answer,
+        presented: Presented,
+        prepared: _Prepared,
+        errand: Errand,
+    ) -> Way:
+        """From a first answer on; the time it took is gone from that of the attempt."""
+
+        def sign() -> list[str]:
+            facts = _facts(errand)
+            return our_headers(facts, self._signature(request.tenant, presented, facts, None))
+
+        return Way(
+            request=request,
+            sign=sign,
+            until=self._clock.monotonic() + request.patience.total - result.timings.total / 1000,
+            redirects=prepared.target.redirects,
+            policy=prepared.policy,
+        )
+
+    async def _go_on(
+        self, result: Answer, way: Way, prepared: _Prepared, presented: Presented
     ) -> tuple[Answer | NoAnswer, Presented]:
-        """Once more with a fresh token: the one we had may have been withdrawn."""
+        """After a redirect where it leads, and once more with a fresh token after a refusal."""
+        first = way.request
+        last = await follow(self._client, self._clock, way, result)
+        if not presented.token or not isinstance(last, Answer) or last.status != UNAUTHORIZED:
+            return last, presented
+        fresh = await self._fresh(first, prepared, presented)
+        if fresh is None:
+            return last, presented
+        old = set(presented.headers)
+        headers = [line for line in first.headers if line not in old]
+        way.request = replace(first, headers=[*headers, *fresh.headers])
+        again = await send_in_time(self._client, self._clock, way)
+        return await follow(self._client, self._clock, way, again), fresh
+
+    async def _fresh(
+        self, request: Request, prepared: _Prepared, presented: Presented
+    ) -> Presented | None:
+        """Another token, if there is one: the one we had may have been withdrawn."""
         if self._presenter is None:
-            return result, presented
+            return None
         self._presenter.refused(request.tenant, prepared.target, presented)
         try:
             fresh = await self._present(request.tenant, prepared)
         except NoSecret:
-            return result, presented
-        if fresh.token == presented.token:
-            return result, presented
-        old = set(presented.headers)
-        headers = [line for line in request.headers if line not in old]
-        again = replace(request, headers=[*headers, *fresh.headers])
-        return await self._follow(again, prepared), fresh
+            return None
+        return None if fresh.token == presented.token else fresh
 
     def _tell(self, tenant: UUID, origin: str, result: Answer | NoAnswer) -> None:
         if (health := health_of(result)) is None:
@@ -247,14 +276,7 @@ class Delivery:
         body = target.body
         if target.sends_payload:
             body = errand.payload or b""
-        facts = Facts(
-            run_id=errand.run_id,
-            attempt=errand.attempt,
-            fence=errand.fence,
-            scheduled_for=errand.fire_at or errand.due_at,
-            traceparent=errand.traceparent,
-            tracestate=errand.tracestate,
-        )
+        facts = _facts(errand)
         headers = [
             *target.headers,
             *presented.headers,
@@ -284,28 +306,13 @@ class Delivery:
         timestamp = int(self._clock.now().timestamp())
         return timestamp, webhook.sign(secrets, facts.run_id, timestamp, body or b"")
 
-    async def _follow(self, request: Request, prepared: _Prepared) -> Answer | NoAnswer:
-        result = await self._client.send(request)
-        for _ in range(prepared.target.redirects):
-            if not isinstance(result, Answer) or result.status not in REDIRECTS:
-                break
-            if (location := result.header("location")) is None:
-                break
-            try:
-                request = _redirected(request, result.status, location, prepared.policy)
-            except (Refused, ValueError) as refused:
-                detail = f"it was redirected where we may not go: {refused}"
-                return NoAnswer(
-                    trouble=Trouble.REDIRECT,
-                    detail=detail,
-                    address=result.address,
-                    timings=result.timings,
-                )
-            result = await self._client.send(request)
-        return result
-
     async def _judge(
-        self, result: Answer | NoAnswer, evidence: bytes, prepared: _Prepared, errand: Errand
+        self,
+        result: Answer | NoAnswer,
+        evidence: bytes,
+        prepared: _Prepared,
+        errand: Errand,
+        began: float,
     ) -> Outcome:
         target, origin = prepared.target, prepared.origin
         if isinstance(result, NoAnswer):
@@ -321,29 +328,46 @@ class Delivery:
         if verdict is Verdict.SUCCESS:
             return Succeeded(evidence)
         if verdict is Verdict.WAIT:
-            return await self._wait(errand)
+            return await self._wait(errand, evidence, began)
         if verdict is Verdict.GONE:
             await self._auto_pause(errand)
         return Failed(
-            ErrorFacts(f"Http{result.status}", f"{origin} answered {result.status}"),
+            ErrorFacts(f"Http{result.status}", _complaint(origin, result.status, target.redirects)),
             retryable=verdict is Verdict.RETRY,
             after=retry_after(result.header("retry-after"), self._clock.now()),
             http=evidence.decode(),
         )
 
-    async def _wait(self, errand: Errand) -> Outcome:
+    async def _wait(self, errand: Errand, evidence: bytes, began: float) -> Outcome:
         """Until the target has reported, which ends the run, or somebody cancels, or time is up."""
         errand.park()
+        limit = WAIT_MAX
+        if errand.deadline is not None:
+            # A little before whoever keeps the time of the attempt: we know what it waited for.
+            gone = timedelta(seconds=self._clock.monotonic() - began)
+            limit = min(limit, errand.deadline - errand.started_at - gone - NOTICE)
         try:
-            async with asyncio.timeout(WAIT_MAX.total_seconds()):
+            async with asyncio.timeout(max(0.0, limit.total_seconds())):
                 await errand.wait_cancelled()
         except TimeoutError:
-            return TimedOut(WAIT_MAX)
+            detail = "the target accepted it with 202 and has not reported its end in time"
+            return Failed(ErrorFacts(UNREPORTED, detail), http=evidence.decode(), timed_out=True)
         return Cancelled()
 
     async def _auto_pause(self, errand: Errand) -> None:
         if self._pause is not None and errand.job_id is not None:
             await self._pause(errand.tenant_id, errand.job_id, "the target answered 410 Gone")
+
+
+def _facts(errand: Errand) -> Facts:
+    return Facts(
+        run_id=errand.run_id,
+        attempt=errand.attempt,
+        fence=errand.fence,
+        scheduled_for=errand.fire_at or errand.due_at,
+        traceparent=errand.traceparent,
+        tracestate=errand.tracestate,
+    )
 
 
 def health_of(result: Answer | NoAnswer) -> Health | None:
@@ -368,18 +392,7 @@ def _uuid(text: str) -> UUID:
     return UUID(text)
 
 
-def _redirected(request: Request, status: int, location: str, policy: UrlPolicy) -> Request:
-    """The request a redirect asks for, checked like one that a user wrote."""
-    url = read_url(urljoin(str(request.url), location), policy, pointer="")
-    headers, method, body, tls = request.headers, request.method, request.body, request.tls
-    if url.origin != request.url.origin:
-        headers = [line for line in headers if not _is_private(line, request.private)]
-        tls = None if tls is None else replace(tls, certificate=None, key=None)
-    if status not in KEEP_METHOD and method not in ("GET", "HEAD"):
-        method, body = "GET", None
-    return replace(request, url=url, headers=headers, method=method, body=body, tls=tls)
-
-
-def _is_private(line: str, private: frozenset[str]) -> bool:
-    name = line.partition(":")[0].lower()
-    return name in NOT_TO_STRANGERS or name in private
+def _complaint(origin: str, status: int, redirects: int) -> str:
+    if status in REDIRECTS and redirects:
+        return f"{origin} answered {status}, expected an end after {redirects} redirects"
+    return f"{origin} answered {status}"

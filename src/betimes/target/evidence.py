@@ -11,6 +11,7 @@ from betimes.target.redact import Redaction, Veil
 EVIDENCE_BYTES_MAX = 60_000
 BODY_BYTES_LEAST = 4_096
 HEADERS_MAX, HEADER_BYTES_MAX = 64, 8_192
+LAST_URL_LENGTH_MAX = 2_000
 PLAIN, NO_VEIL = Redaction(), Veil(())
 
 
@@ -18,11 +19,17 @@ def evidence_of(
     result: Answer | NoAnswer,
     *,
     url: str,
+    last_url: str | None = None,
     redaction: Redaction = PLAIN,
     veil: Veil = NO_VEIL,
 ) -> bytes:
-    """A result as JSON, small enough for its column whatever the target has sent."""
+    """A result as JSON, small enough for its column whatever the target has sent.
+
+    `last_url` is where redirects have led, if they were followed.
+    """
     told: dict[str, Any] = {"url": url}
+    if last_url is not None and last_url != url:
+        told["redirected_to"] = _clean(last_url, veil)[:LAST_URL_LENGTH_MAX]
     if isinstance(result, NoAnswer):
         told |= {"error": result.trouble.value, "detail": _clean(result.detail, veil)}
     else:

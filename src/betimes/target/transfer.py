@@ -140,7 +140,7 @@ class Transfer:
         self.address = address
         self.dns_seconds = dns_seconds
         self.started_at = self._monotonic()
-        self._set(pycurl.URL, str(url))
+        self._set(pycurl.URL, url.text)
         if self._proxy is None:
             literal = f"[{address}]" if ":" in address else address
             self._set(pycurl.CONNECT_TO, [f"{_bracketed(request)}:{url.port}:{literal}:{url.port}"])

@@ -85,20 +85,23 @@ class TargetUrl:
     """With the query."""
     address: Address | None
     """When the host is one."""
+    netloc: str = field(init=False, compare=False)
+    """Host and port as they stand in a URL; a default port is left out."""
+    origin: str = field(init=False, compare=False)
+    """Scheme, host and port: what breakers, limits and pools are kept by."""
+    text: str = field(init=False, compare=False)
+    """All of it."""
 
-    @property
-    def origin(self) -> str:
-        """Scheme, host and port: what breakers, limits and pools are kept by."""
-        return f"{self.scheme}://{self.netloc}"
-
-    @property
-    def netloc(self) -> str:
-        """Host and port as they stand in a URL; a default port is left out."""
+    def __post_init__(self) -> None:
+        # Once for each definition, not for each of its requests.
         host = f"[{self.host}]" if isinstance(self.address, IPv6Address) else self.host
-        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+        netloc = host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+        object.__setattr__(self, "netloc", netloc)
+        object.__setattr__(self, "origin", f"{self.scheme}://{netloc}")
+        object.__setattr__(self, "text", f"{self.origin}{self.path}")
 
     def __str__(self) -> str:
-        return f"{self.origin}{self.path}"
+        return self.text
 
 
 def read_url(text: str, policy: UrlPolicy, *, pointer: str = "/target/url") -> TargetUrl:

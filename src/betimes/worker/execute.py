@@ -26,6 +26,7 @@ from betimes.domain.ids import ParcelId, TenantId
 from betimes.domain.outcome import Succeeded
 from betimes.domain.states import RunState
 from betimes.executing.returned import failure_of, large_result, outcome_of
+from betimes.ops.sayings import seal_ending
 from betimes.rhythm import DatabaseTime
 from betimes.store.deadlines import START_DEADLINE_PASSED
 from betimes.store.ending import Streak
@@ -242,6 +243,8 @@ class Executor:
             roll=self._roll(),
             parcel_id=self._new_parcel_id(parcel),
         )
+        if parcel.keys is not None:
+            ending = seal_ending(parcel.keys, ending)
         self._reporter.ended(parcel, ending)
 
 

@@ -265,6 +265,25 @@ async def test_jobs_and_runs_say_whom_they_tell(admin: Client) -> None:
         assert answer.json["errors"][0]["pointer"] == pointer
 
 
+async def test_nobody_names_an_endpoint_that_is_not_theirs(served: Served, admin: Client) -> None:
+    """Nobody would be told, and whoever made the job would not know."""
+    mine = (await admin("POST", "/v1/endpoints", HOOK)).json["id"]
+    other = served.client(await served.key(await served.tenant("other")))
+    notify = [{"endpoint": mine}]
+    job = {"schedule": "every 1h", "handler": "h", "notify": notify}
+    for client, status in ((admin, 2), (other, 4)):
+        told = [
+            await client("POST", "/v1/runs", {"handler": "h", "notify": notify}),
+            await client("POST", "/v1/runs/batch", {"items": [{"handler": "h", "notify": notify}]}),
+            await client("POST", "/v1/jobs", job),
+            await client("PUT", "/v1/jobs/named?force=true", {**job, "name": "named"}),
+        ]
+        assert [one.status // 100 for one in told] == [status] * 4, [one.body for one in told]
+    refused = await other("POST", "/v1/runs", {"handler": "h", "notify": notify})
+    assert refused.json["errors"][0]["pointer"] == "/notify"
+    assert "expected an endpoint that is there" in refused.json["detail"]
+
+
 async def test_reading_is_not_writing(served: Served) -> None:
     reader = served.client(await served.key(kind="rk"))
     assert (await reader("GET", "/v1/endpoints")).status == 200

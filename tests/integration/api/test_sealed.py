@@ -2,16 +2,17 @@
 
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from api_kit import Client, Served
+from api_kit import DEFAULT, Client, Served
 from api_kit import served as serving
+from betimes.ops.trail import list_events
 from betimes.store.pool import Lane
 
 CANARY = "word-that-must-not-be-found"
 GIVEN = {"canary": CANARY}
-TABLES = ("runs", "jobs", "job_revisions", "dead_letters", "attempts", "outbox", "audit")
 
 
 @pytest.fixture
@@ -22,34 +23,57 @@ async def served(dsn: str) -> AsyncIterator[Served]:
 
 
 async def dump(served: Served) -> str:
-    """Every row, with what is binary as text as far as it is."""
+    """Every row of every table, with what is binary as text as far as it is."""
     async with served.desk.database.connection(Lane.ENGINE) as connection:
-        texts = [
-            await connection.fetchval(
-                f"SELECT coalesce(string_agg(t::text, ''), '') FROM betimes.{table} AS t"
-            )
-            for table in TABLES
-        ]
-        payloads = await connection.fetch(
-            "SELECT payload AS bytes FROM betimes.runs UNION ALL SELECT result FROM betimes.runs"
-            " UNION ALL SELECT payload FROM betimes.jobs"
-            " UNION ALL SELECT payload FROM betimes.job_revisions"
+        tables = await connection.fetch(
+            "SELECT relname AS name FROM pg_class WHERE relnamespace = 'betimes'::regnamespace"
+            " AND relkind = 'r'"
         )
-    found = b"".join(row["bytes"] or b"" for row in payloads)
-    return "".join(texts) + found.decode(errors="replace")
+        texts = []
+        for table in tables:
+            rows = await connection.fetch(f'SELECT * FROM betimes."{table["name"]}"')
+            texts += [_text(value) for row in rows for value in row]
+    return "".join(texts)
 
 
-async def work(served: Served) -> dict[str, Any]:
-    """One run through a worker that speaks HTTP; as it was handed out."""
+def _text(value: object) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+async def leased(served: Served) -> dict[str, Any]:
+    """One run in the hands of a worker that speaks HTTP, as it was handed out."""
     client = await served.admin()
     made = await client("POST", "/v1/workers", {"name": "w", "handlers": ["noop"], "slots": 10})
     worker = made.json["worker_id"]
     got = await client("POST", f"/v1/workers/{worker}/lease", {"max": 1, "wait": 0})
     (one,) = got.json["runs"]
+    handed: dict[str, Any] = one
+    return handed
+
+
+async def work(served: Served) -> dict[str, Any]:
+    """One run through such a worker; as it was handed out."""
+    one, client = await leased(served), await served.admin()
     done = await client("POST", f"/v1/leases/{one['lease_id']}/complete", {"result": GIVEN})
     assert done.status == 200, done.body
-    leased: dict[str, Any] = one
-    return leased
+    return one
+
+
+async def fail(served: Served, run: dict[str, Any], *, retry: str | None = "never") -> None:
+    """Everything that a worker can say about a run, the last word being that it failed."""
+    client = await served.admin()
+    path = f"/v1/leases/{run['lease_id']}"
+    lines = [{"message": f"it said {CANARY}", "fields": GIVEN, "level": "warning"}]
+    error = {"type": "CardError", "message": f"bad {CANARY}", "stack": f"at {CANARY}"}
+    said = [
+        await client("POST", f"{path}/logs", {"lines": lines}),
+        await client("POST", f"{path}/progress", {"percent": 40, "message": f"at {CANARY}"}),
+        await client("POST", f"{path}/checkpoint", {"data": GIVEN}),
+        await client(
+            "POST", f"{path}/fail", {"error": error, **({"retry": retry} if retry else {})}
+        ),
+    ]
+    assert [one.status for one in said] == [202, 202, 202, 200], [one.body for one in said]
 
 
 async def test_a_run_through_a_worker_that_speaks_http(served: Served, admin: Client) -> None:
@@ -91,3 +115,105 @@ async def test_nobody_gives_us_what_looks_sealed(admin: Client) -> None:
     raw = b"\x00betimes\x01" + bytes(40)
     answer = await admin("POST", "/v1/enqueue/noop", raw=raw)
     assert answer.status in (400, 422), answer.body
+
+
+async def test_what_is_said_about_a_run_is_sealed_and_told(served: Served, admin: Client) -> None:
+    """Errors, evidence of attempts, logs, progress, checkpoints, events: nothing lies open."""
+    hook = {"type": "webhook", "name": "all", "url": "https://example.com/", "event_types": ["*"]}
+    assert (await admin("POST", "/v1/endpoints", hook)).status == 201
+    made = await admin("POST", "/v1/runs", {"handler": "noop", "retry": {"max_attempts": 3}})
+    run = made.json["id"]
+    await fail(served, await leased(served), retry=None)
+    assert (await admin("POST", f"/v1/runs/{run}/retry", {})).status == 202
+    again = await leased(served)
+    assert again["checkpoint"] == GIVEN, "the next attempt begins where this one ended"
+    await fail(served, again)
+    assert CANARY not in await dump(served)
+
+    shown = (await admin("GET", f"/v1/runs/{run}?view=full&include=attempts")).json
+    assert shown["error"]["type"] == "CardError"
+    assert shown["error"]["message"] == f"bad {CANARY}"
+    assert shown["progress"] == {"percent": 40, "message": f"at {CANARY}"}
+    assert [one["error"]["stack"] for one in shown["attempts"]] == [f"at {CANARY}"] * 2
+    lines = (await admin("GET", f"/v1/runs/{run}/logs")).json["items"]
+    assert [one["message"] for one in lines] == [f"it said {CANARY}"] * 2
+    assert lines[0]["fields"] == GIVEN
+    assert lines[0]["level"] == "warning"
+    (listed,) = (await admin("GET", "/v1/runs")).json["items"]
+    assert listed["error"]["message"] == f"bad {CANARY}"
+    (letter,) = (await admin("GET", "/v1/dead-letters")).json["items"]
+    assert letter["error"]["message"] == f"bad {CANARY}"
+    one = (await admin("GET", f"/v1/dead-letters/{run}")).json
+    assert CANARY in str(one)
+    assert CANARY in str((await admin("GET", "/v1/dead-letters/groups")).json)
+    assert CANARY in str((await admin("GET", f"/v1/runs/{run}/explain")).json)
+    events = await list_events(
+        served.desk, DEFAULT, after=UUID(int=0), types=["run.failed"], most=9, settled=False
+    )
+    told = {"type": "CardError", "message": f"bad {CANARY}"}
+    assert [one.body["error"] for one in events] == [told, told]
+
+
+async def test_a_text_is_found_in_errors_that_are_sealed(served: Served, admin: Client) -> None:
+    """And what only looks like it, in the letters of what is sealed, is not."""
+    await admin("POST", "/v1/runs", {"handler": "noop"})
+    await fail(served, await leased(served))
+    for path in ("/v1/runs?q=", "/v1/dead-letters?q="):
+        assert len((await admin("GET", f"{path}MUST-NOT-be")).json["items"]) == 1
+        for text in ("sealed", "a", "another"):
+            found = (await admin("GET", f"{path}{text}")).json["items"]
+            assert bool(found) is (text == "a"), text
+
+
+async def test_what_was_said_before_is_read_as_it_is(
+    served: Served, admin: Client, dsn: str
+) -> None:
+    """Sealing is turned on while there are rows that lie open."""
+    run = (await admin("POST", "/v1/runs", {"handler": "noop"})).json["id"]
+    async with serving(dsn, seals=False) as plain:
+        await fail(plain, await leased(plain), retry=None)
+    assert (await admin("POST", f"/v1/runs/{run}/retry", {})).status == 202
+    assert CANARY in await dump(served)
+    assert (await leased(served))["checkpoint"] == GIVEN
+    shown = (await admin("GET", f"/v1/runs/{run}?include=attempts")).json
+    assert shown["attempts"][0]["error"]["message"] == f"bad {CANARY}"
+    assert shown["progress"]["message"] == f"at {CANARY}"
+    lines = (await admin("GET", f"/v1/runs/{run}/logs")).json["items"]
+    assert lines[0]["fields"] == GIVEN
+
+
+@pytest.mark.parametrize("seals", [True, False])
+async def test_nobody_writes_a_note_that_looks_sealed(dsn: str, seals: bool) -> None:
+    """It would be unreadable for ever, and hide the run it is about."""
+    async with serving(dsn, seals=seals) as api:
+        admin = await api.admin()
+        run = (await admin("POST", "/v1/runs", {"handler": "noop"})).json["id"]
+        path = f"/v1/leases/{(await leased(api))['lease_id']}"
+        said = {"message": "\x01betimes\x01c2VhbGVk"}
+        assert (await admin("POST", f"{path}/progress", said)).status == 202
+        lines = {"lines": [{"message": "\x01betimes\x01eA==", "fields": {"sealed": "eA=="}}]}
+        assert (await admin("POST", f"{path}/logs", lines)).status == 202
+        shown = await admin("GET", f"/v1/runs/{run}")
+        assert shown.json["progress"]["message"].startswith("betimes"), shown.body
+        (line,) = (await admin("GET", f"/v1/runs/{run}/logs")).json["items"]
+        assert line["fields"] == {"sealed": "eA=="}
+
+
+async def test_a_run_shows_the_sealed_payload_of_its_job(served: Served, admin: Client) -> None:
+    job = {"schedule": "every 1h", "handler": "noop", "payload": GIVEN, "name": "sealed"}
+    made = await admin("POST", "/v1/jobs", job)
+    run = (await admin("POST", f"/v1/jobs/{made.json['id']}/run", {})).json
+    path = f"/v1/runs/{run.get('id') or run['run_id']}"
+    assert (await admin("GET", f"{path}/payload")).json == GIVEN
+    assert (await admin("GET", f"{path}?view=full")).json["payload"] == GIVEN
+
+
+async def test_what_is_said_goes_with_the_keys_of_its_tenant(served: Served, admin: Client) -> None:
+    run = (await admin("POST", "/v1/runs", {"handler": "noop"})).json["id"]
+    await fail(served, await leased(served))
+    async with served.desk.database.connection(Lane.ENGINE) as connection:
+        await connection.execute("DELETE FROM betimes.data_keys")
+    for path in (f"runs/{run}", f"runs/{run}/logs", "dead-letters"):
+        answer = await admin("GET", f"/v1/{path}")
+        assert CANARY not in answer.body.decode()
+        assert answer.json["code"] == "vault_locked", answer.body

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from api_kit import Client, Served
+from api_kit import DEFAULT, Client, Served
+from betimes.api.leasing import read_token, write_own_token
 
 
 async def worker_of(served: Served, **more: Any) -> tuple[Client, str]:
@@ -196,3 +197,27 @@ async def test_a_delayed_run_is_told_to_be_scheduled_at_once(admin: Client) -> N
     ):
         assert one["state"] == state
         assert (await admin("GET", f"/v1/runs/{one['id']}")).json["state"] == state
+
+
+async def test_a_target_needs_no_key_beside_its_token(served: Served, admin: Client) -> None:
+    """It reports about its own attempt; nobody else's token, and no other token, does that."""
+    await admin("POST", "/v1/runs", {"handler": "noop"})
+    made = await admin("POST", "/v1/workers", {"name": "w", "handlers": ["noop"], "slots": 1})
+    worker = made.json["worker_id"]
+    got = await admin("POST", f"/v1/workers/{worker}/lease", {"max": 1, "wait": 0})
+    short = got.json["runs"][0]["lease_id"]
+    secret = served.service.lease_secret
+    held = read_token(secret, DEFAULT, short)
+    own = write_own_token(secret, DEFAULT, held)
+    nobody = served.client(None)
+    stranger = write_own_token(bytes(32), DEFAULT, held)
+    elsewhere = write_own_token(secret, await served.tenant("other"), held)
+    for token, status in ((short, 401), (stranger, 401), (elsewhere, 409), ("lea_x", 401)):
+        answer = await nobody("POST", f"/v1/leases/{token}/complete", {"result": 1})
+        assert answer.status == status, answer.body
+    assert (await nobody("POST", f"/v1/leases/{own}/progress", {"percent": 5})).status == 202
+    assert (await nobody("POST", f"/v1/leases/{own}/complete", {"result": 1})).status == 200
+    again = await admin("POST", f"/v1/leases/{own}/complete", {"result": 1})
+    assert again.status == 200, "with a key it is as good as any other"
+    for path in ("/v1/runs", f"/v1/runs/{got.json['runs'][0]['run_id']}/logs"):
+        assert (await nobody("GET", path)).status == 401

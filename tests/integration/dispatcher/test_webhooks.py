@@ -14,9 +14,10 @@ from betimes.domain.ids import random_ids, to_ms, to_text
 from betimes.domain.notice import DELAYS, DeliveryState
 from betimes.domain.webhook import shown_secret
 from betimes.ops.contents import sealing_keys
-from betimes.ops.deliveries import redeliver
+from betimes.ops.deliveries import get_delivery, redeliver
 from betimes.ops.desk import Desk
 from betimes.ops.endpoints import enable_endpoint, get_endpoint, rotate_secret, secret_of
+from betimes.ops.sayings import seal_error
 from betimes.store.database import Database
 from betimes.store.pool import Connection
 from betimes.target.redact import Redaction
@@ -289,6 +290,39 @@ async def test_what_is_sealed_is_opened_for_who_wants_all_of_it(desk: Desk) -> N
             await bench.turn()
             last = json.loads(target.received[-1].body)["data"]
         assert last.get("payload") == told
+
+
+async def test_a_sealed_error_is_told_and_its_answer_sealed(desk: Desk) -> None:
+    """Whoever has no keys tells what kind of error it was, and nothing unreadable."""
+
+    async def work(connection: Connection) -> str:
+        keys = await sealing_keys(desk, connection, TENANT)
+        whole = json.dumps({"type": "Bad", "message": "canary", "stack": "at"})
+        return seal_error(keys, whole) or ""
+
+    error = json.loads(await desk.transact(work, tenant=None))
+    whole = {"type": "Bad", "message": "canary"}
+    sealing = replace(desk, seals=True)
+
+    async def echo(_: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer(200, b"heard canary"))
+
+    for keyed, told in ((sealing, whole), (replace(desk, vault=None), {"type": "Bad"})):
+        async with a_target(behave=echo) as target, a_dispatcher(keyed) as bench:
+            endpoint = await an_endpoint(desk, target.url())
+            await an_event(desk, "run.failed", {"run_id": "run_x", "error": error})
+            await bench.turn()
+            (got,) = target.received
+        assert json.loads(got.body)["data"]["error"] == told
+        (delivery,) = await deliveries(desk, endpoint)
+        opened = await get_delivery(desk, TENANT, delivery.id)
+        assert opened.response["snippet"] == "heard canary"
+        rows = await fetch(
+            desk.database,
+            "SELECT response FROM betimes.deliveries WHERE endpoint_id = $1",
+            endpoint.id,
+        )
+        assert ("canary" in str([dict(row) for row in rows])) is (keyed is not sealing)
 
 
 async def test_an_endpoint_is_asked_no_faster_than_its_rate(desk: Desk, clock: ManualClock) -> None:

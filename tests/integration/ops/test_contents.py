@@ -11,14 +11,16 @@ import pytest
 
 from betimes.domain.errors import Locked
 from betimes.domain.ids import RunId
-from betimes.domain.outcome import Succeeded
+from betimes.domain.outcome import ErrorFacts, Failed, Succeeded
 from betimes.domain.run import NewRun
 from betimes.domain.states import RunState
 from betimes.ops.apply import Wanted, apply_jobs
 from betimes.ops.contents import Contents, is_sealed
 from betimes.ops.create import NewJob, create_job
+from betimes.ops.dead_letters import get_dead_letter
 from betimes.ops.desk import Desk
 from betimes.ops.enqueue import enqueue_runs
+from betimes.ops.history import get_history
 from betimes.ops.manual import Overlap, Wish, run_now
 from betimes.ops.read import get_job, get_revisions
 from betimes.ops.rotation import reseal_some, rotate_key
@@ -43,8 +45,13 @@ def sealing(database: Database, clock: ManualClock) -> Desk:
 async def readable(desk: Desk) -> list[str]:
     """Tables in which a canary can be read."""
     found = []
-    for table in ("runs", "jobs", "job_revisions", "attempts", "outbox", "idempotency"):
-        rows = await fetch(desk.database, f"SELECT * FROM betimes.{table}")
+    tables = await fetch(
+        desk.database,
+        "SELECT relname FROM pg_class"
+        " WHERE relnamespace = 'betimes'::regnamespace AND relkind = 'r'",
+    )
+    for (table,) in tables:
+        rows = await fetch(desk.database, f'SELECT * FROM betimes."{table}"')
         if any(
             b"not-be-found" in (v if isinstance(v, bytes) else str(v).encode())
             for row in rows
@@ -55,12 +62,14 @@ async def readable(desk: Desk) -> list[str]:
 
 
 @asynccontextmanager
-async def a_worker_with_keys(desk: Desk, seen: list[Any]) -> AsyncIterator[Bench]:
+async def a_worker_with_keys(
+    desk: Desk, seen: list[Any], instead: Any = None
+) -> AsyncIterator[Bench]:
     async def work(context: Context) -> object:
         seen.append(context.payload)
         return Succeeded(RESULT)
 
-    handlers = Handlers().also("work", work)
+    handlers = Handlers().also("work", instead or work)
 
     async def nothing(*_: object) -> Any:
         raise AssertionError("nothing is large here")
@@ -89,6 +98,27 @@ async def test_a_run_is_sealed_from_end_to_end(sealing: Desk) -> None:
     )
     assert is_sealed(row["payload"])
     assert is_sealed(row["result"])
+
+
+async def test_what_failed_attempts_leave_is_sealed(sealing: Desk) -> None:
+    """The error, its stack and the evidence of a delivery; the type of the error stays readable."""
+    evidence = {"status": 500, "headers": {"x": "not-be-found"}, "body": "not-be-found"}
+
+    async def work(_: Context) -> object:
+        error = ErrorFacts("Http500", "not-be-found", "at not-be-found")
+        return Failed(error, retryable=False, http=json.dumps(evidence))
+
+    (run,) = await enqueue_runs(sealing, TENANT, [NewRun(handler="work")])
+    async with a_worker_with_keys(sealing, [], work) as bench:
+        await bench.poll_once()
+    assert await readable(sealing) == []
+    assert await error_of(sealing, run) == "Http500"
+    view, (attempt,) = await get_history(sealing, TENANT, run)
+    assert view.run.error is not None
+    assert view.run.error["stack"] == "at not-be-found"
+    assert attempt.http == evidence
+    letter, _ = await get_dead_letter(sealing, TENANT, run)
+    assert letter.error["message"] == "not-be-found"
 
 
 async def test_a_job_is_sealed_with_its_history_and_its_runs(

@@ -167,6 +167,59 @@ async def test_accepted_waits_for_the_target_to_report() -> None:
         assert isinstance(await waiting, Cancelled)
 
 
+async def test_a_target_that_never_reports_leaves_its_answer() -> None:
+    """What it accepted with is the evidence of the attempt whose time is over."""
+    asks = {"betimes-async": "true"}
+    end = AT + timedelta(seconds=0.2)
+    async with a_target(status=202, headers=asks, body=b"later") as target, a_delivery() as courier:
+        attempt = Attempt({"url": target.url()}, started_at=AT, deadline=end)
+        done = await courier.deliver(attempt)
+    assert isinstance(done, Failed)
+    assert kind_of(done) is OutcomeKind.TIMED_OUT
+    assert done.retryable
+    assert done.error.type == "TargetUnreported"
+    told = json.loads(done.http or "")
+    assert (told["status"], told["body"]) == (202, "later")
+
+
+async def test_redirects_take_the_time_of_one_attempt_together() -> None:
+    """Five hops of nearly the timeout each are not six times the timeout."""
+
+    async def behave(request: Received, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.6)  # noqa: TID251 -- the target takes its time
+        writer.write(answer(302, headers={"location": f"{request.path}x"}))
+
+    async with a_target(behave=behave) as target:
+        done = await outcome(target, follow_redirects=5, timeout_ms=1000)
+    assert isinstance(done, Failed)
+    assert done.error.type == "TargetTimeout"
+    assert len(target.received) == 2
+
+
+async def test_redirects_are_evident_and_signed_as_they_are_sent() -> None:
+    """Who is asked for the result gets a signature of what it gets, which is nothing."""
+    async with a_target() as end, a_target() as start:
+        start.status, start.headers = 303, {"location": end.url("/end?x=1")}
+        async with a_delivery(secrets=lambda _: SECRETS) as delivery:
+            done = await delivery.deliver(Attempt({"url": start.url(), "follow_redirects": 1}))
+    assert isinstance(done, Succeeded)
+    told = json.loads(done.result or b"")
+    assert (told["url"], told["redirected_to"]) == (start.url(), end.url("/end?x=1"))
+    (got,) = end.received
+    assert (got.method, got.body) == ("GET", b"")
+    assert "content-type" not in got.headers
+    verify(got.headers, got.body, secret=shown_secret(SECRETS[0]))
+
+
+async def test_a_secret_in_a_url_is_refused() -> None:
+    """It would be sent as it is written, and a value would be kept in logs along the way."""
+    async with a_target() as target:
+        done = await outcome(target, url=target.url("/?key={{secret:one}}"))
+    assert isinstance(done, Failed)
+    assert "`headers` or `auth`" in done.error.message
+    assert target.received == []
+
+
 async def test_redirects_are_followed_only_when_asked() -> None:
     """307 repeats the request, 303 asks for the result."""
     async with a_target() as end, a_target() as start:
@@ -227,6 +280,7 @@ async def test_redirects_in_a_circle_end() -> None:
         done = await outcome(target, follow_redirects=3)
     assert isinstance(done, Failed)
     assert len(target.received) == 4
+    assert done.error.message.endswith("answered 302, expected an end after 3 redirects")
 
 
 async def test_a_definition_is_read_once_and_again_under_new_rules() -> None:

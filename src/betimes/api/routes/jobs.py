@@ -8,6 +8,7 @@ import msgspec
 from betimes.api.acting import answer, intent_of, perform, replied
 from betimes.api.admitting import admitted, check_open
 from betimes.api.call import Call, Reply
+from betimes.api.callbacks import check_listeners
 from betimes.api.context import context_of
 from betimes.api.definitions import (
     asked_again,
@@ -47,6 +48,7 @@ async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
     """Create a job."""
     body = call.body
     context = await context_of(call, body.schedule, works=[body], references=[reference_of(body)])
+    await check_listeners(call, [body])
     new = new_job(body, context)
 
     async def verb(desk: Desk) -> MadeJob:
@@ -99,6 +101,7 @@ async def replace(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
 async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
     body = call.body
     context = await context_of(call, body.schedule, works=[body], references=[reference_of(body)])
+    await check_listeners(call, [body])
     new = new_job(body, context)
     if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
         return told

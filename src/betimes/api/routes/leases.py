@@ -267,6 +267,7 @@ def _action(
         load=Load.VITAL,
         policy=Policy.LEASE,
         problems=("lease_lost",),
+        by_lease=True,
         **given,
     )
 

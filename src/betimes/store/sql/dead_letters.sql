@@ -16,7 +16,7 @@ SELECT shard, run_id, tenant_id, job_id, dead_at, resolved_at, attempts, state, 
    AND (:job::uuid IS NULL OR job_id = :job::uuid)
    AND (:finished_after::timestamptz IS NULL OR dead_at > :finished_after::timestamptz)
    AND (:finished_before::timestamptz IS NULL OR dead_at < :finished_before::timestamptz)
-   AND (:text::text IS NULL OR position(lower(:text::text) IN lower(error::text)) > 0)
+   AND (:text::text IS NULL OR error ? 'sealed' OR position(lower(:text::text) IN lower(error::text)) > 0)
    AND (:tags::text IS NULL OR EXISTS (
         SELECT FROM betimes.runs
          WHERE runs.shard = dead_letters.shard AND runs.id = dead_letters.run_id
