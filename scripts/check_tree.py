@@ -1,6 +1,7 @@
 """Checks of the tree that no linter makes: lock files name no host, no file grows without a reason.
 
-A file of more than 400 lines must say why in a line that starts with `Long because`.
+A file of more than 400 lines must say why in a line that starts with `Long because`. Keys that a
+node has made for itself have no place here.
 """
 
 import re
@@ -15,7 +16,12 @@ ROOT = Path(__file__).resolve().parent.parent
 def main() -> int:
     """Print every complaint; fail when there is one."""
     files = [ROOT / name for name in git("ls-files", "-co", "--exclude-standard").splitlines()]
-    complaints = [*hosts_in_locks(files), *paths_of_this_machine(files), *long_files(files)]
+    complaints = [
+        *hosts_in_locks(files),
+        *paths_of_this_machine(files),
+        *long_files(files),
+        *keys(files),
+    ]
     for complaint in complaints:
         print(complaint, file=sys.stderr)
     return 1 if complaints else 0
@@ -46,6 +52,12 @@ def long_files(files: list[Path]) -> list[str]:
         and (lines := read(file).count("\n")) > LINES_MAX
         and not re.search(r"^\W*Long because", read(file), re.MULTILINE)
     ]
+
+
+def keys(files: list[Path]) -> list[str]:
+    """What a node of somebody's has made for itself is nobody else's."""
+    made = {".keys", ".pepper"}
+    return [f"{file.relative_to(ROOT)}: holds keys" for file in files if file.suffix in made]
 
 
 def read(file: Path) -> str:

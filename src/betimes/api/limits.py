@@ -141,13 +141,21 @@ class Admission:
 
         A right key still opens: many may share an address.
         """
+        self._guess(address, 1.0)
+
+    def check_guesses(self, address: str) -> None:
+        """Turn away an address that has guessed too often, where looking itself is dear."""
+        self._guess(address, 0.0)
+
+    def _guess(self, address: str, cost: float) -> None:
         if len(self._failures) >= BUCKETS_MAX:
             self._failures.clear()
         capacity = float(self._settings.failures_per_minute)
         bucket = self._failures.setdefault(
             address, Bucket(capacity, capacity, self._clock.monotonic())
         )
-        if not bucket.take(self._clock.monotonic(), 1.0):
+        taken = bucket.take(self._clock.monotonic(), cost)
+        if not taken or (not cost and bucket.tokens < 1.0):
             wait = math.ceil(bucket.wait_seconds(1.0))
             raise Trouble(
                 "rate_limited",

@@ -29,8 +29,8 @@ QUERY_BYTES_MAX = 8192
 FIELDS = "fields"
 VALIDATE_ONLY = "validate_only"
 PARAMETERS_MAX = 100
-_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
-_BRACKETS = re.compile(r"[\[\]{}]")
+_PARTS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
+"""Strings, whether they end or not, and brackets: whatever is sent is walked through once."""
 
 
 async def read_body(receive: Receive, request: Request, *, most: int) -> bytes:
@@ -192,8 +192,10 @@ def _check_depth(text: str) -> None:
     if text.count("[") + text.count("{") <= DEPTH_MAX:
         return
     depth = 0
-    for bracket in _BRACKETS.finditer(_STRINGS.sub('""', text)):
-        depth += 1 if bracket[0] in "[{" else -1
+    for part in _PARTS.finditer(text):
+        if part[0][0] == '"':
+            continue
+        depth += 1 if part[0] in "[{" else -1
         if depth > DEPTH_MAX:
             raise _malformed(f"nested more than {DEPTH_MAX} levels deep")
 
@@ -217,8 +219,8 @@ def _check_strings(value: Any) -> None:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        doubled = next(name for name in names if names.count(name) > 1)
+        seen: set[str] = set()
+        doubled = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise ValueError(f"the name {doubled[:100]!r} stands twice in one object")
     return found
 

@@ -37,7 +37,8 @@ def masters_file(settings: Settings) -> Path:
     if settings.vault.keys_file is not None:
         return settings.vault.keys_file
     data = settings.embedded.data or default_data(settings.embedded.home / "betimes")
-    return data.with_name(f"{data.name}.keys")
+    # Settings that nobody has read from anywhere have a home that nobody has looked for.
+    return data.with_name(f"{data.name}.keys").expanduser()
 
 
 async def required_vault(node: Node) -> Vault:

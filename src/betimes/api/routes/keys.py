@@ -111,6 +111,7 @@ async def change(call: Call[NoQuery, wire.ChangeKey]) -> Reply:
             queues=body.queues,
             networks=body.ip_allow,
             expires_at=maybe_instant(body.expires_at, pointer="/expires_at"),
+            by=call.caller,
         )
 
     reply = await perform(call, verb, _changed)
@@ -127,7 +128,7 @@ async def revoke(call: Call[NoQuery, None]) -> Reply:
     key = await _found(call)
 
     async def verb(desk: Desk) -> str:
-        await ops.revoke_key(desk, call.tenant, key.id)
+        await ops.revoke_key(desk, call.tenant, key, by=call.caller)
         return key.id
 
     reply = await perform(
