@@ -6,7 +6,7 @@ database (see `ops.quotas`).
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -59,7 +59,7 @@ class Bucket:
 class Admission:
     """Buckets per tenant and policy, failures per address, and the room there is."""
 
-    def __init__(self, *, settings: ApiSettings, clock: Clock, roll: float = 0.5) -> None:
+    def __init__(self, *, settings: ApiSettings, clock: Clock, roll: Callable[[], float]) -> None:
         self._clock = clock
         self._buckets: dict[tuple[str, str], Bucket] = {}
         self._failures: dict[str, Bucket] = {}
@@ -103,7 +103,8 @@ class Admission:
         # Vital calls are counted and never turned away: they free what others wait for.
         told = self._headers(route.policy, limit, bucket)
         if not allowed and route.load is not Load.VITAL:
-            wait = bucket.wait_seconds(cost) * (1 + JITTER_SHARE * self._roll)
+            # Not everybody at the same instant; whole seconds, so little waits need it most.
+            wait = bucket.wait_seconds(cost) * (1 + JITTER_SHARE * self._roll()) + self._roll()
             raise Trouble(
                 "rate_limited",
                 f"expected at most {limit} requests per minute of the policy {route.policy}",

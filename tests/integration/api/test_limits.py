@@ -2,11 +2,20 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import timedelta
 
-from api_kit import Served, served
+import pytest
+
+from api_kit import DEFAULT, Served, served
+from betimes.api.application import ANYBODY
+from betimes.api.limits import Admission
+from betimes.api.problem import Trouble
+from betimes.api.routes import ROUTES
+from betimes.config.api import ApiSettings
 from betimes.config.settings import DatabaseSettings
 from betimes.store.pool import Lane
+from betimes.testing.clock import ManualClock
 
 JOB = {"schedule": "every 1h", "handler": "h"}
 
@@ -24,6 +33,23 @@ async def test_a_rate_is_told_and_then_enforced(dsn: str) -> None:
         assert int(refused.headers["retry-after"]) >= 1
         assert refused.json["retryable"] is True
         assert (await admin("GET", "/v1/jobs")).status == 200
+        missing = await admin("GET", "/v1/jobs/nowhere")
+        assert missing.headers["ratelimit-policy"] == '"default";q=1000;w=60', "bad news, too"
+
+
+def test_those_who_are_refused_together_do_not_come_back_together() -> None:
+    rolls = iter([0.0, 0.0, 0.999, 0.999])
+    settings = ApiSettings(bulk_per_minute=1)
+    admission = Admission(settings=settings, clock=ManualClock(), roll=lambda: next(rolls))
+    (route,) = [one for one in ROUTES if one.name == "jobs.create_many"]
+    caller = replace(ANYBODY, tenant=DEFAULT)
+    admission.charge(caller, route)
+    waits = []
+    for _ in range(2):
+        with pytest.raises(Trouble) as refused:
+            admission.charge(caller, route)
+        waits.append(int(refused.value.headers["Retry-After"]))
+    assert waits == [60, 76]
 
 
 async def test_a_quota_is_checked_before_anything_is_written(served: Served) -> None:
@@ -35,6 +61,7 @@ async def test_a_quota_is_checked_before_anything_is_written(served: Served) -> 
     refused = await admin("POST", "/v1/jobs", JOB, headers=there)
     assert (refused.status, refused.code) == (429, "quota_exceeded")
     assert (refused.json["quota"], refused.json["limit"], refused.json["used"]) == ("jobs", 2, 2)
+    assert refused.headers["retry-after"] == "60", "every 429 says when to come back"
     quotas = (await admin("GET", "/v1/quotas", headers=there)).json["items"]
     jobs = {"name": "jobs", "limit": 2, "used": 2, "soft_limit": 1, "resets_at": None}
     assert jobs in quotas
