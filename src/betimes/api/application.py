@@ -32,6 +32,7 @@ from betimes.api.reading import (
     read_json,
     read_query,
     single,
+    unpacked,
 )
 from betimes.api.route import Found, Load, Route, Router
 from betimes.api.service import Service
@@ -280,7 +281,9 @@ def _doubled(pairs: Iterable[tuple[bytes, bytes]]) -> frozenset[bytes]:
 
 
 def _body(route: Route, request: Request, raw: bytes) -> Any:
-    check_media(request, route.media, raw)
+    check_media(request, route.media, raw, unpacks=route.unpacks)
+    if route.unpacks:
+        raw = unpacked(request, raw, most=route.body_max)
     if route.body is bytes:
         if not raw and not route.body_optional:
             raise Trouble("invalid_parameter", "expected a body, got nothing")

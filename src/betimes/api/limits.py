@@ -52,8 +52,14 @@ class Bucket:
         return True
 
     def wait_seconds(self, cost: float) -> float:
-        """How long until it could be taken."""
+        """How long until it could be taken; as long as it is looked at where nothing comes back."""
+        if not self.capacity:
+            return float(WINDOW_SECONDS)
         return max(0.0, (cost - self.tokens) * WINDOW_SECONDS / self.capacity)
+
+    def full_seconds(self) -> float:
+        """How long until nothing is used of it."""
+        return self.wait_seconds(self.capacity)
 
 
 class Admission:
@@ -99,7 +105,7 @@ class Admission:
             return {}
         limit = self._limit(caller, route.policy)
         bucket = self._bucket(str(caller.tenant), route.policy, limit)
-        allowed = bucket.take(self._clock.monotonic(), min(cost, limit))
+        allowed = bucket.take(self._clock.monotonic(), min(cost, max(limit, 1)))
         # Vital calls are counted and never turned away: they free what others wait for.
         told = self._headers(route.policy, limit, bucket)
         if not allowed and route.load is not Load.VITAL:
@@ -129,10 +135,8 @@ class Admission:
             limit = quotas.get(f"{policy}_per_minute", self._limits[policy])
             bucket = self._bucket(str(tenant), policy, limit)
             bucket.take(now, 0.0)
-            used = limit - bucket.tokens
-            found[f"{policy}_per_minute"] = Usage(
-                limit, round(used), used * WINDOW_SECONDS / bucket.capacity
-            )
+            used = round(limit - bucket.tokens)
+            found[f"{policy}_per_minute"] = Usage(limit, used, bucket.full_seconds())
         streams = self._streams.get(key, 0)
         found["streams"] = Usage(self._settings.streams_max, streams, None)
         return found
@@ -194,7 +198,7 @@ class Admission:
 
     def _headers(self, policy: Policy, limit: int, bucket: Bucket) -> dict[str, str]:
         left = max(0, int(bucket.tokens))
-        until_full = math.ceil((bucket.capacity - bucket.tokens) * WINDOW_SECONDS / bucket.capacity)
+        until_full = math.ceil(bucket.full_seconds())
         return {
             "RateLimit-Policy": f'"{policy}";q={limit};w={WINDOW_SECONDS}',
             "RateLimit": f'"{policy}";r={left};t={max(0, until_full)}',

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -29,6 +30,10 @@ QUERY_BYTES_MAX = 8192
 FIELDS = "fields"
 VALIDATE_ONLY = "validate_only"
 PARAMETERS_MAX = 100
+PACKED = "gzip"
+GZIP_BITS = 31
+BATCHES = ("/items", "/jobs")
+"""The members that hold the items of a batch."""
 _PARTS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
 """Strings, whether they end or not, and brackets: whatever is sent is walked through once."""
 
@@ -254,6 +259,8 @@ def _invalid(wrong: Complaint) -> Trouble:
     code, pointer = "invalid_parameter", wrong.pointer
     if wrong.unknown is not None:
         code, pointer = "unknown_field", f"{pointer}/{escaped(wrong.unknown)}"
+    elif wrong.too_many and pointer in BATCHES:
+        code = "batch_too_large"
     return Trouble(
         code,
         f"{pointer or 'the body'}: {wrong.sentence}",
@@ -261,9 +268,26 @@ def _invalid(wrong: Complaint) -> Trouble:
     )
 
 
-def check_media(request: Request, media: str, body: bytes) -> None:
-    """Only what the route reads, and never compressed."""
-    if request.header(b"content-encoding") not in (None, "identity"):
+def unpacked(request: Request, body: bytes, *, most: int) -> bytes:
+    """A body that may have come packed, never more of it than allowed in memory."""
+    if request.header(b"content-encoding") != PACKED:
+        return body
+    unpacking = zlib.decompressobj(wbits=GZIP_BITS)
+    try:
+        text = unpacking.decompress(body, most + 1)
+    except zlib.error:
+        raise Trouble("malformed_request", "expected a body in gzip, got something else") from None
+    if len(text) > most:
+        raise too_large(len(text), most)
+    if not unpacking.eof or unpacking.unused_data:
+        raise Trouble("malformed_request", "expected one whole body in gzip")
+    return text
+
+
+def check_media(request: Request, media: str, body: bytes, *, unpacks: bool = False) -> None:
+    """Only what the route reads, compressed only where it says so."""
+    allowed_packing = (None, "identity", PACKED) if unpacks else (None, "identity")
+    if request.header(b"content-encoding") not in allowed_packing:
         raise Trouble("unsupported_media_type", "expected a body without compression")
     if not body:
         return

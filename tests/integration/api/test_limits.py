@@ -280,3 +280,34 @@ async def test_an_unknown_quota_is_refused_with_those_there_are(served: Served) 
         assert told in refused.json["detail"]
     below = await admin("PUT", path, {"quotas": {"jobs": -1}})
     assert below.json["detail"].endswith("for jobs, got -1")
+
+
+async def test_keys_and_queues_are_counted(served: Served) -> None:
+    admin = await served.admin()
+    quotas = {"keys": 1, "queues": 1}
+    await admin("POST", "/v1/tenants", {"slug": "few", "name": "F", "quotas": quotas})
+    there = {"Betimes-Tenant": "few"}
+    first = await admin("POST", "/v1/api-keys", {"name": "a"}, headers=there)
+    second = await admin("POST", "/v1/api-keys", {"name": "b"}, headers=there)
+    assert (first.status, second.code) == (201, "quota_exceeded")
+    assert (second.json["quota"], second.json["limit"], second.json["used"]) == ("keys", 1, 1)
+    await admin("DELETE", f"/v1/api-keys/{first.json['id']}", headers=there)
+    assert (await admin("POST", "/v1/api-keys", {"name": "b"}, headers=there)).status == 201
+    for name, status in (("mail", 200), ("mail", 200), ("other", 429)):
+        put = await admin("PUT", f"/v1/queues/{name}", {"max_concurrency": 1}, headers=there)
+        assert put.status == status, put.body
+    told = (await admin("GET", "/v1/quotas", headers=there)).json["items"]
+    used = {one["name"]: one["used"] for one in told}
+    assert (used["keys"], used["queues"]) == (1, 1)
+
+
+async def test_a_rate_of_nothing_lets_nothing_through_but_what_frees(served: Served) -> None:
+    admin = await served.admin()
+    await admin("POST", "/v1/tenants", {"slug": "none", "name": "N"})
+    there = {"Betimes-Tenant": "none"}
+    await admin("POST", "/v1/jobs", {**JOB, "name": "j"}, headers=there)
+    await admin("PUT", "/v1/tenants/none/quotas", {"quotas": {"default_per_minute": 0}})
+    refused = await admin("GET", "/v1/jobs", headers=there)
+    assert (refused.status, refused.code) == (429, "rate_limited")
+    assert int(refused.headers["retry-after"]) >= 60
+    assert (await admin("POST", "/v1/jobs/j/pause", headers=there)).status == 200

@@ -12,6 +12,7 @@ from betimes.domain.scopes import OF_ROLE, Scope
 from betimes.ops import keys as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
+from betimes.ops.quotas import check_keys
 from betimes.wire import keys as wire
 from betimes.wire.base import Page, shown_instant, shown_maybe
 
@@ -54,6 +55,7 @@ async def create(call: Call[NoQuery, wire.NewKey]) -> Reply:
         networks=body.ip_allow,
         expires_at=maybe_instant(body.expires_at, pointer="/expires_at"),
     )
+    await check_keys(call.service.desk, call.tenant, call.caller.quotas)
 
     async def verb(desk: Desk) -> ops.MadeKey:
         return await call.service.keys.create(desk, call.tenant, new, by=call.caller)
