@@ -1,7 +1,6 @@
 """Checks of the tree that no linter makes: lock files name no host, no file grows without a reason.
 
-A file of more than 400 lines must say why in a line that starts with `Long because`. Keys that a
-node has made for itself have no place here.
+A file of more than 400 lines must say why in a line that starts with `Long because`.
 """
 
 import re
@@ -20,7 +19,7 @@ def main() -> int:
         *hosts_in_locks(files),
         *paths_of_this_machine(files),
         *long_files(files),
-        *keys(files),
+        *homes(files),
     ]
     for complaint in complaints:
         print(complaint, file=sys.stderr)
@@ -43,6 +42,15 @@ def paths_of_this_machine(files: list[Path]) -> list[str]:
     ]
 
 
+def homes(files: list[Path]) -> list[str]:
+    """A folder called `~` is a path that nobody expanded, and holds what was meant for a home."""
+    return [
+        f"{file.relative_to(ROOT)}: lies in a folder called ~"
+        for file in files
+        if file.exists() and "~" in file.relative_to(ROOT).parts
+    ]
+
+
 def long_files(files: list[Path]) -> list[str]:
     """Split by noun and by verb before the big file forms."""
     return [
@@ -52,12 +60,6 @@ def long_files(files: list[Path]) -> list[str]:
         and (lines := read(file).count("\n")) > LINES_MAX
         and not re.search(r"^\W*Long because", read(file), re.MULTILINE)
     ]
-
-
-def keys(files: list[Path]) -> list[str]:
-    """What a node of somebody's has made for itself is nobody else's."""
-    made = {".keys", ".pepper"}
-    return [f"{file.relative_to(ROOT)}: holds keys" for file in files if file.suffix in made]
 
 
 def read(file: Path) -> str:

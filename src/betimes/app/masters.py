@@ -37,8 +37,7 @@ def masters_file(settings: Settings) -> Path:
     if settings.vault.keys_file is not None:
         return settings.vault.keys_file
     data = settings.embedded.data or default_data(settings.embedded.home / "betimes")
-    # Settings that nobody has read from anywhere have a home that nobody has looked for.
-    return data.with_name(f"{data.name}.keys").expanduser()
+    return data.with_name(f"{data.name}.keys")
 
 
 async def required_vault(node: Node) -> Vault:

@@ -35,7 +35,7 @@ def pepper_file(settings: Settings) -> Path:
     if settings.api.pepper_file is not None:
         return settings.api.pepper_file
     data = settings.embedded.data or default_data(settings.embedded.home / "betimes")
-    return data.with_name(f"{data.name}.pepper").expanduser()
+    return data.with_name(f"{data.name}.pepper")
 
 
 def kept_secret(place: Path, fresh: str) -> str:
