@@ -129,6 +129,7 @@ class Served:
     port: int
     recorder: Recorder
     desk: Desk
+    server: Server
 
     def client(self, key: str | None) -> Client:
         return Client(self.port, key)
@@ -198,7 +199,7 @@ def make_service(
         credentials=credentials,
         keys=keys,
         cursors=Cursors(secret=PEPPER),
-        admission=Admission(settings=settings, clock=clock),
+        admission=Admission(settings=settings, clock=clock, roll=half),
         waiters=Waiters(clock),
         lease_secret=PEPPER,
         grant_secret=PEPPER,
@@ -225,7 +226,7 @@ async def served(
         async with asyncio.TaskGroup() as group:
             grouping = group.create_task(service.run())
             serving = group.create_task(server.serve(sockets=[listening]))
-            yield Served(service, listening.getsockname()[1], recorder, service.desk)
+            yield Served(service, listening.getsockname()[1], recorder, service.desk, server)
             service.draining.begun = True  # as a node does that is about to stop: streams end
             server.should_exit = True
             await serving

@@ -6,11 +6,18 @@ on the way is a `Trouble` or becomes one, so there is one place where errors tur
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+)
 from http import HTTPStatus
 from struct import Struct
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from betimes.api.call import Call, Reply, Request
 from betimes.api.cursor import BEGINNING, Leaves
@@ -26,6 +33,7 @@ from betimes.api.reading import (
     read_json,
     read_query,
     single,
+    unpacked,
 )
 from betimes.api.route import Found, Load, Route, Router
 from betimes.api.service import Service
@@ -41,6 +49,7 @@ from betimes.ops.tenants import acting_for
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
+T = TypeVar("T")
 
 NO_PLACES: Mapping[str, str] = MappingProxyType({})
 NONE_DOUBLED: frozenset[bytes] = frozenset()
@@ -77,20 +86,21 @@ class Application:
             raise Bug(f"the API speaks HTTP, not {scope['type']}")
         began = self.service.clock.monotonic()
         request = self._request(scope)
-        name = "unknown"
+        route: Route | None = None
         try:
             route, found = self._route(request)
-            name = route.name
             check_version(request)
             reply = await self._answer(route, found, request, receive)
         except Exception as error:  # noqa: BLE001 -- the last door: callers get answers, not silence
             reply = self._problem(error, request)
             if reply.status == HTTPStatus.SERVICE_UNAVAILABLE:
                 await self._hold_back()
+        reply.headers = _told(route, request, reply)
+        name = "unknown" if route is None else route.name
         seconds = self.service.clock.monotonic() - began
         self._requests.add(operation=name, status=f"{reply.status // 100}xx")
         self._seconds.observe(seconds, operation=name)
-        await _send(send, reply, request)
+        await _send(send, reply, request, receive)
 
     async def _hold_back(self) -> None:
         """Let somebody who was refused wait: a refusal in no time invites the next request."""
@@ -156,17 +166,25 @@ class Application:
             async with asyncio.timeout(route.seconds):
                 caller = ANYBODY if route.is_public else await self._caller(route, found, request)
                 told = {} if route.is_public else admission.charge(caller, route)
+                request.told = told
                 call = await self._call(route, found, request, receive, caller)
                 if route.load in SHED:
                     self.service.pressure.check(route.load, call.body)
-                reply = shaped(call, await route.handler(call))
+                reply = shaped(call, await self._handled(route, call, receive))
         finally:
             admission.leave(route)
         if reply.status == HTTPStatus.NOT_MODIFIED and not route.is_public:
             told = admission.give_back(caller, route)
-        if route.retired is not None:
-            told = told | route.retired.headers()
-        reply.headers = {**told, **reply.headers}
+        request.told = told
+        return reply
+
+    async def _handled(self, route: Route, call: Call[Any, Any], receive: Receive) -> Reply:
+        if not route.waits:
+            return await route.handler(call)
+        # Work that comes for somebody who has gone meanwhile is somebody else's.
+        reply = await while_there(receive, route.handler(call))
+        if reply is None:
+            raise Trouble("request_timeout", "the client did not wait for its answer")
         return reply
 
     async def _caller(self, route: Route, found: Found, request: Request) -> Caller:
@@ -250,6 +268,12 @@ class Application:
         )
 
 
+def _told(route: Route | None, request: Request, reply: Reply) -> dict[str, str]:
+    """The headers of an answer, good or bad."""
+    retired = {} if route is None or route.retired is None else route.retired.headers()
+    return {**request.told, **retired, **reply.headers}
+
+
 def held_for(pause: float, held_back: int) -> float:
     """How long a refusal is held back, so that ever more clients do not make ever more of them."""
     return max(pause, min(held_back / REFUSALS_PER_SECOND, HELD_SECONDS_MAX))
@@ -262,7 +286,9 @@ def _doubled(pairs: Iterable[tuple[bytes, bytes]]) -> frozenset[bytes]:
 
 
 def _body(route: Route, request: Request, raw: bytes) -> Any:
-    check_media(request, route.media, raw)
+    check_media(request, route.media, raw, unpacks=route.unpacks)
+    if route.unpacks:
+        raw = unpacked(request, raw, most=route.body_max)
     if route.body is bytes:
         if not raw and not route.body_optional:
             raise Trouble("invalid_parameter", "expected a body, got nothing")
@@ -278,7 +304,7 @@ def _missing() -> NoReturn:
     raise Trouble("malformed_json", "expected a JSON body, got nothing")
 
 
-async def _send(send: Send, reply: Reply, request: Request) -> None:
+async def _send(send: Send, reply: Reply, request: Request, receive: Receive) -> None:
     body = b"" if reply.stream is not None else reply.body()
     headers = [
         *SECURITY,
@@ -297,12 +323,46 @@ async def _send(send: Send, reply: Reply, request: Request) -> None:
         content = b"" if request.method == "HEAD" else body
         await send({"type": "http.response.body", "body": content})
         return
+    await while_there(receive, _pump(send, reply.stream))
+
+
+async def _pump(send: Send, stream: Any) -> None:
     try:
-        async for piece in reply.stream:
+        async for piece in stream:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
     finally:
-        await reply.stream.aclose()
+        await stream.aclose()
     await send({"type": "http.response.body", "body": b""})
+
+
+async def while_there(receive: Receive, work: Awaitable[T]) -> T | None:
+    """Work for somebody as long as they are there; None when they have gone.
+
+    The server does not say when it sends into the void, so streams would go on for ever.
+    """
+    async with asyncio.TaskGroup() as group:
+        working, leaving = group.create_task(_caught(work)), group.create_task(_gone(receive))
+        working.add_done_callback(lambda _: leaving.cancel())
+        leaving.add_done_callback(lambda _: working.cancel())
+    if working.cancelled():
+        return None
+    answer, error = working.result()
+    if error is not None:
+        raise error
+    return answer
+
+
+async def _caught(work: Awaitable[T]) -> tuple[T | None, Exception | None]:
+    """What came of it, so that a refusal is still itself outside of the group."""
+    try:
+        return await work, None
+    except Exception as error:  # noqa: BLE001 -- raised again by whoever waits
+        return None, error
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 ANYBODY = Caller(

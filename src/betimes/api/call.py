@@ -34,6 +34,8 @@ class Request:
     doubled: frozenset[bytes]
     address: str
     id: str
+    told: Mapping[str, str] = field(default_factory=dict)
+    """What every answer to it tells, whatever becomes of it: the rates it is charged to."""
 
     def header(self, name: bytes) -> str | None:
         """A header field by its lower-case name."""

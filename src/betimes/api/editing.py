@@ -11,7 +11,7 @@ def check_preconditions(request: Request, current: int | None, *, force: bool) -
     """Refuse to replace blindly: the caller says what it has seen, or that it does not care."""
     if wants_none(request):
         if current is not None:
-            raise stale(current)
+            raise stale(current, header="If-None-Match")
         return
     if request.header(b"if-match") is not None:
         expected_revision(request, current)

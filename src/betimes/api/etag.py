@@ -32,12 +32,12 @@ def expected_revision(request: Request, current: int | None) -> int | None:
     raise stale(current)
 
 
-def stale(current: int | None) -> Trouble:
+def stale(current: int | None, *, header: str = "If-Match") -> Trouble:
     """Somebody was quicker."""
     headers = {} if current is None else {"ETag": tag_of(current)}
     found = "nothing" if current is None else f"revision {current}"
     return Trouble(
-        "precondition_failed", f"If-Match does not fit: there is {found}", headers=headers
+        "precondition_failed", f"{header} does not fit: there is {found}", headers=headers
     )
 
 

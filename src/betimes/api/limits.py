@@ -6,7 +6,7 @@ database (see `ops.quotas`).
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -52,14 +52,20 @@ class Bucket:
         return True
 
     def wait_seconds(self, cost: float) -> float:
-        """How long until it could be taken."""
+        """How long until it could be taken; as long as it is looked at where nothing comes back."""
+        if not self.capacity:
+            return float(WINDOW_SECONDS)
         return max(0.0, (cost - self.tokens) * WINDOW_SECONDS / self.capacity)
+
+    def full_seconds(self) -> float:
+        """How long until nothing is used of it."""
+        return self.wait_seconds(self.capacity)
 
 
 class Admission:
     """Buckets per tenant and policy, failures per address, and the room there is."""
 
-    def __init__(self, *, settings: ApiSettings, clock: Clock, roll: float = 0.5) -> None:
+    def __init__(self, *, settings: ApiSettings, clock: Clock, roll: Callable[[], float]) -> None:
         self._clock = clock
         self._buckets: dict[tuple[str, str], Bucket] = {}
         self._failures: dict[str, Bucket] = {}
@@ -99,11 +105,12 @@ class Admission:
             return {}
         limit = self._limit(caller, route.policy)
         bucket = self._bucket(str(caller.tenant), route.policy, limit)
-        allowed = bucket.take(self._clock.monotonic(), min(cost, limit))
+        allowed = bucket.take(self._clock.monotonic(), min(cost, max(limit, 1)))
         # Vital calls are counted and never turned away: they free what others wait for.
         told = self._headers(route.policy, limit, bucket)
         if not allowed and route.load is not Load.VITAL:
-            wait = bucket.wait_seconds(cost) * (1 + JITTER_SHARE * self._roll)
+            # Not everybody at the same instant; whole seconds, so little waits need it most.
+            wait = bucket.wait_seconds(cost) * (1 + JITTER_SHARE * self._roll()) + self._roll()
             raise Trouble(
                 "rate_limited",
                 f"expected at most {limit} requests per minute of the policy {route.policy}",
@@ -128,10 +135,8 @@ class Admission:
             limit = quotas.get(f"{policy}_per_minute", self._limits[policy])
             bucket = self._bucket(str(tenant), policy, limit)
             bucket.take(now, 0.0)
-            used = limit - bucket.tokens
-            found[f"{policy}_per_minute"] = Usage(
-                limit, round(used), used * WINDOW_SECONDS / bucket.capacity
-            )
+            used = round(limit - bucket.tokens)
+            found[f"{policy}_per_minute"] = Usage(limit, used, bucket.full_seconds())
         streams = self._streams.get(key, 0)
         found["streams"] = Usage(self._settings.streams_max, streams, None)
         return found
@@ -141,13 +146,21 @@ class Admission:
 
         A right key still opens: many may share an address.
         """
+        self._guess(address, 1.0)
+
+    def check_guesses(self, address: str) -> None:
+        """Turn away an address that has guessed too often, where looking itself is dear."""
+        self._guess(address, 0.0)
+
+    def _guess(self, address: str, cost: float) -> None:
         if len(self._failures) >= BUCKETS_MAX:
             self._failures.clear()
         capacity = float(self._settings.failures_per_minute)
         bucket = self._failures.setdefault(
             address, Bucket(capacity, capacity, self._clock.monotonic())
         )
-        if not bucket.take(self._clock.monotonic(), 1.0):
+        taken = bucket.take(self._clock.monotonic(), cost)
+        if not taken or (not cost and bucket.tokens < 1.0):
             wait = math.ceil(bucket.wait_seconds(1.0))
             raise Trouble(
                 "rate_limited",
@@ -185,7 +198,7 @@ class Admission:
 
     def _headers(self, policy: Policy, limit: int, bucket: Bucket) -> dict[str, str]:
         left = max(0, int(bucket.tokens))
-        until_full = math.ceil((bucket.capacity - bucket.tokens) * WINDOW_SECONDS / bucket.capacity)
+        until_full = math.ceil(bucket.full_seconds())
         return {
             "RateLimit-Policy": f'"{policy}";q={limit};w={WINDOW_SECONDS}',
             "RateLimit": f'"{policy}";r={left};t={max(0, until_full)}',

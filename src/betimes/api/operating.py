@@ -62,5 +62,6 @@ def check_count(found: int, confirmed: int | None, *, noun: str) -> None:
     if confirmed != found:
         raise Trouble(
             "confirm_count_mismatch",
-            f"this would touch {found} {noun}, {confirmed} are confirmed",
+            f"this would touch {found} {noun}, {'none' if confirmed is None else confirmed} "
+            "are confirmed in confirm_count",
         )

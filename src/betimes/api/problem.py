@@ -1,6 +1,7 @@
 """Errors as answers: RFC 9457, one shape for all of them."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from math import ceil
 from typing import Any
 
@@ -21,6 +22,8 @@ from betimes.wire.problem import FieldError, Problem
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = "1"
+QUOTA_WAIT = timedelta(minutes=1)
+"""What is stored goes when somebody removes it: nobody knows when, and asking at once is no use."""
 STATUS_OF_DEFAULT = {"refused": "invalid_parameter", "bad_setting": "invalid_parameter"}
 
 
@@ -59,8 +62,8 @@ def refused(error: Refused) -> Trouble:
     if isinstance(error, QuotaReached):
         reset = shown_maybe(error.resets_at)
         more |= {"quota": error.quota, "limit": error.limit, "used": error.used, "resets_at": reset}
-        if error.wait is not None:
-            headers["Retry-After"] = str(max(1, ceil(error.wait.total_seconds())))
+        wait = QUOTA_WAIT if error.wait is None else error.wait
+        headers["Retry-After"] = str(max(1, ceil(wait.total_seconds())))
     if error.code == "idempotency_in_progress":
         headers["Retry-After"] = RETRY_AFTER_SECONDS
     # A code we do not know keeps its sentence and becomes the plainest refusal.

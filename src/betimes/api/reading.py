@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -29,8 +30,12 @@ QUERY_BYTES_MAX = 8192
 FIELDS = "fields"
 VALIDATE_ONLY = "validate_only"
 PARAMETERS_MAX = 100
-_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
-_BRACKETS = re.compile(r"[\[\]{}]")
+PACKED = "gzip"
+GZIP_BITS = 31
+BATCHES = ("/items", "/jobs")
+"""The members that hold the items of a batch."""
+_PARTS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
+"""Strings, whether they end or not, and brackets: whatever is sent is walked through once."""
 
 
 async def read_body(receive: Receive, request: Request, *, most: int) -> bytes:
@@ -192,8 +197,10 @@ def _check_depth(text: str) -> None:
     if text.count("[") + text.count("{") <= DEPTH_MAX:
         return
     depth = 0
-    for bracket in _BRACKETS.finditer(_STRINGS.sub('""', text)):
-        depth += 1 if bracket[0] in "[{" else -1
+    for part in _PARTS.finditer(text):
+        if part[0][0] == '"':
+            continue
+        depth += 1 if part[0] in "[{" else -1
         if depth > DEPTH_MAX:
             raise _malformed(f"nested more than {DEPTH_MAX} levels deep")
 
@@ -217,8 +224,8 @@ def _check_strings(value: Any) -> None:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        doubled = next(name for name in names if names.count(name) > 1)
+        seen: set[str] = set()
+        doubled = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise ValueError(f"the name {doubled[:100]!r} stands twice in one object")
     return found
 
@@ -252,6 +259,8 @@ def _invalid(wrong: Complaint) -> Trouble:
     code, pointer = "invalid_parameter", wrong.pointer
     if wrong.unknown is not None:
         code, pointer = "unknown_field", f"{pointer}/{escaped(wrong.unknown)}"
+    elif wrong.too_many and pointer in BATCHES:
+        code = "batch_too_large"
     return Trouble(
         code,
         f"{pointer or 'the body'}: {wrong.sentence}",
@@ -259,9 +268,26 @@ def _invalid(wrong: Complaint) -> Trouble:
     )
 
 
-def check_media(request: Request, media: str, body: bytes) -> None:
-    """Only what the route reads, and never compressed."""
-    if request.header(b"content-encoding") not in (None, "identity"):
+def unpacked(request: Request, body: bytes, *, most: int) -> bytes:
+    """A body that may have come packed, never more of it than allowed in memory."""
+    if request.header(b"content-encoding") != PACKED:
+        return body
+    unpacking = zlib.decompressobj(wbits=GZIP_BITS)
+    try:
+        text = unpacking.decompress(body, most + 1)
+    except zlib.error:
+        raise Trouble("malformed_request", "expected a body in gzip, got something else") from None
+    if len(text) > most:
+        raise too_large(len(text), most)
+    if not unpacking.eof or unpacking.unused_data:
+        raise Trouble("malformed_request", "expected one whole body in gzip")
+    return text
+
+
+def check_media(request: Request, media: str, body: bytes, *, unpacks: bool = False) -> None:
+    """Only what the route reads, compressed only where it says so."""
+    allowed_packing = (None, "identity", PACKED) if unpacks else (None, "identity")
+    if request.header(b"content-encoding") not in allowed_packing:
         raise Trouble("unsupported_media_type", "expected a body without compression")
     if not body:
         return

@@ -105,6 +105,8 @@ class Route:
     example: Any = None
     """A body that would be accepted, for the document."""
     retired: Retirement | None = None
+    unpacks: bool = False
+    """Whether its body may come packed with gzip, within the same bound once unpacked."""
     waits: bool = False
     """Whether it may wait for long, and therefore does not count as busy."""
     by_lease: bool = False

@@ -109,11 +109,9 @@ def shown_run(view: RunView, *, full: bool = False, redaction: Redaction = PLAIN
         finished_at=shown_maybe(run.finished_at),
         next_retry_at=_next_retry(view),
         cancel_requested_at=shown_maybe(run.cancel_at),
-        state_reason=None
-        if run.reason is None
-        else wire.StateReason(code=run.reason, detail=run.words),
+        state_reason=_reason(view),
         lease=lease,
-        worker_id=None if run.worker is None else to_text("wrk", run.worker),
+        worker_id=_worker(view),
         error=shown_failure(run.error),
         lag_ms=_ms(run.due_at, run.first_started_at or run.started_at),
         run_ms=_ms(run.started_at, run.finished_at),
@@ -128,6 +126,21 @@ def shown_run(view: RunView, *, full: bool = False, redaction: Redaction = PLAIN
         shown.payload = redaction.json(shown_bytes(run.payload))
         shown.result = hidden_in(shown_bytes(run.result), redaction)
     return shown
+
+
+def _reason(view: RunView) -> wire.StateReason | None:
+    """Why it is in its state; what kept a run waiting is over once somebody has it."""
+    run = view.run
+    if run.reason is None or (view.state is Shown.RUNNING and run.cancel_at is None):
+        return None
+    return wire.StateReason(code=run.reason, detail=run.words)
+
+
+def _worker(view: RunView) -> str | None:
+    """Who has it or had it last; whoever only put it back did nothing with it."""
+    if view.run.worker is None or view.state in (Shown.SCHEDULED, Shown.QUEUED):
+        return None
+    return to_text("wrk", view.run.worker)
 
 
 def _attempt(view: RunView) -> int:

@@ -42,6 +42,8 @@ class Complaint(msgspec.Struct):
     sentence: str
     pointer: str = ""
     unknown: str | None = None
+    too_many: bool = False
+    """Whether a list has more items than it may."""
 
 
 def complaint_of(message: str, kind: Any, value: Any) -> Complaint:
@@ -57,7 +59,8 @@ def complaint_of(message: str, kind: Any, value: Any) -> Complaint:
     for pattern, tell in _TELLERS:
         if (said := pattern.fullmatch(message)) is not None:
             unknown = said["name"] if pattern is _UNKNOWN else None
-            return Complaint(tell(said, kinds, got), pointer, unknown)
+            too_many = pattern is _LENGTH and (said["kind"], said["sign"]) == ("array", "<=")
+            return Complaint(tell(said, kinds, got), pointer, unknown, too_many)
     return Complaint(message, pointer)
 
 

@@ -1,7 +1,7 @@
 """The HTTP server around the application: uvicorn, with deadlines it does not have itself.
 
-A client that sends its request byte by byte, or opens connections without end, costs a socket and a
-timer here and never reaches the application.
+A client that sends its request byte by byte, sends heads without end, does not read its answers or
+opens connections without end costs a socket and a timer here and never reaches the application.
 """
 
 import asyncio
@@ -19,6 +19,8 @@ from betimes.api.route import reason_of
 
 HEADERS_MAX = 100
 HEADER_BYTES_MAX = 32 * 1024
+HEAD_BYTES_MAX = 2 * HEADER_BYTES_MAX
+"""So much of a head that has not ended is read; the parser keeps a field until it has all of it."""
 KEEP_ALIVE_SECONDS = 75
 BACKLOG = 1024
 
@@ -27,7 +29,13 @@ class Door(HttpToolsProtocol):
     """One connection: bounded in time, in the size of its headers, and in number per address."""
 
     _timer: asyncio.TimerHandle | None = None
+    _reading: asyncio.TimerHandle | None = None
+    """Until when the client has to take what was written for it."""
     _header_bytes = 0
+    _head_bytes: int | None = None
+    """What came of a head that has not ended; None between heads."""
+    _running: Any = None
+    """The exchange that is answered; behind it others may wait their turn."""
     _address = ""
 
     @property
@@ -46,17 +54,58 @@ class Door(HttpToolsProtocol):
             self._refuse("rate_limited", "too many connections from this address")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Forget it, and tell whoever still answers it."""
         self._stop_waiting()
+        self.resume_writing()
+        if self._running is not None and not self._running.response_complete:
+            self._running.disconnected = True
+            self._running.message_event.set()
         counts = self._server.addresses
         counts[self._address] -= 1
         if counts[self._address] <= 0:
             del counts[self._address]
         super().connection_lost(exc)
 
+    def data_received(self, data: bytes) -> None:
+        """Read on, but never a head without end; what is no request at all has its time, too."""
+        seen = self._head_bytes
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if seen is not None and self._head_bytes is not None:
+            self._head_bytes = seen + len(data)
+            if self._head_bytes > HEAD_BYTES_MAX:
+                self._refuse("headers_too_large", f"the head is over {HEAD_BYTES_MAX} bytes long")
+        elif self._is_idle and self._timer is None:
+            self._wait(self._server.header_seconds)
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether nothing is being answered, read or waited for by uvicorn."""
+        cycle: Any = self.cycle  # None until the first head has ended
+        answered = cycle is None or cycle.response_complete
+        return answered and self.timeout_keep_alive_task is None
+
+    def pause_writing(self) -> None:
+        """The client does not take what it asked for: it has as long as for a body of its own."""
+        super().pause_writing()
+        if self._reading is None:
+            self._reading = self.loop.call_later(self._server.body_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        super().resume_writing()
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
     def on_message_begin(self) -> None:
         """A head begins."""
-        self._header_bytes = 0
+        self._header_bytes = self._head_bytes = 0
         self._wait(self._server.header_seconds)
         super().on_message_begin()
 
@@ -67,6 +116,7 @@ class Door(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """A body may follow, within its time."""
+        self._head_bytes = None
         self._wait(self._server.body_seconds)
         if len(self.headers) > HEADERS_MAX or self._header_bytes > HEADER_BYTES_MAX:
             self._refuse(

@@ -144,7 +144,7 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
         credentials=credentials,
         keys=keys,
         cursors=Cursors(secret=derived(pepper, b"cursor")),
-        admission=Admission(settings=node.settings.api, clock=node.clock),
+        admission=Admission(settings=node.settings.api, clock=node.clock, roll=node.dice.roll),
         waiters=Waiters(node.clock),
         lease_secret=derived(pepper, b"lease"),
         grant_secret=derived(pepper, b"grant"),

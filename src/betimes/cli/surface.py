@@ -45,7 +45,7 @@ OFFERS: dict[str, Offer] = {
             Member("timezone", "text"),
             Member("plan", "text"),
             Member("weight", "number"),
-            Member("quotas", "numbers"),
+            Member("quotas", "json"),
             Member("settings", "json"),
         ),
         tries=True,
@@ -1441,7 +1441,7 @@ OFFERS: dict[str, Offer] = {
     "leases.logs": Offer(
         "POST",
         "/v1/leases/{lease}/logs",
-        "Add lines to the log of a run.",
+        "Add lines to the log of a run; the body may be packed with gzip.",
         parameters=("lease",),
         body=(Member("lines", "json", required=True),),
     ),

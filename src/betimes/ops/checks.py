@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unicodedata import is_normalized
 
 import msgspec
 
@@ -25,6 +26,8 @@ EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 DELAY_MAX = timedelta(days=366 * 100)
 RESERVED_PREFIXES = ("job_", "run_")
+RESERVED_NAMES = ("apply", "batch", "bulk")
+"""What stands behind `/v1/jobs/` without being a job."""
 
 
 def check_text(text: str, *, what: str, most: int, pointer: str) -> None:
@@ -40,6 +43,13 @@ def check_name(name: str, *, pointer: str = "/name") -> None:
     check_text(name, what="a name", most=NAME_LENGTH_MAX, pointer=pointer)
     if "~" in name or "/" in name:
         raise Invalid(f"expected a name without ~ and /, got {name!r}", pointer=pointer)
+    if not is_normalized("NFC", name):
+        raise Invalid(
+            f"expected a name in composed characters (NFC), got {name!r}, which looks the same",
+            pointer=pointer,
+        )
+    if name in RESERVED_NAMES and pointer.endswith("/name"):
+        raise Invalid(f"expected a name that no path of the API has, got {name!r}", pointer=pointer)
     if name.startswith(RESERVED_PREFIXES):
         prefixes = " or ".join(RESERVED_PREFIXES)
         raise Invalid(

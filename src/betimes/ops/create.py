@@ -181,7 +181,8 @@ class Creation:
         made = await insert_jobs(connection, jobs)
         for place in places:
             if self.jobs[place].id not in made:
-                self.jobs[place] = await self._recognise(connection, self.jobs[place])
+                with pointing(place, alone=len(self._new) == 1):
+                    self.jobs[place] = await self._recognise(connection, self.jobs[place])
         runs = [
             run
             for place in places

@@ -16,7 +16,7 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import Forbidden, Refused, Unavailable
 from betimes.domain.key_text import DIGEST_BYTES, digest_of, read_key
 from betimes.ops.asking import Asking
-from betimes.ops.keys import Caller
+from betimes.ops.keys import ADMIN, Caller
 from betimes.store.database import Database
 from betimes.store.keys import Credential, note_use, read_credential
 
@@ -25,7 +25,6 @@ KNOWN_MAX = 10_000
 TOLD_TO = timedelta(hours=1)
 NOTED_EVERY_SECONDS = 10.0
 REJECTING, SUSPENDED = 1, 2
-ADMIN = "ak"
 NOBODY = bytes(DIGEST_BYTES)
 SEAL_BYTES = 16
 
@@ -169,6 +168,7 @@ def caller_of(credential: Credential) -> Caller:
         timezone=credential.timezone,
         scopes=frozenset(key.scopes),
         queues=None if key.queues is None else frozenset(key.queues),
+        networks=key.networks,
         expires_at=key.expires_at,
         quotas=_numbers(credential.quotas),
         settings=dict(credential.settings),
@@ -190,4 +190,6 @@ def _within(address: str, networks: tuple[str, ...]) -> bool:
         host = ip_address(address)
     except ValueError:
         return False
+    # A socket for both families tells IPv4 callers as IPv6 addresses.
+    host = getattr(host, "ipv4_mapped", None) or host
     return any(host in ip_network(network, strict=False) for network in networks)

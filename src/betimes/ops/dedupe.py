@@ -44,6 +44,7 @@ from betimes.wire.base import shown_duration
 
 T = TypeVar("T")
 DEDUPED = "DEDUPED"
+ITEMS = "/items/"
 KEY_LENGTH_MAX = 255
 WINDOW_MAX = timedelta(days=366)
 OF_RUN, OF_JOB = "run", "job"
@@ -370,8 +371,10 @@ def moved_pointer(pointer: str, places: Sequence[int], count: int) -> str:
         return pointer
     if len(places) == 1:
         return f"/items/{places[0]}{pointer}"
-    number, slash, rest = pointer.removeprefix("/items/").partition("/")
-    return f"/items/{places[int(number)]}{slash}{rest}"
+    if not pointer.startswith(ITEMS):
+        return pointer  # about all of them
+    number, slash, rest = pointer.removeprefix(ITEMS).partition("/")
+    return f"{ITEMS}{places[int(number)]}{slash}{rest}"
 
 
 def _with_key(new: NewRun) -> NewRun:

@@ -17,7 +17,7 @@ from betimes.domain.secrets import (
 )
 from betimes.ops.checks import check_text
 from betimes.ops.desk import Desk
-from betimes.ops.keys import Caller, KeyMaker, MadeKey, NewKey
+from betimes.ops.keys import Caller, KeyMaker, MadeKey, NewKey, check_reach
 from betimes.store import members as rows
 from betimes.store.members import Grant
 from betimes.store.pool import Connection
@@ -79,7 +79,11 @@ class Devices:
         """Say yes or no; what is granted is at most what the person may do. The device's name."""
         if by.via == "key" and by.kind not in ("sk", "ak"):
             raise Forbidden(f"a key of kind {by.kind} cannot let a device in")
+        # The device's key will be bound to nothing.
+        check_reach(by, kind=KIND, networks=None)
         scopes = sorted(by.scopes & OF_KIND[KIND])
+        if granted and not scopes:  # a key without scopes of its own has all of its kind
+            raise Forbidden("the caller may do nothing that a device could be let do")
         shown, now = read_user_code(code), self._clock.now()
 
         async def work(connection: Connection) -> str:

@@ -1,9 +1,9 @@
 """API keys: making, rotating, revoking; the first one of all."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from ipaddress import ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from betimes.domain.errors import Forbidden, Invalid, NotFound
 from betimes.domain.ids import TenantId
@@ -17,6 +17,7 @@ from betimes.store.pool import Connection
 from betimes.wire.base import shown_duration
 
 __all__ = [
+    "ADMIN",
     "ApiKey",
     "Caller",
     "KeyMaker",
@@ -28,8 +29,10 @@ __all__ = [
     "revoke_key",
 ]
 
+ADMIN = "ak"
 NAME_LENGTH_MAX = 200
 BOUND_MAX = 100
+BOUND_SCOPES = OF_KIND["wk"]
 OVERLAP_MAX = timedelta(days=30)
 FIRST_NAME = "first administrator"
 
@@ -49,6 +52,8 @@ class Caller:
     expires_at: datetime | None
     quotas: "dict[str, int]"
     settings: "dict[str, object]"
+    networks: tuple[str, ...] | None = None
+    """The networks its key may be used from, if it is bound to some."""
     rejecting: bool = False
     """Whether its tenant accepts nothing new."""
     via: str = "key"
@@ -91,6 +96,9 @@ def check_new_key(new: NewKey, *, by: Caller | None) -> None:
     if by is not None and (lacking := sorted(wanted - by.scopes)):
         raise Forbidden(f"a key cannot give away the scope {lacking[0]}, which it lacks itself")
     check_bindings(new.queues, new.networks)
+    check_bound_scopes(new.queues, wanted)
+    if by is not None:
+        check_reach(by, kind=new.kind, networks=new.networks)
     if new.expires_at is not None:
         check_instant(new.expires_at, pointer="/expires_at")
 
@@ -109,6 +117,39 @@ def check_bindings(queues: Sequence[str] | None, networks: Sequence[str] | None)
             ) from None
     if max(len(queues or ()), len(networks or ())) > BOUND_MAX:
         raise Invalid(f"expected at most {BOUND_MAX} queues and networks")
+
+
+def check_bound_scopes(queues: Sequence[str] | None, scopes: Iterable[str]) -> None:
+    """A binding that most operations would not hear of must not promise anything."""
+    excess = sorted(set(scopes) - BOUND_SCOPES)
+    if queues is not None and excess:
+        raise Invalid(
+            f"a key that is bound to queues leases from them; it cannot have {excess[0]}",
+            pointer="/queues",
+        )
+
+
+def check_reach(by: Caller, *, kind: str, networks: Sequence[str] | None) -> None:
+    """Nobody makes or changes a key that reaches further than their own.
+
+    A kind is more than its scopes: an administrator's key acts for every tenant. Queues are not
+    looked at, because a key that is bound to some can make none.
+    """
+    if kind == ADMIN and by.kind != ADMIN:
+        raise Forbidden("only an administrator's key may make or change one of its kind")
+    if by.networks is not None and (networks is None or not _all_within(networks, by.networks)):
+        bound = ", ".join(by.networks) or "none"
+        raise Forbidden(f"a key that is bound to networks reaches no other ones: {bound}")
+
+
+def _all_within(networks: Sequence[str], bound: Sequence[str]) -> bool:
+    outer = [ip_network(one) for one in bound]
+    return all(any(_is_part(ip_network(one), other) for other in outer) for one in networks)
+
+
+def _is_part(one: IPv4Network | IPv6Network, other: IPv4Network | IPv6Network) -> bool:
+    same = one.version == other.version
+    return same and one.subnet_of(other)  # type: ignore[arg-type]  # both are of one version
 
 
 def scopes_of(new: NewKey) -> frozenset[str]:
@@ -241,6 +282,7 @@ async def change_key(
     queues: Sequence[str] | None = None,
     networks: Sequence[str] | None = None,
     expires_at: datetime | None = None,
+    by: Caller,
 ) -> ApiKey:
     """Rename a key or bind it otherwise; what is None stays."""
     old = await get_key(desk, tenant, key)
@@ -249,6 +291,7 @@ async def change_key(
     if expires_at is not None:
         check_instant(expires_at, pointer="/expires_at")
     check_bindings(queues, networks)
+    check_bound_scopes(queues, old.scopes)
     changed = replace(
         old,
         name=old.name if name is None else name,
@@ -256,16 +299,21 @@ async def change_key(
         networks=old.networks if networks is None else tuple(networks),
         expires_at=old.expires_at if expires_at is None else expires_at,
     )
+    # As it was, too: whoever may not reach that far may not take it away either.
+    check_reach(by, kind=old.kind, networks=old.networks)
+    check_reach(by, kind=old.kind, networks=changed.networks)
     await _change(desk, changed)
     return changed
 
 
-async def revoke_key(desk: Desk, tenant: TenantId, key: str) -> None:
+async def revoke_key(desk: Desk, tenant: TenantId, key: ApiKey, *, by: Caller) -> None:
     """Revoke a key at once."""
+    if key.id != by.key:
+        check_reach(by, kind=key.kind, networks=key.networks)
 
     async def work(connection: Connection) -> None:
-        if not await rows.revoke_key(connection, tenant, key, desk.clock.now()):
-            raise no_such_key(key)
+        if not await rows.revoke_key(connection, tenant, key.id, desk.clock.now()):
+            raise no_such_key(key.id)
 
     await desk.transact(work, tenant=tenant)
 

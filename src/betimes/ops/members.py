@@ -10,7 +10,7 @@ from betimes.domain.scopes import OF_ROLE
 from betimes.domain.secrets import TOKEN_BYTES, token_digest, token_text
 from betimes.ops.checks import check_text
 from betimes.ops.desk import TAIL_BYTES, Desk
-from betimes.ops.keys import Caller
+from betimes.ops.keys import Caller, check_reach
 from betimes.store import members as rows
 from betimes.store.members import Member
 from betimes.store.pool import Connection
@@ -152,6 +152,7 @@ def check_role(role: str, by: Caller) -> None:
         raise Invalid(f"expected a role out of {', '.join(OF_ROLE)}", pointer="/role")
     if lacking := sorted(OF_ROLE[role] - by.scopes):
         raise Forbidden(f"the role {role} includes the scope {lacking[0]}, which the caller lacks")
+    check_reach(by, kind="member", networks=None)  # people sign in from anywhere
 
 
 def _check_email(email: str) -> None:

@@ -1,13 +1,15 @@
 """Quotas: what a tenant may store and have under way, counted before anything is written."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 
 from betimes.domain.errors import OverQuota
 from betimes.domain.ids import TenantId
 from betimes.ops.desk import Desk
+from betimes.store.keys import count_keys
 from betimes.store.listing import count_jobs, count_work
 from betimes.store.pool import Connection
+from betimes.store.queues import count_queues
 from betimes.store.telling import QuotaNews, tell_quota
 
 COUNTED_MAX = 1_000_000
@@ -51,6 +53,8 @@ async def usage_of(desk: Desk, tenant: TenantId) -> dict[str, int]:
             "active_runs": waiting + leased,
             "backlog": waiting,
             "max_in_flight": leased,
+            "keys": await count_keys(connection, tenant, desk.clock.now()),
+            "queues": await count_queues(connection, tenant),
         }
 
     return await desk.transact(work, tenant=tenant)
@@ -68,6 +72,40 @@ async def check_jobs(desk: Desk, tenant: TenantId, quotas: Mapping[str, int], *,
     used = await desk.transact(work, tenant=tenant)
     if used + more > limit:
         raise QuotaReached("jobs", limit, used)
+
+
+async def check_keys(desk: Desk, tenant: TenantId, quotas: Mapping[str, int]) -> None:
+    """Refuse one more key than the tenant may have."""
+
+    async def work(connection: Connection) -> int:
+        return await count_keys(connection, tenant, desk.clock.now())
+
+    await _check_one(desk, tenant, "keys", quotas.get("keys"), work)
+
+
+async def check_queues(
+    desk: Desk, tenant: TenantId, quotas: Mapping[str, int], *, name: str
+) -> None:
+    """Refuse settings for one more queue than the tenant may have."""
+
+    async def work(connection: Connection) -> int:
+        return await count_queues(connection, tenant, beside=name)
+
+    await _check_one(desk, tenant, "queues", quotas.get("queues"), work)
+
+
+async def _check_one(
+    desk: Desk,
+    tenant: TenantId,
+    quota: str,
+    limit: int | None,
+    count: Callable[[Connection], Awaitable[int]],
+) -> None:
+    if limit is None:
+        return
+    used = await desk.transact(count, tenant=tenant)
+    if used >= limit:
+        raise QuotaReached(quota, limit, used)
 
 
 async def tell_use(desk: Desk, tenant: TenantId, news: QuotaNews) -> bool:

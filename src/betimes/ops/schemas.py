@@ -18,6 +18,7 @@ from betimes.domain.ids import TenantId, from_text
 from betimes.ops.asking import Asking
 from betimes.ops.blobs import get_blob_row, read_reference
 from betimes.ops.desk import Desk
+from betimes.ops.schema_cost import affordable
 from betimes.store.pool import Connection
 from betimes.store.schemas import Declared, declare_schemas, read_schemas
 
@@ -165,6 +166,8 @@ def _check(handler: str | None, payload: bytes | None, schemas: Sequence[str]) -
         ) from None
     refusal: Any = None
     for schema in schemas:
+        if not affordable(schema, payload):
+            return  # left to the worker, which pays for itself
         found = next(iter(compiled(schema).iter_errors(value)), None)
         if found is None:
             return

@@ -94,8 +94,9 @@ class Sessions:
 
     async def by_password(self, slug: str, email: str, password: str) -> Whom:
         """Who knows the password of an account; a wrong address costs as much as a wrong word."""
+        email = email.strip().lower()
         self._count_try(f"{slug}:{email}")
-        found = await rows.find_sign_in(self._desk.database, slug, email.strip().lower())
+        found = await rows.find_sign_in(self._desk.database, slug, email)
         salt = NO_SALT if found is None or found.salt is None else found.salt
         digest = await asyncio.to_thread(password_digest, password, salt)
         if found is None or found.password is None or not same(digest, found.password):

@@ -9,7 +9,7 @@ from betimes.domain.errors import AlreadyExists, Forbidden, Invalid, NotFound, V
 from betimes.domain.ids import TenantId, from_text, random_ids, to_ms, to_text
 from betimes.ops.checks import check_reason, check_text
 from betimes.ops.desk import TAIL_BYTES, Desk
-from betimes.ops.keys import Caller
+from betimes.ops.keys import ADMIN, Caller
 from betimes.schedule import zone
 from betimes.store import tenants as rows
 from betimes.store.pool import Connection
@@ -29,7 +29,6 @@ __all__ = [
     "suspended",
 ]
 
-ADMIN = "ak"
 QUOTAS = (
     *("jobs", "active_runs", "backlog", "max_in_flight", "payload_bytes", "queues", "keys"),
     *("creates_per_second", "runs_per_minute", "payload_bytes_per_minute"),

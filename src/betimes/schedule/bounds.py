@@ -19,6 +19,7 @@ CALENDAR_TEXT_LENGTH_MAX = 1_048_576
 """Characters in an imported iCalendar file."""
 
 CALENDAR_RANGES_MAX = 10_000
+CALENDAR_RULES_MAX = 500
 """Date ranges in one named calendar."""
 
 UNION_MEMBERS_MAX = 32

@@ -9,6 +9,7 @@ from datetime import timedelta
 from betimes.domain.errors import BadSchedule, TooLarge
 from betimes.schedule.bounds import (
     CALENDAR_RANGES_MAX,
+    CALENDAR_RULES_MAX,
     CALENDAR_TEXT_LENGTH_MAX,
     DAY_SECONDS,
     SECOND,
@@ -20,6 +21,7 @@ from betimes.schedule.rrule import RuleClock
 from betimes.schedule.rrule_syntax import read_rule
 
 MICRO_DAY = DAY_SECONDS * SECOND
+BY_DAY = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY")
 
 
 def import_calendar(name: str, text: str, first_year: int, last_year: int) -> Calendar:
@@ -31,7 +33,10 @@ def import_calendar(name: str, text: str, first_year: int, last_year: int) -> Ca
         )
     first, last = day_of(first_year, 1, 1), day_of(last_year, 12, 31)
     ranges: list[str] = []
-    for event in _events(text):
+    events = _events(text)
+    if sum("RRULE" in event for event in events) > CALENDAR_RULES_MAX:
+        raise TooLarge(f"expected at most {CALENDAR_RULES_MAX} events that repeat in a calendar")
+    for event in events:
         ranges += _ranges(event, first, last)
         if len(ranges) > CALENDAR_RANGES_MAX:
             raise TooLarge(f"expected at most {CALENDAR_RANGES_MAX} dates in a calendar")
@@ -69,6 +74,10 @@ def _ranges(event: dict[str, str], first: int, last: int) -> list[str]:
     begins = [start]
     if "RRULE" in event:
         rule = read_rule(event["RRULE"], date_too=True)
+        if rule.frequency not in BY_DAY:
+            raise BadSchedule(
+                f"expected dates that repeat by {', '.join(BY_DAY)}, got FREQ={rule.frequency}"
+            )
         clock = RuleClock(rule, start * DAY_SECONDS)
         since, until = (first - length) * DAY_SECONDS, last * DAY_SECONDS
         if rule.until is not None:

@@ -36,6 +36,10 @@ def with_defaults(rule: Rule, start: int) -> Rule:
     )
 
 
+PERIOD_DAYS = {"YEARLY": 366, "MONTHLY": 31, "WEEKLY": WEEK}
+"""How many days a period has at most; one where it is a day."""
+
+
 class RuleDays:
     """The allowed days of a rule, year by year, each computed once."""
 
@@ -88,8 +92,16 @@ class RuleClock:
         self._first_week = day - (weekday_of(day) - self._rule.week_start) % WEEK
         self._start_period = self._period(day)
         self._last = NEVER
-        if rule.count is not None:
+        if self._never_picks():
+            self._last = start - 1
+        elif rule.count is not None:
             self._last = self._numbered(rule.count)
+
+    def _never_picks(self) -> bool:
+        """Whether BYSETPOS asks for more than any period holds; a search would go on to 2200."""
+        days = PERIOD_DAYS.get(self._rule.frequency, 1)
+        places = self._rule.by_position
+        return bool(places) and min(map(abs, places)) > days * len(self._times)
 
     def _period(self, day: int) -> int:
         """The number of the year, month, week or day that a day lies in."""
@@ -108,6 +120,8 @@ class RuleClock:
 
     def after(self, local: int) -> int:
         """The least one later than `local`, or `NEVER`."""
+        if self._last < self._start:
+            return NEVER
         local = max(local, self._start - 1)
         if self._rule.by_position:
             found = self._after_by_position(local)
@@ -156,7 +170,7 @@ class RuleClock:
         """The allowed days in the period of a day."""
         first = self._period_start(day)
         date = date_of(first)
-        length = {"YEARLY": 366, "MONTHLY": 31, "WEEKLY": WEEK}.get(self._rule.frequency, 1)
+        length = PERIOD_DAYS.get(self._rule.frequency, 1)
         days = self._days.within(first, first + length)
         if self._rule.frequency == "YEARLY":
             return tuple(day for day in days if date_of(day).year == date.year)

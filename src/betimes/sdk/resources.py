@@ -196,7 +196,7 @@ class Tenants:
         timezone: str | Unset | None = UNSET,
         plan: str | Unset | None = UNSET,
         weight: float | Unset | None = UNSET,
-        quotas: dict[str, int] | Unset | None = UNSET,
+        quotas: dict[str, int | None] | Unset | None = UNSET,
         settings: dict[str, Any] | Unset | None = UNSET,
         if_match: str | None = None,
         request_timeout: float | None = None,
@@ -3178,7 +3178,7 @@ class Leases:
         lines: builtins.list[betimes.wire.workers.LogLine],
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Accepted:
-        """Add lines to the log of a run."""
+        """Add lines to the log of a run; the body may be packed with gzip."""
         answer: betimes.wire.workers.Accepted = self._caller.call(
             table.LEASES_LOGS,
             path={"lease": lease},
@@ -4111,7 +4111,7 @@ class AsyncTenants:
         timezone: str | Unset | None = UNSET,
         plan: str | Unset | None = UNSET,
         weight: float | Unset | None = UNSET,
-        quotas: dict[str, int] | Unset | None = UNSET,
+        quotas: dict[str, int | None] | Unset | None = UNSET,
         settings: dict[str, Any] | Unset | None = UNSET,
         if_match: str | None = None,
         request_timeout: float | None = None,
@@ -7093,7 +7093,7 @@ class AsyncLeases:
         lines: builtins.list[betimes.wire.workers.LogLine],
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Accepted:
-        """Add lines to the log of a run."""
+        """Add lines to the log of a run; the body may be packed with gzip."""
         answer: betimes.wire.workers.Accepted = await self._caller.call(
             table.LEASES_LOGS,
             path={"lease": lease},

@@ -135,6 +135,11 @@ async def note_use(database: Database, keys: Sequence[str], now: datetime) -> No
     await database.many(SQL["note_use"], lane=Lane.API, ids=list(keys), now=now)
 
 
+async def count_keys(connection: Connection, tenant: TenantId, now: datetime) -> int:
+    """How many keys of a tenant may be used."""
+    return int((await one(connection, SQL["count_keys"], tenant=tenant, now=now))["keys"])
+
+
 async def count_admins(connection: Connection) -> int:
     """How many administrator's keys may be used."""
     return int((await one(connection, SQL["count_admins"]))["keys"])

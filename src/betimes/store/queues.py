@@ -73,6 +73,12 @@ async def names_in_use(connection: Connection, tenant: TenantId) -> list[str]:
     return [row["name"] for row in rows]
 
 
+async def count_queues(connection: Connection, tenant: TenantId, *, beside: str = "") -> int:
+    """How many queues have settings, not counting one."""
+    row = await one(connection, SQL["count_queues"], tenant=tenant, beside=beside)
+    return int(row["queues"])
+
+
 async def read_queue(connection: Connection, tenant: TenantId, name: str) -> Queue | None:
     """One queue, if it has settings."""
     row = await maybe(connection, SQL["read_queue"], tenant=tenant, name=name)

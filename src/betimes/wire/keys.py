@@ -85,13 +85,13 @@ class NewTenant(Asked):
 
 
 class ChangeTenant(Asked):
-    """What of a tenant may change; what is left out stays."""
+    """What of a tenant may change; what is left out stays, a null among members removes."""
 
     name: Text | None = None
     timezone: Text | None = None
     plan: Annotated[str, msgspec.Meta(min_length=1, max_length=64)] | None = None
     weight: Annotated[float, msgspec.Meta(ge=0.001, le=1000)] | None = None
-    quotas: dict[str, int] | None = None
+    quotas: dict[str, int | None] | None = None
     settings: Members | None = None
 
 

@@ -28,6 +28,7 @@ async def test_a_rule_is_put_read_and_forgotten(admin: Client) -> None:
     assert made.json["threshold"] == "PT5M"
     assert (made.json["for"], made.json["severity"]) == ("PT1M", "error")
     again = await admin("PUT", path, LATE, headers={"If-None-Match": "*"})
+    assert again.json["detail"].startswith("If-None-Match does not fit")
     assert again.code == "precondition_failed"
     changed = await admin(
         "PUT", path, {**LATE, "severity": "critical"}, headers={"If-Match": '"1"'}

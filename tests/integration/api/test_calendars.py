@@ -97,6 +97,10 @@ async def test_what_is_no_date_is_pointed_at(served: Served, admin: Client) -> N
     assert pointers(await put({})) == ["/dates"]
     assert pointers(await put({"weekdays": ["someday"]})) == ["/weekdays/0"]
     assert pointers(await put({"ics": "no calendar"})) == ["/ics"]
+    ticking = "BEGIN:VEVENT\nDTSTART:20261225\nRRULE:FREQ=SECONDLY\nEND:VEVENT\n"
+    assert pointers(await put({"ics": ticking})) == ["/ics"]
+    crowd = "BEGIN:VEVENT\nDTSTART:20261225\nRRULE:FREQ=YEARLY\nEND:VEVENT\n" * 501
+    assert pointers(await put({"ics": crowd})) == ["/ics"]
     reader = served.client(await served.key(kind="rk"))
     refused = await reader("PUT", "/v1/calendars/x", {"dates": ["2030-01-01"]}, headers=NEW)
     assert (refused.status, refused.code) == (403, "scope_missing")

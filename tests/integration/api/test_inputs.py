@@ -194,3 +194,13 @@ async def test_durations_are_told_as_they_are_written(admin: Client, path: str, 
     reply = await admin("GET", path)
     assert reply.status == 400, reply.body
     assert told in reply.json["detail"]
+
+
+async def test_a_name_is_what_it_looks_like_and_can_be_reached(admin: Client) -> None:
+    job = {"schedule": "every 1h", "handler": "h"}
+    composed, apart = "\u00e9tude", "e\u0301tude"
+    assert (await admin("POST", "/v1/jobs", {**job, "name": composed})).status == 201
+    for name in (apart, "batch", "bulk", "apply"):
+        refused = await admin("POST", "/v1/jobs", {**job, "name": name})
+        assert (refused.status, refused.json["errors"][0]["pointer"]) == (400, "/name"), name
+    assert (await admin("POST", "/v1/jobs", {**job, "group": "batch", "name": "x"})).status == 201

@@ -2,11 +2,20 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import timedelta
 
-from api_kit import Served, served
+import pytest
+
+from api_kit import DEFAULT, Served, served
+from betimes.api.application import ANYBODY
+from betimes.api.limits import Admission
+from betimes.api.problem import Trouble
+from betimes.api.routes import ROUTES
+from betimes.config.api import ApiSettings
 from betimes.config.settings import DatabaseSettings
 from betimes.store.pool import Lane
+from betimes.testing.clock import ManualClock
 
 JOB = {"schedule": "every 1h", "handler": "h"}
 
@@ -24,6 +33,23 @@ async def test_a_rate_is_told_and_then_enforced(dsn: str) -> None:
         assert int(refused.headers["retry-after"]) >= 1
         assert refused.json["retryable"] is True
         assert (await admin("GET", "/v1/jobs")).status == 200
+        missing = await admin("GET", "/v1/jobs/nowhere")
+        assert missing.headers["ratelimit-policy"] == '"default";q=1000;w=60', "bad news, too"
+
+
+def test_those_who_are_refused_together_do_not_come_back_together() -> None:
+    rolls = iter([0.0, 0.0, 0.999, 0.999])
+    settings = ApiSettings(bulk_per_minute=1)
+    admission = Admission(settings=settings, clock=ManualClock(), roll=lambda: next(rolls))
+    (route,) = [one for one in ROUTES if one.name == "jobs.create_many"]
+    caller = replace(ANYBODY, tenant=DEFAULT)
+    admission.charge(caller, route)
+    waits = []
+    for _ in range(2):
+        with pytest.raises(Trouble) as refused:
+            admission.charge(caller, route)
+        waits.append(int(refused.value.headers["Retry-After"]))
+    assert waits == [60, 76]
 
 
 async def test_a_quota_is_checked_before_anything_is_written(served: Served) -> None:
@@ -35,6 +61,7 @@ async def test_a_quota_is_checked_before_anything_is_written(served: Served) -> 
     refused = await admin("POST", "/v1/jobs", JOB, headers=there)
     assert (refused.status, refused.code) == (429, "quota_exceeded")
     assert (refused.json["quota"], refused.json["limit"], refused.json["used"]) == ("jobs", 2, 2)
+    assert refused.headers["retry-after"] == "60", "every 429 says when to come back"
     quotas = (await admin("GET", "/v1/quotas", headers=there)).json["items"]
     jobs = {"name": "jobs", "limit": 2, "used": 2, "soft_limit": 1, "resets_at": None}
     assert jobs in quotas
@@ -253,3 +280,34 @@ async def test_an_unknown_quota_is_refused_with_those_there_are(served: Served) 
         assert told in refused.json["detail"]
     below = await admin("PUT", path, {"quotas": {"jobs": -1}})
     assert below.json["detail"].endswith("for jobs, got -1")
+
+
+async def test_keys_and_queues_are_counted(served: Served) -> None:
+    admin = await served.admin()
+    quotas = {"keys": 1, "queues": 1}
+    await admin("POST", "/v1/tenants", {"slug": "few", "name": "F", "quotas": quotas})
+    there = {"Betimes-Tenant": "few"}
+    first = await admin("POST", "/v1/api-keys", {"name": "a"}, headers=there)
+    second = await admin("POST", "/v1/api-keys", {"name": "b"}, headers=there)
+    assert (first.status, second.code) == (201, "quota_exceeded")
+    assert (second.json["quota"], second.json["limit"], second.json["used"]) == ("keys", 1, 1)
+    await admin("DELETE", f"/v1/api-keys/{first.json['id']}", headers=there)
+    assert (await admin("POST", "/v1/api-keys", {"name": "b"}, headers=there)).status == 201
+    for name, status in (("mail", 200), ("mail", 200), ("other", 429)):
+        put = await admin("PUT", f"/v1/queues/{name}", {"max_concurrency": 1}, headers=there)
+        assert put.status == status, put.body
+    told = (await admin("GET", "/v1/quotas", headers=there)).json["items"]
+    used = {one["name"]: one["used"] for one in told}
+    assert (used["keys"], used["queues"]) == (1, 1)
+
+
+async def test_a_rate_of_nothing_lets_nothing_through_but_what_frees(served: Served) -> None:
+    admin = await served.admin()
+    await admin("POST", "/v1/tenants", {"slug": "none", "name": "N"})
+    there = {"Betimes-Tenant": "none"}
+    await admin("POST", "/v1/jobs", {**JOB, "name": "j"}, headers=there)
+    await admin("PUT", "/v1/tenants/none/quotas", {"quotas": {"default_per_minute": 0}})
+    refused = await admin("GET", "/v1/jobs", headers=there)
+    assert (refused.status, refused.code) == (429, "rate_limited")
+    assert int(refused.headers["retry-after"]) >= 60
+    assert (await admin("POST", "/v1/jobs/j/pause", headers=there)).status == 200

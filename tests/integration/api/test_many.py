@@ -21,6 +21,35 @@ async def test_batches_are_atomic_or_independent(admin: Client) -> None:
     assert len((await admin("GET", "/v1/jobs")).json["items"]) == 6
 
 
+async def test_a_name_that_is_taken_is_pointed_at(served: Served, admin: Client) -> None:
+    """Also where dedupe keys send the items of a batch to several shards."""
+    await admin("POST", "/v1/jobs", {**JOB, "name": "taken"})
+    fresh = [{**JOB, "dedupe": {"key": f"k{n}"}, "name": f"n{n}"} for n in range(3)]
+    items = [*fresh, {**JOB, "name": "free"}, {**JOB, "name": "taken"}, JOB]
+    refused = await admin("POST", "/v1/jobs/batch", {"items": items})
+    assert (refused.status, refused.code) == (409, "already_exists")
+    assert refused.json["errors"][0]["pointer"] == "/items/4/name"
+    mixed = await admin("POST", "/v1/jobs/batch", {"items": items, "mode": "independent"})
+    assert [one["status"] for one in mixed.json["items"]] == [201, 201, 201, 201, 409, 201]
+    assert mixed.json["items"][4]["error"]["errors"][0]["pointer"] == "/items/4/name"
+    told = (await admin("GET", "/v1/export")).json
+    again = await admin("POST", "/v1/import/betimes?dry_run=true", told)
+    assert (again.status, len(again.json["skipped"])) == (200, 2), again.body
+
+
+async def test_a_batch_has_a_thousand_items_at_most(admin: Client) -> None:
+    for path, item in (("/v1/jobs/batch", JOB), ("/v1/runs/batch", {"handler": "h"})):
+        refused = await admin("POST", path, {"items": [item] * 1001})
+        assert (refused.status, refused.code) == (413, "batch_too_large")
+        assert refused.json["errors"][0]["pointer"] == "/items"
+
+
+async def test_who_confirms_nothing_is_told_so(admin: Client) -> None:
+    await admin("POST", "/v1/jobs", JOB)
+    refused = await admin("POST", "/v1/jobs/bulk", {"action": "pause", "filter": {}})
+    assert refused.json["detail"] == "this would touch 1 jobs, none are confirmed in confirm_count"
+
+
 async def test_an_old_definition_comes_back(admin: Client) -> None:
     await admin("POST", "/v1/jobs", {**JOB, "name": "n", "priority": 3})
     await admin("PATCH", "/v1/jobs/n", {"priority": 8})

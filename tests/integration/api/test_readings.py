@@ -1,5 +1,7 @@
 """Readings beside the great lists: of one job, one attempt, one revision, one log."""
 
+import gzip
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -72,6 +74,26 @@ async def test_a_log_by_level_by_its_end_and_as_text(served: Served, admin: Clie
     text = await admin("GET", f"{place}?tail=1", headers={"Accept": "text/plain"})
     assert text.headers["content-type"].startswith("text/plain")
     assert text.body.endswith(b"info m4\n")
+
+
+async def test_a_log_may_come_packed(served: Served, admin: Client) -> None:
+    leased = await World(served, admin, DEFAULT).running()
+    place = f"/v1/leases/{leased['lease_id']}/logs"
+    packed = {"content-encoding": "gzip", "content-type": "application/json"}
+    lines = json.dumps({"lines": [{"message": "packed"}]}).encode()
+    sent = await admin("POST", place, raw=gzip.compress(lines), headers=packed)
+    assert sent.status == 202, sent.body
+    (line,) = (await admin("GET", f"/v1/runs/{leased['run_id']}/logs")).json["items"]
+    assert line["message"] == "packed"
+    bomb = gzip.compress(b" " * (64 << 20))
+    refused = [
+        await admin("POST", place, raw=raw, headers=packed)
+        for raw in (bomb, lines, gzip.compress(lines)[:-9], gzip.compress(lines) * 2)
+    ]
+    codes = ["payload_too_large", *["malformed_request"] * 3]
+    assert [one.code for one in refused] == codes
+    elsewhere = await admin("POST", "/v1/jobs", raw=gzip.compress(b"{}"), headers=packed)
+    assert elsewhere.status == 415
 
 
 async def test_runs_by_when_they_were_to_be_and_how_late_they_began(

@@ -302,8 +302,12 @@ async def broken(api: Served, handler: Any, **more: Any) -> AsyncIterator[Any]:
         told: list[Any] = []
         key = await api.key()
 
+        bodies = [{"type": "http.request", "body": b"", "more_body": False}]
+
         async def receive() -> Any:
-            return {"type": "http.request", "body": b"", "more_body": False}
+            if not bodies:  # the client stays, and says nothing more
+                await asyncio.Event().wait()
+            return bodies.pop()
 
         async def send(message: Any) -> None:
             told.append(message)

@@ -62,6 +62,16 @@ async def test_an_administrator_acts_for_a_tenant_by_header(served: Served, admi
     assert tenant["state"] == "suspended"
 
 
+async def test_a_tenant_is_changed_member_by_member(admin: Client) -> None:
+    body = {"slug": "m", "name": "M", "quotas": {"jobs": 5, "backlog": 9}, "settings": {"a": 1}}
+    await admin("POST", "/v1/tenants", body)
+    change = {"quotas": {"jobs": 6, "backlog": None}, "settings": {"b": {"c": 2}}}
+    changed = (await admin("PATCH", "/v1/tenants/m", change)).json
+    assert (changed["quotas"], changed["settings"]) == ({"jobs": 6}, {"a": 1, "b": {"c": 2}})
+    gone = (await admin("PATCH", "/v1/tenants/m", {"settings": {"a": None}})).json
+    assert gone["settings"] == {"b": {"c": 2}}
+
+
 async def test_every_act_is_in_the_audit_and_its_chain_holds(admin: Client) -> None:
     job = (await admin("POST", "/v1/jobs", HOURLY)).json["id"]
     await admin("POST", f"/v1/jobs/{job}/pause")

@@ -34,6 +34,9 @@ async def test_a_run_is_leased_and_completed_once(served: Served, admin: Client)
     assert again.status == 200
     shown = (await admin("GET", f"/v1/runs/{run}?view=full&include=attempts")).json
     assert (shown["state"], shown["result"]) == ("succeeded", [1])
+    listed = (await admin("GET", f"/v1/runs/{run}/attempts")).json["items"]
+    assert [one["outcome"] for one in listed] == ["succeeded"]
+    assert shown["attempts"] == listed, "the same, wherever they are read"
     result = await admin("GET", f"/v1/runs/{run}/result")
     assert result.json == [1]
     assert (await admin("GET", f"/v1/runs/{run}/timeline")).json["items"][-1][

@@ -140,7 +140,11 @@ async def _each(
             new[place] = one
     made = await create_each(desk, call.tenant, list(new.values()))
     for place, found in zip(new, made, strict=True):
-        told[place] = _refused(call, found) if isinstance(found, Refused) else _item(found)
+        if isinstance(found, Refused):
+            found.pointer = f"/items/{place}{found.pointer}"
+            told[place] = _refused(call, found)
+        else:
+            told[place] = _item(found)
     return [told[place] for place in range(len(told))]
 
 

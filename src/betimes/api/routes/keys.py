@@ -12,6 +12,7 @@ from betimes.domain.scopes import OF_ROLE, Scope
 from betimes.ops import keys as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
+from betimes.ops.quotas import check_keys
 from betimes.wire import keys as wire
 from betimes.wire.base import Page, shown_instant, shown_maybe
 
@@ -54,6 +55,7 @@ async def create(call: Call[NoQuery, wire.NewKey]) -> Reply:
         networks=body.ip_allow,
         expires_at=maybe_instant(body.expires_at, pointer="/expires_at"),
     )
+    await check_keys(call.service.desk, call.tenant, call.caller.quotas)
 
     async def verb(desk: Desk) -> ops.MadeKey:
         return await call.service.keys.create(desk, call.tenant, new, by=call.caller)
@@ -111,6 +113,7 @@ async def change(call: Call[NoQuery, wire.ChangeKey]) -> Reply:
             queues=body.queues,
             networks=body.ip_allow,
             expires_at=maybe_instant(body.expires_at, pointer="/expires_at"),
+            by=call.caller,
         )
 
     reply = await perform(call, verb, _changed)
@@ -127,7 +130,7 @@ async def revoke(call: Call[NoQuery, None]) -> Reply:
     key = await _found(call)
 
     async def verb(desk: Desk) -> str:
-        await ops.revoke_key(desk, call.tenant, key.id)
+        await ops.revoke_key(desk, call.tenant, key, by=call.caller)
         return key.id
 
     reply = await perform(

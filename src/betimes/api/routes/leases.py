@@ -295,8 +295,9 @@ ROUTES = (
         wire.LogLines,
         202,
         wire.Accepted,
-        "Add lines to the log of a run.",
+        "Add lines to the log of a run; the body may be packed with gzip.",
         body_optional=False,
+        unpacks=True,
     ),
     Route(
         method="POST",

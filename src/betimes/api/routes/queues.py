@@ -24,6 +24,7 @@ from betimes.ops.bulk_runs import BULK_RUNS, PURGE
 from betimes.ops.desk import Desk
 from betimes.ops.insights import FLOW_SPAN, read_flow, read_waiting
 from betimes.ops.operations import new_operation
+from betimes.ops.quotas import check_queues
 from betimes.wire import operations
 from betimes.wire import queues as wire
 from betimes.wire.base import Page, shown_maybe
@@ -125,6 +126,7 @@ async def read(call: Call[NoQuery, None]) -> Reply:
 async def put(call: Call[NoQuery, wire.QueueSettings]) -> Reply:
     """Store the settings of a queue."""
     settings, service = _settings(call.body), _service(call.body)
+    await check_queues(call.service.desk, call.tenant, call.caller.quotas, name=call.path["queue"])
 
     async def verb(desk: Desk) -> ops.Queue:
         return await ops.put_queue(desk, call.tenant, call.path["queue"], settings, service)

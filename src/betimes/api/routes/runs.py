@@ -132,12 +132,11 @@ async def read(call: Call[wire.RunView, None]) -> Reply:
             view = await with_payload(call.service.desk, call.tenant, view)
         shown = shown_run(view, full=full, redaction=redaction_of(call))
     else:
-        hidden = redaction_of(call)
-        view, attempts = await _history(call)
+        view, attempts = await _attempts(call)
         if full:
             view = await with_payload(call.service.desk, call.tenant, view)
-        shown = shown_run(view, full=full, redaction=hidden)
-        shown.attempts = [shown_attempt(one, hidden) for one in attempts]
+        shown = shown_run(view, full=full, redaction=redaction_of(call))
+        shown.attempts = attempts
     return Reply(value=selected(shown, call.query.fields), cacheable=view.run.state in FINAL)
 
 
@@ -156,25 +155,28 @@ async def wait(call: Call[wire.WaitRun, None]) -> Reply:
 
 async def attempts(call: Call[NoQuery, None]) -> Reply:
     """The attempts of a run, oldest first."""
-    return Reply(value=Page(items=await _attempts(call)))
+    _, found = await _attempts(call)
+    return Reply(value=Page(items=found))
 
 
 async def attempt(call: Call[NoQuery, None]) -> Reply:
     """One attempt of a run, by its number."""
     number = call.path["number"]
-    found = [one for one in await _attempts(call) if str(one.number) == number]
+    _, tried = await _attempts(call)
+    found = [one for one in tried if str(one.number) == number]
     if not found:
         raise missing("attempt", number)
     return Reply(value=found[-1])
 
 
-async def _attempts(call: Call[NoQuery, None]) -> list[wire.Attempt]:
+async def _attempts(call: Call[Any, Any]) -> tuple[RunView, list[wire.Attempt]]:
+    """All of them: an attempt that succeeded is told by the run alone."""
     view, failed = await _history(call)
     hidden = redaction_of(call)
     items = [shown_attempt(one, hidden) for one in failed]
     if view.run.state is RunState.SUCCEEDED:
         items.append(last_attempt(view.run, "succeeded"))
-    return items
+    return view, items
 
 
 async def timeline(call: Call[NoQuery, None]) -> Reply:

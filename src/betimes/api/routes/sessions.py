@@ -37,6 +37,8 @@ async def sign_in(call: Call[NoQuery, wire.NewSession]) -> Reply:
 
 async def _whom(call: Call[NoQuery, wire.NewSession]) -> Whom:
     body, sessions = call.body, call.service.sessions
+    if body.password is not None:  # digesting one takes long, whoever sends it
+        call.service.admission.check_guesses(call.request.address)
     try:
         if body.key is not None and not (body.code or body.email or body.password):
             return await sessions.by_key(body.key, call.request.address)

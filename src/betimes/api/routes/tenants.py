@@ -8,6 +8,7 @@ from typing import Any
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
 from betimes.api.etag import expected_revision, tag_of
+from betimes.api.merging import merge_patch
 from betimes.api.operating import begin
 from betimes.api.route import Keyed, Load, NoQuery, Route
 from betimes.api.shaping import coerced, page, paged, read_span
@@ -101,15 +102,17 @@ async def _found(call: Call[Any, Any]) -> ops.Tenant:
 
 
 async def change(call: Call[NoQuery, wire.ChangeTenant]) -> Reply:
-    """Change a tenant; what is left out stays."""
+    """Change a tenant by a merge patch; what is left out stays, a null among members removes."""
     tenant, body = await _found(call), call.body
     expected_revision(call.request, tenant.revision)
     said = {
         name: value
-        for name in ("name", "timezone", "plan", "weight", "quotas", "settings")
+        for name in ("name", "timezone", "plan", "weight")
         if (value := getattr(body, name)) is not None
     }
-    return await _store(call, replace(tenant, **said))
+    quotas = merge_patch(tenant.quotas, body.quotas or {})
+    settings = merge_patch(tenant.settings, body.settings or {})
+    return await _store(call, replace(tenant, quotas=quotas, settings=settings, **said))
 
 
 async def _store(call: Call[Any, Any], tenant: ops.Tenant) -> Reply:

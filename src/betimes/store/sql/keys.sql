@@ -56,6 +56,13 @@ RETURNING id;
 UPDATE betimes.api_keys SET last_used_at = :now::timestamptz
  WHERE id = ANY (:ids::text[]) AND (last_used_at IS NULL OR last_used_at <= :now::timestamptz - interval '1 hour');
 
+-- name: count_keys :one
+-- How many keys of a tenant may be used.
+-- Index: api_keys_tenant_idx
+-- Returns: keys int8
+SELECT count(*) AS keys FROM betimes.api_keys
+ WHERE tenant_id = :tenant::uuid AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now::timestamptz);
+
 -- name: count_admins :one
 -- How many administrator's keys there are that may be used.
 -- Returns: keys int8

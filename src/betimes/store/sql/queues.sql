@@ -7,6 +7,11 @@ SELECT name, weight, max_concurrency, settings::text AS settings, paused_at, pau
        updated_at
   FROM betimes.queues WHERE tenant_id = :tenant::uuid AND name > :after::text ORDER BY name LIMIT :most::integer;
 
+-- name: count_queues :one
+-- How many queues of a tenant beside one have settings.
+-- Returns: queues int8
+SELECT count(*) AS queues FROM betimes.queues WHERE tenant_id = :tenant::uuid AND name <> :beside::text;
+
 -- name: read_queue :maybe
 -- One queue that has settings.
 -- Returns: name text, weight float4, max_concurrency int4, settings text, paused_at timestamptz, paused_until timestamptz, paused_reason text, draining bool, revision int4, updated_at timestamptz
