@@ -1463,12 +1463,13 @@ class Schedules:
         *,
         text: str,
         timezone: str | Unset | None = UNSET,
+        locale: str | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.more.Parsed:
         """What a line of words means as a schedule."""
         answer: betimes.wire.more.Parsed = self._caller.call(
             table.SCHEDULES_PARSE,
-            body={"text": text, "timezone": timezone},
+            body={"text": text, "timezone": timezone, "locale": locale},
             timeout=request_timeout,
         )
         return answer
@@ -2540,6 +2541,8 @@ class Queues:
         fairness: Literal["tenant", "key", "none"] | Unset = UNSET,
         default_retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         retention: str | float | Unset | None = UNSET,
+        dead_letter: bool | Unset = UNSET,
+        paused: bool | Unset | None = UNSET,
         description: str | Unset = UNSET,
         labels: dict[str, str] | Unset = UNSET,
         if_match: str | None = None,
@@ -2558,6 +2561,8 @@ class Queues:
                 "fairness": fairness,
                 "default_retry": default_retry,
                 "retention": retention,
+                "dead_letter": dead_letter,
+                "paused": paused,
                 "description": description,
                 "labels": labels,
             },
@@ -2621,6 +2626,8 @@ class Queues:
         self,
         queue: str,
         *,
+        reason: str | Unset = UNSET,
+        until: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.Queue:
@@ -2628,6 +2635,7 @@ class Queues:
         answer: betimes.wire.queues.Queue = self._caller.call(
             table.QUEUES_DRAIN,
             path={"queue": queue},
+            body={"reason": reason, "until": until},
             idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
@@ -3044,13 +3052,14 @@ class Leases:
         *,
         result: Any | Unset = UNSET,
         result_ref: str | Unset | None = UNSET,
+        metrics: dict[str, float] | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Settled:
         """The run ended well."""
         answer: betimes.wire.workers.Settled = self._caller.call(
             table.LEASES_COMPLETE,
             path={"lease": lease},
-            body={"result": result, "result_ref": result_ref},
+            body={"result": result, "result_ref": result_ref, "metrics": metrics},
             timeout=request_timeout,
         )
         return answer
@@ -3061,13 +3070,14 @@ class Leases:
         *,
         error: betimes.wire.workers.ErrorTold | Unset = UNSET,
         retry: Literal["auto", "never"] | betimes.wire.workers.RetryAfter | Unset = UNSET,
+        result: Any | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Settled:
         """The attempt failed."""
         answer: betimes.wire.workers.Settled = self._caller.call(
             table.LEASES_FAIL,
             path={"lease": lease},
-            body={"error": error, "retry": retry},
+            body={"error": error, "retry": retry, "result": result},
             timeout=request_timeout,
         )
         return answer
@@ -5378,12 +5388,13 @@ class AsyncSchedules:
         *,
         text: str,
         timezone: str | Unset | None = UNSET,
+        locale: str | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.more.Parsed:
         """What a line of words means as a schedule."""
         answer: betimes.wire.more.Parsed = await self._caller.call(
             table.SCHEDULES_PARSE,
-            body={"text": text, "timezone": timezone},
+            body={"text": text, "timezone": timezone, "locale": locale},
             timeout=request_timeout,
         )
         return answer
@@ -6455,6 +6466,8 @@ class AsyncQueues:
         fairness: Literal["tenant", "key", "none"] | Unset = UNSET,
         default_retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         retention: str | float | Unset | None = UNSET,
+        dead_letter: bool | Unset = UNSET,
+        paused: bool | Unset | None = UNSET,
         description: str | Unset = UNSET,
         labels: dict[str, str] | Unset = UNSET,
         if_match: str | None = None,
@@ -6473,6 +6486,8 @@ class AsyncQueues:
                 "fairness": fairness,
                 "default_retry": default_retry,
                 "retention": retention,
+                "dead_letter": dead_letter,
+                "paused": paused,
                 "description": description,
                 "labels": labels,
             },
@@ -6536,6 +6551,8 @@ class AsyncQueues:
         self,
         queue: str,
         *,
+        reason: str | Unset = UNSET,
+        until: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.Queue:
@@ -6543,6 +6560,7 @@ class AsyncQueues:
         answer: betimes.wire.queues.Queue = await self._caller.call(
             table.QUEUES_DRAIN,
             path={"queue": queue},
+            body={"reason": reason, "until": until},
             idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
@@ -6959,13 +6977,14 @@ class AsyncLeases:
         *,
         result: Any | Unset = UNSET,
         result_ref: str | Unset | None = UNSET,
+        metrics: dict[str, float] | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Settled:
         """The run ended well."""
         answer: betimes.wire.workers.Settled = await self._caller.call(
             table.LEASES_COMPLETE,
             path={"lease": lease},
-            body={"result": result, "result_ref": result_ref},
+            body={"result": result, "result_ref": result_ref, "metrics": metrics},
             timeout=request_timeout,
         )
         return answer
@@ -6976,13 +6995,14 @@ class AsyncLeases:
         *,
         error: betimes.wire.workers.ErrorTold | Unset = UNSET,
         retry: Literal["auto", "never"] | betimes.wire.workers.RetryAfter | Unset = UNSET,
+        result: Any | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Settled:
         """The attempt failed."""
         answer: betimes.wire.workers.Settled = await self._caller.call(
             table.LEASES_FAIL,
             path={"lease": lease},
-            body={"error": error, "retry": retry},
+            body={"error": error, "retry": retry, "result": result},
             timeout=request_timeout,
         )
         return answer

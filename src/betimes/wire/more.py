@@ -28,15 +28,35 @@ class ParseSchedule(Asked):
 
     text: Line
     timezone: str | None = None
+    locale: Annotated[
+        str,
+        msgspec.Meta(
+            pattern="^[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*$",
+            description="The language of the words: only English is read (`en`, `en-GB`).",
+        ),
+    ] = "en"
+
+
+class Reading(Shown):
+    """Another meaning that the words may have."""
+
+    schedule: Members
+    canonical: str
+    description: str
 
 
 class Parsed(Shown):
-    """What the words mean."""
+    """What the words mean: one reading has a confidence of 1, one of several a part of it.
+
+    `alternatives` are the other readings; a schedule of plain words is taken only with one.
+    """
 
     schedule: Members
     canonical: str
     description: str
     next_fires: list[Instant]
+    confidence: float
+    alternatives: list[Reading]
 
 
 class NextFires(Asked):
