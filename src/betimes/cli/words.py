@@ -109,6 +109,7 @@ WORDS = {
     "payload": "What the handler gets: JSON, @FILE, or - for standard input.",
     "payload_override": "Another payload: JSON, @FILE, or - for standard input.",
     "payload_ref": "Where the payload lies.",
+    "payload_schema": "JSON Schema that every payload has to fit.",
     "per": "The time the limit counts in; a second unless given.",
     "per_key_concurrency": "How many runs of one key at once.",
     "per_key_rate.limit": "How many starts of one key in --per-key-rate-per.",

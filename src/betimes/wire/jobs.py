@@ -156,6 +156,16 @@ class NewJob(Asked):
     handler: Handler | None = None
     payload: Json = None
     payload_ref: Reference | None = None
+    payload_schema: (
+        Annotated[
+            Members,
+            msgspec.Meta(
+                description="JSON Schema, standing for itself, that the payload and every "
+                "`payload_override` have to fit."
+            ),
+        ]
+        | None
+    ) = None
     queue: Queue = "default"
     priority: Priority = 5
     concurrency: Concurrency | None = None
@@ -234,6 +244,7 @@ class Job(Shown, omit_defaults=True):
     target: Members | None = None
     payload: Json = msgspec.UNSET
     payload_ref: str | None = None
+    payload_schema: Members | None = None
     concurrency: Members | None = None
     fairness_key: str | None = None
     rate_limit_key: str | None = None

@@ -92,6 +92,16 @@ class Soon(Shown):
     job_id: str | None
     queue: str
     priority: int
+    predicted_start: (
+        Annotated[
+            Instant,
+            msgspec.Meta(
+                description="When it probably starts, by how long runs of its queue have waited "
+                "lately and how many wait now; null where nobody can say."
+            ),
+        ]
+        | None
+    )
     will_run: bool
     reason_code: str | None
 
@@ -106,6 +116,18 @@ class Backfill(Asked):
     only_missing: bool = True
     rate_per_second: Annotated[float, msgspec.Meta(gt=0, le=100000)] = 10.0
     overlap: Literal["inherit", "allow"] = "inherit"
+    max_concurrency: (
+        Annotated[
+            int,
+            msgspec.Meta(
+                ge=1,
+                le=1_000_000,
+                description="How many of them may be under way at once; runs of a job that may not "
+                "overlap go one after the other all the same.",
+            ),
+        ]
+        | None
+    ) = None
     dry_run: bool = False
 
 

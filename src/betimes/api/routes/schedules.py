@@ -160,6 +160,7 @@ def _soon(item: Soon) -> wire.Soon:
         job_id=None if item.job is None else to_text("job", item.job),
         queue=item.queue,
         priority=item.priority,
+        predicted_start=shown_maybe(item.predicted_start),
         will_run=item.will_run,
         reason_code=item.reason,
     )
@@ -181,6 +182,7 @@ async def backfill(call: Call[NoQuery, wire.Backfill]) -> Reply:
             only_missing=body.only_missing,
             rate_per_second=body.rate_per_second,
             overlap=Overlap(body.overlap),
+            max_concurrency=body.max_concurrency,
             dry_run=body.dry_run,
             operation=call.key.key if call.key else "",
         )
