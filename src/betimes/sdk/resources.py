@@ -27,7 +27,9 @@ import betimes.wire.more
 import betimes.wire.operations
 import betimes.wire.people
 import betimes.wire.queues
+import betimes.wire.revisions
 import betimes.wire.runs
+import betimes.wire.schedules
 import betimes.wire.secrets
 import betimes.wire.targets
 import betimes.wire.workers
@@ -1023,9 +1025,9 @@ class Jobs:
         job: str,
         *,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.RevisionList:
+    ) -> betimes.wire.revisions.RevisionList:
         """What a job was and is, newest first."""
-        answer: betimes.wire.more.RevisionList = self._caller.call(
+        answer: betimes.wire.revisions.RevisionList = self._caller.call(
             table.JOBS_REVISIONS,
             path={"job": job},
             timeout=request_timeout,
@@ -1038,9 +1040,9 @@ class Jobs:
         revision: str,
         *,
         request_timeout: float | None = None,
-    ) -> betimes.wire.jobs.Revision:
+    ) -> betimes.wire.revisions.Revision:
         """Read one definition of a job, as it was or is."""
-        answer: betimes.wire.jobs.Revision = self._caller.call(
+        answer: betimes.wire.revisions.Revision = self._caller.call(
             table.JOBS_REVISION,
             path={"job": job, "revision": revision},
             timeout=request_timeout,
@@ -1140,9 +1142,9 @@ class Jobs:
         to: str | Unset | None = UNSET,
         excluded: bool | Unset = UNSET,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.Preview:
+    ) -> betimes.wire.schedules.Preview:
         """The next fires of a job."""
-        answer: betimes.wire.more.Preview = self._caller.call(
+        answer: betimes.wire.schedules.Preview = self._caller.call(
             table.JOBS_NEXT,
             path={"job": job},
             query={"count": count, "from": from_, "to": to, "excluded": excluded},
@@ -1166,9 +1168,9 @@ class Jobs:
         if_match: str | None = None,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.Backfilled:
+    ) -> betimes.wire.schedules.Backfilled:
         """Run the fires of a span in the past after all, at a bounded pace."""
-        answer: betimes.wire.more.Backfilled = self._caller.call(
+        answer: betimes.wire.schedules.Backfilled = self._caller.call(
             table.JOBS_BACKFILL,
             path={"job": job},
             body={
@@ -1448,9 +1450,9 @@ class Schedules:
         until: str | Unset | None = UNSET,
         horizon: str | float | Unset | None = UNSET,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.Preview:
+    ) -> betimes.wire.schedules.Preview:
         """The next fires of a schedule, and what may surprise about it."""
-        answer: betimes.wire.more.Preview = self._caller.call(
+        answer: betimes.wire.schedules.Preview = self._caller.call(
             table.SCHEDULES_PREVIEW,
             body={
                 "schedule": schedule,
@@ -1471,9 +1473,9 @@ class Schedules:
         timezone: str | Unset | None = UNSET,
         locale: str | Unset = UNSET,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.Parsed:
+    ) -> betimes.wire.schedules.Parsed:
         """What a line of words means as a schedule."""
-        answer: betimes.wire.more.Parsed = self._caller.call(
+        answer: betimes.wire.schedules.Parsed = self._caller.call(
             table.SCHEDULES_PARSE,
             body={"text": text, "timezone": timezone, "locale": locale},
             timeout=request_timeout,
@@ -1496,9 +1498,9 @@ class Upcoming:
         include: builtins.list[Literal["fires", "runs", "retries"]] | Unset = UNSET,
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
-    ) -> Pages[betimes.wire.more.Soon]:
+    ) -> Pages[betimes.wire.schedules.Soon]:
         """What is due soon: runs, those that are tried again, and fires that become some."""
-        answer: Pages[betimes.wire.more.Soon] = self._caller.pages(
+        answer: Pages[betimes.wire.schedules.Soon] = self._caller.pages(
             table.UPCOMING_LIST,
             query={
                 "within": within,
@@ -4954,9 +4956,9 @@ class AsyncJobs:
         job: str,
         *,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.RevisionList:
+    ) -> betimes.wire.revisions.RevisionList:
         """What a job was and is, newest first."""
-        answer: betimes.wire.more.RevisionList = await self._caller.call(
+        answer: betimes.wire.revisions.RevisionList = await self._caller.call(
             table.JOBS_REVISIONS,
             path={"job": job},
             timeout=request_timeout,
@@ -4969,9 +4971,9 @@ class AsyncJobs:
         revision: str,
         *,
         request_timeout: float | None = None,
-    ) -> betimes.wire.jobs.Revision:
+    ) -> betimes.wire.revisions.Revision:
         """Read one definition of a job, as it was or is."""
-        answer: betimes.wire.jobs.Revision = await self._caller.call(
+        answer: betimes.wire.revisions.Revision = await self._caller.call(
             table.JOBS_REVISION,
             path={"job": job, "revision": revision},
             timeout=request_timeout,
@@ -5071,9 +5073,9 @@ class AsyncJobs:
         to: str | Unset | None = UNSET,
         excluded: bool | Unset = UNSET,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.Preview:
+    ) -> betimes.wire.schedules.Preview:
         """The next fires of a job."""
-        answer: betimes.wire.more.Preview = await self._caller.call(
+        answer: betimes.wire.schedules.Preview = await self._caller.call(
             table.JOBS_NEXT,
             path={"job": job},
             query={"count": count, "from": from_, "to": to, "excluded": excluded},
@@ -5097,9 +5099,9 @@ class AsyncJobs:
         if_match: str | None = None,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.Backfilled:
+    ) -> betimes.wire.schedules.Backfilled:
         """Run the fires of a span in the past after all, at a bounded pace."""
-        answer: betimes.wire.more.Backfilled = await self._caller.call(
+        answer: betimes.wire.schedules.Backfilled = await self._caller.call(
             table.JOBS_BACKFILL,
             path={"job": job},
             body={
@@ -5379,9 +5381,9 @@ class AsyncSchedules:
         until: str | Unset | None = UNSET,
         horizon: str | float | Unset | None = UNSET,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.Preview:
+    ) -> betimes.wire.schedules.Preview:
         """The next fires of a schedule, and what may surprise about it."""
-        answer: betimes.wire.more.Preview = await self._caller.call(
+        answer: betimes.wire.schedules.Preview = await self._caller.call(
             table.SCHEDULES_PREVIEW,
             body={
                 "schedule": schedule,
@@ -5402,9 +5404,9 @@ class AsyncSchedules:
         timezone: str | Unset | None = UNSET,
         locale: str | Unset = UNSET,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.Parsed:
+    ) -> betimes.wire.schedules.Parsed:
         """What a line of words means as a schedule."""
-        answer: betimes.wire.more.Parsed = await self._caller.call(
+        answer: betimes.wire.schedules.Parsed = await self._caller.call(
             table.SCHEDULES_PARSE,
             body={"text": text, "timezone": timezone, "locale": locale},
             timeout=request_timeout,
@@ -5427,9 +5429,9 @@ class AsyncUpcoming:
         include: builtins.list[Literal["fires", "runs", "retries"]] | Unset = UNSET,
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
-    ) -> AsyncPages[betimes.wire.more.Soon]:
+    ) -> AsyncPages[betimes.wire.schedules.Soon]:
         """What is due soon: runs, those that are tried again, and fires that become some."""
-        answer: AsyncPages[betimes.wire.more.Soon] = self._caller.pages(
+        answer: AsyncPages[betimes.wire.schedules.Soon] = self._caller.pages(
             table.UPCOMING_LIST,
             query={
                 "within": within,

@@ -386,19 +386,3 @@ class MadeJobs(Shown, omit_defaults=True):
 
     items: list[BatchItem]
     validated: bool = False
-
-
-class Revision(Shown):
-    """A definition as it was."""
-
-    revision: int
-    current: bool
-    replaced_at: Instant | None
-    replaced_by: str | None
-    definition: Members
-
-
-class Rollback(Asked):
-    """Which definition to bring back."""
-
-    revision: Annotated[int, msgspec.Meta(ge=1, le=2147483647)]

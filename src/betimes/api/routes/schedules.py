@@ -30,7 +30,7 @@ from betimes.ops.desk import Desk
 from betimes.ops.manual import Overlap
 from betimes.ops.upcoming import EVERY_KIND, Soon, SoonKind, list_upcoming
 from betimes.schedule import Schedule, preview
-from betimes.wire import more as wire
+from betimes.wire import schedules as wire
 from betimes.wire.base import Page, shown_instant, shown_maybe
 
 PARSED_FIRES = 5
