@@ -204,6 +204,7 @@ def make_service(
         lease_secret=PEPPER,
         grant_secret=PEPPER,
         version="0",
+        commit="0123abc",
         routes=ROUTES,
         roll=half,
         notifying=Notifying(secret_key=PEPPER, mail_domains=()),

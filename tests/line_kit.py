@@ -67,6 +67,10 @@ class Held:
         return int(self.home["fence"])
 
 
+def _is_gated(parcel: asyncpg.Record) -> bool:
+    return parcel["line"] is not None or parcel["gate"] is not None
+
+
 @dataclass
 class Line:
     """Coordinator, queue and worker, moved by hand."""
@@ -146,7 +150,7 @@ class Line:
     async def _admitted(
         self, shard: ShardId, parcels: list[asyncpg.Record]
     ) -> list[asyncpg.Record]:
-        """Those that are let in through the line of their job."""
+        """Those that are let in through the line of their job and their gate."""
         applicants = [
             Applicant(
                 shard,
@@ -158,7 +162,7 @@ class Line:
                 None,
             )
             for one in parcels
-            if one["line"] is not None
+            if _is_gated(one)
         ]
         if not applicants:
             return parcels
@@ -167,10 +171,10 @@ class Line:
             return await admit(connection, WORKER, applicants, now=self.clock.now())
 
         done = await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
-        return [one for one in parcels if one["line"] is None or one["id"] in done.admitted]
+        return [one for one in parcels if not _is_gated(one) or one["id"] in done.admitted]
 
     async def _released(self, held: Held) -> None:
-        """Whoever waits in the line of a run that has ended may come."""
+        """Whoever waits for a run that has ended may come."""
         home, freed = held.home, Freed()
         terms = Terms(home["fair"], home["gate"], home["when_full"], home["line"])
         freed.note(home["tenant_id"], home["queue"], terms)
@@ -178,7 +182,7 @@ class Line:
         async def work(connection: Connection) -> None:
             await release(connection, freed)
 
-        if home["line"] is not None:
+        if _is_gated(home):
             await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
     async def _start(self, shard: ShardId, parcel: asyncpg.Record) -> None:

@@ -1,14 +1,17 @@
 """What definitions need from their surroundings."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from betimes.api.call import Call
 from betimes.api.definitions import Context
 from betimes.api.references import references_of
+from betimes.domain.errors import NotFound
+from betimes.domain.ids import JobId
 from betimes.domain.run import Run
 from betimes.ops.calendars import calendar_names, find_calendars
-from betimes.ops.schemas import Accepted, read_contents
+from betimes.ops.read import get_job
+from betimes.ops.schemas import Accepted, check_own, read_contents
 from betimes.target.policy import policy_for
 from betimes.target.url import UrlPolicy
 
@@ -61,6 +64,16 @@ def targets_of(call: Call[Any, Any]) -> UrlPolicy:
     return policy_for(call.service.targets, call.caller.settings)
 
 
+async def _own_schema(call: Call[Any, Any], job: JobId) -> Mapping[str, Any] | None:
+    """What a job says its payloads are like; one that is gone says nothing."""
+    try:
+        found = await get_job(call.service.desk, call.tenant, job)
+    except NotFound:
+        return None
+    schema: Mapping[str, Any] | None = found.definition.options.get("payload_schema")
+    return schema
+
+
 async def check_again(call: Call[Any, Any], run: Run, override: bytes | None) -> None:
     """Refuse to do something over that no worker would take, as it was or with another payload.
 
@@ -68,6 +81,8 @@ async def check_again(call: Call[Any, Any], run: Run, override: bytes | None) ->
         Invalid: it fits none of the schemas of its handler.
 
     """
+    if override is not None and run.job is not None:
+        check_own(await _own_schema(call, run.job), override)
     accepted = await accepted_of(call)
     if not accepted.knows(run.handler):
         return

@@ -22,7 +22,7 @@ from betimes.domain.spec import from_ms, retry_from_json, retry_to_json, to_ms
 from betimes.domain.states import JobState
 from betimes.ops.calendars import CalendarRow, calendar_names, copy_of
 from betimes.ops.create import NewJob
-from betimes.ops.schemas import ANYTHING, Accepted
+from betimes.ops.schemas import ANYTHING, Accepted, check_own, check_schema
 from betimes.schedule import Schedule, complete, parse
 from betimes.target.url import UrlPolicy
 from betimes.wire import jobs as wire
@@ -89,6 +89,10 @@ def definition_of(asked: wire.NewJob, context: Context) -> Definition:
     handler, target = work_of(asked.handler, asked.target, context.targets)
     payload = payload_of(asked)
     context.accepted.check(handler, payload, asked.payload_ref or asked.payload_reference)
+    if asked.payload_schema is not None:
+        check_schema(asked.payload_schema)
+        if payload is not None or reference_of(asked) is None:
+            check_own(asked.payload_schema, payload)
     return Definition(
         schedule=_schedule(asked, context),
         handler=_default(asked) if handler is None and not target else handler,
@@ -177,6 +181,7 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "dedupe_key": asked.dedupe_key if asked.dedupe is None else asked.dedupe.key,
         **context.trace,
         "payload_ref": context.references.check(reference_of(asked)),
+        "payload_schema": asked.payload_schema,
         "concurrency": concurrency_of(asked.concurrency),
         "fairness_key": asked.fairness_key,
         "rate_limit_key": asked.rate_limit_key,
@@ -253,6 +258,7 @@ def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
         handler=definition.handler,
         target=shown_target(definition.target, full=view != "basic"),
         payload_ref=options.get("payload_ref"),
+        payload_schema=options.get("payload_schema"),
         dedupe_key=options.get("dedupe_key"),
         queue=definition.queue,
         priority=definition.priority,

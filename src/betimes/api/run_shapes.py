@@ -105,7 +105,7 @@ def shown_run(view: RunView, *, full: bool = False, redaction: Redaction = PLAIN
         handler=run.handler,
         scheduled_for=shown_maybe(run.fire_at),
         created_at=shown_maybe(run.created_at),
-        started_at=shown_maybe(run.started_at),
+        started_at=shown_maybe(_started(view)),
         finished_at=shown_maybe(run.finished_at),
         next_retry_at=_next_retry(view),
         cancel_requested_at=shown_maybe(run.cancel_at),
@@ -113,12 +113,13 @@ def shown_run(view: RunView, *, full: bool = False, redaction: Redaction = PLAIN
         lease=lease,
         worker_id=_worker(view),
         error=shown_failure(run.error),
-        lag_ms=_ms(run.due_at, run.first_started_at or run.started_at),
+        lag_ms=_ms(run.due_at, run.first_started_at or _started(view)),
         run_ms=_ms(run.started_at, run.finished_at),
         tags=dict(run.options.get("tags") or {}),
         payload_ref=run.options.get("payload_ref"),
         dedupe_key=run.options.get("dedupe_key"),
         progress=_progress(view),
+        metrics={} if view.note is None else dict(view.note.metrics),
     )
     if (reference := reference_in(run.result)) is not None:
         shown.result_ref = reference
@@ -148,6 +149,13 @@ def _attempt(view: RunView) -> int:
     if view.state is not Shown.RUNNING or view.holding is None:
         return view.run.attempt
     return view.run.attempt + view.holding.deliveries
+
+
+def _started(view: RunView) -> datetime | None:
+    """When its last attempt began, or the one under way."""
+    if view.state is Shown.RUNNING and view.holding is not None:
+        return view.holding.leased_at
+    return view.run.started_at
 
 
 def _next_retry(view: RunView) -> str | None:

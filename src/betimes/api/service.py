@@ -59,6 +59,7 @@ class Service:
     lease_secret: bytes
     grant_secret: bytes
     version: str
+    commit: str | None
     routes: Sequence[Route]
     roll: Callable[[], float]
     jobs: Together[NewJob, MadeJob]

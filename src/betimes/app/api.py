@@ -149,6 +149,7 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
         lease_secret=derived(pepper, b"lease"),
         grant_secret=derived(pepper, b"grant"),
         version=node.card.version,
+        commit=node.settings.api.commit,
         routes=ROUTES,
         roll=node.dice.roll,
         targets=url_policy(node.settings.target),

@@ -16,7 +16,16 @@ NEW, READ, UPDATE = OFFERS["jobs.create"], OFFERS["jobs.get"], OFFERS["jobs.upda
 FIXED = frozenset({"name", "group", "paused", "pause_reason"})
 MEMBERS = tuple(one for one in NEW.body or () if one.place not in FIXED)
 EDITED = (
-    *("description", "schedule", "handler", "target", "payload", "payload_ref", "queue"),
+    *(
+        "description",
+        "schedule",
+        "handler",
+        "target",
+        "payload",
+        "payload_ref",
+        "payload_schema",
+        "queue",
+    ),
     *("priority", "concurrency", "fairness_key", "retry", "timeout", "start_deadline", "tags"),
     *("metadata", "action_after_completion"),
 )

@@ -214,6 +214,7 @@ OFFERS: dict[str, Offer] = {
             Member("handler", "text"),
             Member("payload", "json"),
             Member("payload_ref", "text"),
+            Member("payload_schema", "json"),
             Member("queue", "text"),
             Member("priority", "int"),
             Member("concurrency.key", "text"),
@@ -300,6 +301,7 @@ OFFERS: dict[str, Offer] = {
             Member("handler", "text"),
             Member("payload", "json"),
             Member("payload_ref", "text"),
+            Member("payload_schema", "json"),
             Member("queue", "text"),
             Member("priority", "int"),
             Member("concurrency.key", "text"),
@@ -583,6 +585,7 @@ OFFERS: dict[str, Offer] = {
         body=(
             Member("text", "text", required=True),
             Member("timezone", "text"),
+            Member("locale", "text"),
         ),
     ),
     "jobs.next": Offer(
@@ -623,6 +626,7 @@ OFFERS: dict[str, Offer] = {
             Member("only_missing", "switch", default_true=True),
             Member("rate_per_second", "number"),
             Member("overlap", "choice", ("inherit", "allow")),
+            Member("max_concurrency", "int"),
             Member("dry_run", "switch"),
         ),
         keyed=True,
@@ -1161,6 +1165,8 @@ OFFERS: dict[str, Offer] = {
             Member("default_retry.retry_on", "texts"),
             Member("default_retry.give_up_on", "texts"),
             Member("retention", "duration"),
+            Member("dead_letter", "switch", default_true=True),
+            Member("paused", "switch"),
             Member("description", "text"),
             Member("labels", "pairs"),
         ),
@@ -1195,6 +1201,10 @@ OFFERS: dict[str, Offer] = {
         "/v1/queues/{queue}/drain",
         "Accept nothing new for a queue, and finish what is there.",
         parameters=("queue",),
+        body=(
+            Member("reason", "text"),
+            Member("until", "time"),
+        ),
         keyed=True,
     ),
     "queues.purge": Offer(
@@ -1373,6 +1383,7 @@ OFFERS: dict[str, Offer] = {
         body=(
             Member("result", "json"),
             Member("result_ref", "text"),
+            Member("metrics", "json"),
         ),
     ),
     "leases.fail": Offer(
@@ -1385,6 +1396,7 @@ OFFERS: dict[str, Offer] = {
             Member("error.message", "text"),
             Member("error.stack", "text"),
             Member("retry", "json"),
+            Member("result", "json"),
         ),
     ),
     "leases.cancel": Offer(

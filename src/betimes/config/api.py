@@ -17,6 +17,10 @@ class ApiSettings:
     port: Annotated[
         int, Rule("TCP port to listen on; 0 takes a free one.", least=0, most=PORT_MAX)
     ] = 8090
+    commit: Annotated[
+        str | None,
+        Rule("Commit the service was built from, told by `GET /v1/version`; set it in the image."),
+    ] = None
     pepper: Annotated[
         str | None,
         Rule(

@@ -71,13 +71,24 @@ class NeverFires(BadSchedule):
 
 
 class AmbiguousText(BadSchedule):
-    """Plain words with more than one reading; `alternatives` names them."""
+    """Plain words with more than one reading; `alternatives` names them.
+
+    Where `are_readings` is false, they are only examples of what can be said instead.
+    """
 
     default_code = "ambiguous_text"
 
-    def __init__(self, sentence: str, *, alternatives: tuple[str, ...], pointer: str = "") -> None:
+    def __init__(
+        self,
+        sentence: str,
+        *,
+        alternatives: tuple[str, ...],
+        pointer: str = "",
+        are_readings: bool = True,
+    ) -> None:
         super().__init__(sentence, pointer=pointer)
         self.alternatives = alternatives
+        self.are_readings = are_readings
 
 
 class BadTarget(Invalid):

@@ -36,6 +36,8 @@ class Failed:
     http: str | None = None
     timed_out: bool = False
     """Whether it failed because its time was up; only the history tells the difference."""
+    result: bytes | None = None
+    """What it came to all the same: kept like a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,11 @@ def kind_of(outcome: Outcome) -> OutcomeKind:
     if isinstance(outcome, Failed) and outcome.timed_out:
         return OutcomeKind.TIMED_OUT
     return _KINDS[type(outcome)]
+
+
+def result_of(outcome: Outcome) -> bytes | None:
+    """What an attempt leaves behind as the result of its run."""
+    return outcome.result if isinstance(outcome, Succeeded | Failed) else None
 
 
 def facts_of(outcome: Outcome) -> ErrorFacts | None:

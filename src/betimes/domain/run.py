@@ -114,6 +114,8 @@ class Holding:
     visible_at: datetime
     deliveries: int = 0
     """How often it was handed out since an attempt of it last ended."""
+    leased_at: datetime | None = None
+    """Since when its worker has it."""
 
 
 def shown_state(state: RunState, holding: Holding | None, now: datetime) -> Shown:

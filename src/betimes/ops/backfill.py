@@ -9,12 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from hashlib import blake2b
 
 from betimes.domain.errors import IllegalTransition, Invalid, TooLarge
-from betimes.domain.ids import JobId, RunId, TenantId, floor_of, occurrence, to_ms, to_us
+from betimes.domain.ids import JobId, RunId, TenantId, floor_of, occurrence, to_ms, to_text, to_us
+from betimes.domain.job import Job
 from betimes.domain.parcel import Lane, Parcel
 from betimes.domain.run import spread
 from betimes.domain.states import JobState, RunState, Trigger
+from betimes.domain.terms import terms_of
 from betimes.fairness.overlap import OverlapPolicy
 from betimes.ops.checks import check_instant, check_rate
 from betimes.ops.desk import Desk
@@ -23,6 +26,7 @@ from betimes.ops.manual import Overlap
 from betimes.ops.outlook import just_before, runs_of
 from betimes.ops.timetable import read_timetable
 from betimes.schedule import Fire
+from betimes.store.admit import declare
 from betimes.store.control import find_fires
 from betimes.store.occurrences import Occurrence, insert_planned
 from betimes.store.pool import Connection
@@ -61,13 +65,15 @@ async def backfill_job(
     only_missing: bool = True,
     rate_per_second: float = RATE,
     overlap: Overlap = Overlap.INHERIT,
+    max_concurrency: int | None = None,
     dry_run: bool = False,
     operation: str = "",
 ) -> Backfilled:
     """Runs for the fires from `begin` up to and including `end`.
 
     With `only_missing` False, fires that have run already run again, once per `operation`. With
-    `inherit` they go one after the other, unless the job allows its runs to overlap.
+    `inherit` they go one after the other, unless the job allows its runs to overlap. At most
+    `max_concurrency` of them are under way at once: they share a concurrency key of their own.
     """
     _check(begin, end, max_runs, rate_per_second, only_missing=only_missing, operation=operation)
     fill = Backfill(
@@ -77,6 +83,8 @@ async def backfill_job(
         rate=rate_per_second,
         overlap=overlap,
         trigger="schedule" if only_missing else f"backfill:{operation}",
+        most=max_concurrency,
+        gate=_gate(job, operation),
     )
 
     async def choose(connection: Connection) -> list[Fire]:
@@ -101,6 +109,10 @@ class Backfill:
     rate: float
     trigger: str
     overlap: Overlap = Overlap.INHERIT
+    most: int | None = None
+    """How many may be under way at once."""
+    gate: str = ""
+    """The concurrency key for that."""
     started_at: datetime | None = None
 
     async def choose(
@@ -115,6 +127,7 @@ class Backfill:
         """The fires of the span, without those that have a run if only missing ones are wanted."""
         held = await self._grip(connection)
         job, now = held.job, held.now
+        self._check_key(job)
         if end > now:
             raise Invalid(
                 f"expected a span that is over, got an end {end - now} from now", pointer="/to"
@@ -167,6 +180,8 @@ class Backfill:
                     planned_late=True,
                 )
             ]
+            if self.most is not None:
+                await declare(connection, job.tenant, {self.gate: self.most}, now=now)
             inserted = await insert_planned(connection, job.shard, runs, trigger=Trigger.BACKFILL)
             times = list(spread(before + len(runs), self.started_at, self.rate))[before:]
             waiting = [
@@ -194,13 +209,29 @@ class Backfill:
             state=RunState.QUEUED,
             overlap=run.overlap if self.overlap is Overlap.INHERIT else OverlapPolicy.ALLOW.number,
             start_by=None,
+            terms=run.terms if self.most is None else run.terms._replace(gate=self.gate),
         )
+
+    def _check_key(self, job: Job) -> None:
+        key = terms_of(job.definition.options).gate
+        if self.most is not None and key is not None:
+            raise Invalid(
+                f"expected no max_concurrency for a job whose concurrency key {key!r} limits its "
+                f"runs already, got {self.most}",
+                pointer="/max_concurrency",
+            )
 
     async def _grip(self, connection: Connection) -> Grip:
         held = await grip(self.desk, connection, self.tenant, self.job)
         if held.job.state is JobState.CANCELLED:
             raise IllegalTransition("a job that is cancelled cannot run any more")
         return held
+
+
+def _gate(job: JobId, operation: str) -> str:
+    """The concurrency key of one backfill; a repetition of it finds the same."""
+    digest = blake2b(operation.encode(), digest_size=8).hexdigest()
+    return f"backfill:{to_text('job', job)}:{digest}"
 
 
 def _check(

@@ -35,6 +35,7 @@ DROPPED_MAX = 20
 FIRES_LOOKED_AT = 20
 """Last fires of a job that are looked at for overlap."""
 OF_FIRE = ("job", "calendar", "dst", "catchup")
+OF_FUTURE_FIRE = ("cluster", "tenant", *OF_FIRE, "queue", "workers")
 OF_NEXT_FIRE = ("cluster", "tenant", "job", "calendar", "dst", "overlap", "queue", "workers")
 OF_WAITING = (
     *("cluster", "tenant", "catchup", "overlap", "concurrency", "quota", "rate"),
@@ -73,20 +74,22 @@ async def explain_job(
     if at is None:
         return await _of_next(desk, tenant, job)
 
-    async def work(connection: Connection) -> tuple[Explanation, RunId | None]:
+    async def work(connection: Connection) -> tuple[Job, Explanation, RunId | None]:
         inner = desk.inside(connection, desk.hints)
         found = await get_job(inner, tenant, job)
         history = await _history(connection, found)
         states = of_job_state(found)
         run = await _run_of(connection, found, at)
         if run is not None:
-            return Explanation(verdict="ran", reasons=[], history=history), run
+            return found, Explanation(verdict="ran", reasons=[], history=history), run
         told = await _of_fire(desk, connection, found, at)
         if told.verdict == "will_run" and states:
             told = Explanation(verdict="will_not_run", reasons=[*states, *told.reasons])
-        return replace(told, history=history, checked=OF_FIRE), None
+        return found, replace(told, history=history, checked=OF_FIRE), None
 
-    told, run = await desk.transact(work, tenant=tenant)
+    found, told, run = await desk.transact(work, tenant=tenant)
+    if run is None and told.verdict == "will_run":
+        return replace(await _among_others(desk, found, told, at=at), checked=OF_FUTURE_FIRE)
     if run is None:
         return told
     return replace(await explain_run(desk, tenant, run), history=told.history, run=run)
@@ -127,7 +130,14 @@ async def _of_next(desk: Desk, tenant: TenantId, job: JobId) -> Explanation:
     found, told = await desk.transact(work, tenant=tenant)
     if told.verdict != "will_run":
         return told
-    around = await look_around(desk, found)
+    return await _among_others(desk, found, told, at=told.next_fire_at)
+
+
+async def _among_others(
+    desk: Desk, job: Job, told: Explanation, *, at: datetime | None
+) -> Explanation:
+    """A fire that will come, with what would keep its run from starting as things are now."""
+    around = await look_around(desk, job, at=at)
     verdict = "waiting" if around else told.verdict
     return replace(told, verdict=verdict, reasons=[*around, *told.reasons])
 
@@ -298,7 +308,7 @@ def _of_lease(view: RunView, now: datetime) -> list[Reason]:
         return []
     code = "LEASE_EXPIRED_WAIT" if holding.lease_until < now else "LEASED"
     told = {"lease_until": holding.lease_until.isoformat(), "attempt": view.run.attempt}
-    return [Reason(code=code, blocking=False, since=view.run.started_at, evidence=told)]
+    return [Reason(code=code, blocking=False, since=holding.leased_at, evidence=told)]
 
 
 def _ended(view: RunView, blocker: RunId | None) -> Explanation:

@@ -108,8 +108,11 @@ async def _places(
     return await desk.transact(work, tenant=None)
 
 
-async def look_around(desk: Desk, job: Job) -> list[Reason]:
-    """What would stand in the way of any run of a job at present."""
+async def look_around(desk: Desk, job: Job, *, at: datetime | None = None) -> list[Reason]:
+    """What would stand in the way of a run of a job that is due then, as far as it is known now.
+
+    A pause that ends before then does not.
+    """
     queue, handler = job.definition.queue, job.definition.handler
 
     async def own(connection: Connection) -> Scenery:
@@ -124,7 +127,8 @@ async def look_around(desk: Desk, job: Job) -> list[Reason]:
 
     scenery = await desk.transact(own, tenant=job.tenant)
     places = await _places(desk, job.tenant, queue, handler, scenery.now)
-    return of_surroundings(replace(scenery, places=places))
+    due = scenery.now if at is None else max(at, scenery.now)
+    return of_surroundings(replace(scenery, places=places, now=due))
 
 
 def spent_of(used: Sequence[UsedRate], now: datetime) -> list[Spent]:

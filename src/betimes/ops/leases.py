@@ -1,14 +1,22 @@
 """What remote workers report about the runs they hold."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from betimes.domain.errors import FencedOut
 from betimes.domain.failure import fingerprint, to_json
 from betimes.domain.ids import ParcelId, RunId, ShardId, TenantId, compose, shard_of, to_ms
-from betimes.domain.outcome import Outcome, Released, Succeeded, facts_of, kind_of
+from betimes.domain.outcome import (
+    Failed,
+    Outcome,
+    Released,
+    Succeeded,
+    facts_of,
+    kind_of,
+    result_of,
+)
 from betimes.domain.retry import Decision, Effort, Finish, Retry, decide
 from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.states import RunState, Trigger
@@ -24,7 +32,15 @@ from betimes.store.pool import Connection, Lane
 from betimes.store.release import Freed, release
 from betimes.store.remote import HeldLease
 from betimes.store.rules import read_rules
-from betimes.store.run_notes import LogLine, Note, append_logs, note_run, read_logs
+from betimes.store.run_notes import (
+    LogLine,
+    Measured,
+    Note,
+    append_logs,
+    note_metrics,
+    note_run,
+    read_logs,
+)
 from betimes.store.runs import read_run
 
 __all__ = [
@@ -51,6 +67,7 @@ class Report:
 
     lease: HeldLease
     outcome: Outcome
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +108,12 @@ async def report(
                 endings.append(None if ending is None else seal(ending))
             about = [reports[place] for place in places]
             written = await _write(connection, shard, about, endings, freed, margin=desk.margin)
+            measured = [
+                Measured(one.lease.run, one.lease.fence, one.metrics)
+                for one in about
+                if one.metrics and one.lease.run in written
+            ]
+            await note_metrics(connection, tenant, shard, measured, now=now)
             for place, ending in zip(places, endings, strict=True):
                 settled[place] = await _settled(connection, reports[place], ending, written)
         offered = await release(connection, freed)
@@ -239,7 +262,7 @@ class _Whose:
             attempt=attempt,
             started_at=None if isinstance(one.outcome, Released) else started_at,
             ended_at=now,
-            result=one.outcome.result if isinstance(one.outcome, Succeeded) else None,
+            result=result_of(one.outcome),
             error=None if error is None else to_json(error),
             reason=reason or None,
             attempted=None

@@ -1,6 +1,7 @@
 """Queues: settings, pausing, and what waits in them."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +16,7 @@ from betimes.store.queues import SERVICE_DEFAULT, Depth, Queue, Service
 __all__ = [
     "Depth",
     "Gates",
+    "Put",
     "Queue",
     "Service",
     "delete_queue",
@@ -30,6 +32,14 @@ __all__ = [
 
 BELIEVED_FOR = 2.0
 TENANTS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put:
+    """A queue with its new settings, and whether it was paused (or resumed) with them."""
+
+    queue: Queue
+    paused: bool | None = None
 
 
 async def list_queues(desk: Desk, tenant: TenantId, *, after: str, most: int) -> list[Queue]:
@@ -71,14 +81,31 @@ async def put_queue(
     name: str,
     settings: Mapping[str, Any],
     service: Service = SERVICE_DEFAULT,
-) -> Queue:
-    """Store the settings of a queue; workers notice within seconds."""
+    *,
+    paused: bool | None = None,
+) -> Put:
+    """Store the settings of a queue; workers notice within seconds.
+
+    `paused` pauses or resumes it as well; without it, and where it is so already, that stays.
+    """
     check_queue(name)
 
-    async def work(connection: Connection) -> Queue:
-        now = desk.clock.now()
+    async def work(connection: Connection) -> Put:
+        now = await desk.now(connection)
         await rows.put_queue(connection, tenant, name, settings, service, now=now)
-        return await _required(connection, tenant, name)
+        queue = await _required(connection, tenant, name)
+        if paused is None or paused == queue.is_paused(now):
+            return Put(queue=queue)
+        await rows.pause_queue(
+            connection,
+            tenant,
+            name,
+            paused_at=now if paused else None,
+            until=None,
+            reason=None,
+            now=now,
+        )
+        return Put(queue=await _required(connection, tenant, name), paused=paused)
 
     return await desk.transact(work, tenant=tenant)
 
@@ -100,13 +127,32 @@ async def resume_queue(desk: Desk, tenant: TenantId, name: str) -> Queue:
     return await _pause(desk, tenant, name, paused=False, reason=None, until=None)
 
 
-async def drain_queue(desk: Desk, tenant: TenantId, name: str, *, draining: bool = True) -> Queue:
+async def drain_queue(
+    desk: Desk,
+    tenant: TenantId,
+    name: str,
+    *,
+    draining: bool = True,
+    reason: str = "",
+    until: datetime | None = None,
+) -> Queue:
     """No new runs or jobs are accepted; what is there, and what its schedules bring, goes on."""
     check_queue(name)
+    check_reason(reason)
+    if until is not None:
+        check_instant(until, pointer="/until")
 
     async def work(connection: Connection) -> Queue:
         now = await desk.now(connection)
-        await rows.drain_queue(connection, tenant, name, draining=draining, now=now)
+        await rows.drain_queue(
+            connection,
+            tenant,
+            name,
+            draining=draining,
+            until=until,
+            reason=reason or None,
+            now=now,
+        )
         return await _required(connection, tenant, name)
 
     return await desk.transact(work, tenant=tenant)
@@ -116,7 +162,7 @@ class Gates:
     """Which queues accept nothing new, as learned a moment ago."""
 
     def __init__(self) -> None:
-        self._known: dict[TenantId, tuple[frozenset[str], float]] = {}
+        self._known: dict[TenantId, tuple[Mapping[str, str | None], float]] = {}
 
     def forget(self, tenant: TenantId) -> None:
         """Ask anew: a queue was changed here."""
@@ -125,21 +171,23 @@ class Gates:
     async def check(self, desk: Desk, tenant: TenantId, queues: Iterable[str]) -> None:
         """Refuse new work for a queue that drains."""
         now = desk.clock.monotonic()
-        closed, until = self._known.get(tenant, (frozenset(), -1.0))
+        closed, until = self._known.get(tenant, ({}, -1.0))
         if until <= now:
-            closed = frozenset(await _draining(desk, tenant))
+            closed = await _draining(desk, tenant)
             if len(self._known) >= TENANTS_MAX:
                 self._known.clear()
             self._known[tenant] = (closed, now + BELIEVED_FOR)
         for queue in queues:
             if queue in closed:
+                why = f": {reason}" if (reason := closed[queue]) else ""
                 raise Conflict(
-                    f"the queue {queue!r} drains and accepts nothing new", code="queue_draining"
+                    f"the queue {queue!r} drains and accepts nothing new{why}",
+                    code="queue_draining",
                 )
 
 
-async def _draining(desk: Desk, tenant: TenantId) -> list[str]:
-    async def work(connection: Connection) -> list[str]:
+async def _draining(desk: Desk, tenant: TenantId) -> dict[str, str | None]:
+    async def work(connection: Connection) -> dict[str, str | None]:
         return await rows.draining_queues(connection, tenant)
 
     return await desk.transact(work, tenant=tenant)

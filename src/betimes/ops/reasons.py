@@ -207,15 +207,9 @@ def _of_states(scenery: Scenery) -> Iterator[Reason]:
     if above.tenant_state == TenantState.SUSPENDED:
         told = {"reason": above.tenant_reason}
         yield Reason(code="TENANT_SUSPENDED", blocking=True, evidence=told)
-    if queue is not None and is_paused(queue, scenery.now):
+    if queue is not None and queue.is_paused(scenery.now):
         told = {"queue": queue.name, "reason": queue.paused_reason}
         yield Reason(code="QUEUE_PAUSED", blocking=True, since=queue.paused_at, evidence=told)
-
-
-def is_paused(queue: Queue, now: datetime) -> bool:
-    """Whether a queue hands nothing out; one whose pause has an end resumes itself."""
-    until = queue.paused_until
-    return queue.paused_at is not None and (until is None or until > now)
 
 
 def of_job_state(job: Job) -> list[Reason]:

@@ -22,7 +22,17 @@ from betimes.ops.schema_cost import affordable
 from betimes.store.pool import Connection
 from betimes.store.schemas import Declared, declare_schemas, read_schemas
 
-__all__ = ["ANYTHING", "Accepted", "Declared", "Schemas", "declare", "declared", "read_contents"]
+__all__ = [
+    "ANYTHING",
+    "Accepted",
+    "Declared",
+    "Schemas",
+    "check_own",
+    "check_schema",
+    "declare",
+    "declared",
+    "read_contents",
+]
 
 SCHEMA_BYTES_MAX = 64 * 1024
 DIGEST_BYTES = 16
@@ -53,6 +63,18 @@ def declared(handler: str, schema: Mapping[str, Any], *, pointer: str) -> Declar
         reason = str(error).partition("\n")[0]
         raise Invalid(f"expected a JSON Schema: {reason[:500]}", pointer=pointer) from error
     return Declared(handler, digest, text.decode())
+
+
+def check_schema(schema: Mapping[str, Any]) -> None:
+    """Refuse what a job says its payloads are like, if that is no schema."""
+    declared("", schema, pointer="/payload_schema")
+
+
+def check_own(schema: Mapping[str, Any] | None, payload: bytes | None) -> None:
+    """Refuse a payload that does not fit what its job says; one that says nothing takes any."""
+    if schema is not None:
+        text = msgspec.json.encode(schema, order="sorted").decode()
+        _check("the payload_schema of its job", payload, [text])
 
 
 @lru_cache(maxsize=COMPILED_MAX)
@@ -107,7 +129,7 @@ class Accepted:
         if not schemas:
             return
         if payload is not None or reference is None:
-            _check(handler, payload, schemas)
+            _check(_named(handler), payload, schemas)
         elif reference in self._contents:
             _check_unseen(handler, self._contents[reference], schemas)
 
@@ -154,13 +176,17 @@ async def _read(desk: Desk, tenant: TenantId) -> list[Declared]:
     return await desk.transact(work, tenant=tenant)
 
 
-def _check(handler: str | None, payload: bytes | None, schemas: Sequence[str]) -> None:
+def _named(handler: str | None) -> str:
+    return f"the handler {handler!r}"
+
+
+def _check(whose: str, payload: bytes | None, schemas: Sequence[str]) -> None:
     """Against each of the schemas; the first refusal is told when all refuse."""
     try:
         value = None if payload is None else msgspec.json.decode(payload)
     except msgspec.DecodeError:
         raise Invalid(
-            f"expected a payload in JSON, as the handler {handler!r} declares",
+            f"expected a payload in JSON, as {whose} declares",
             code="invalid_payload",
             pointer=POINTER,
         ) from None
@@ -173,7 +199,7 @@ def _check(handler: str | None, payload: bytes | None, schemas: Sequence[str]) -
             return
         refusal = refusal or found
     raise Invalid(
-        f"the payload does not fit the handler {handler!r}: {refusal.message[:500]}",
+        f"the payload does not fit {whose}: {refusal.message[:500]}",
         code="invalid_payload",
         pointer=POINTER + "".join(f"/{_escaped(step)}" for step in refusal.instance_path),
     )
@@ -182,7 +208,7 @@ def _check(handler: str | None, payload: bytes | None, schemas: Sequence[str]) -
 def _check_unseen(handler: str | None, payload: bytes, schemas: Sequence[str]) -> None:
     """The same for a blob, of which nothing is told: who refers to it may not be let to read it."""
     try:
-        _check(handler, payload, schemas)
+        _check(_named(handler), payload, schemas)
     except Invalid:
         raise Invalid(
             f"what payload_ref stands for does not fit the handler {handler!r}",

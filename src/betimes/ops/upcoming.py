@@ -35,11 +35,13 @@ from betimes.store.tenants import TenantState
 from betimes.store.upcoming import (
     Brakes,
     FiringJob,
+    Pace,
     SoonFilter,
     SoonRun,
     read_brakes,
     read_ended,
     read_jobs,
+    read_paces,
     read_retries,
     read_runs,
 )
@@ -50,6 +52,10 @@ WITHIN_MAX = timedelta(days=7)
 PAGE_MAX = 1_000
 JOBS_MAX = 5_000
 MICROSECOND = timedelta(microseconds=1)
+LATELY = timedelta(minutes=15)
+RUNS_LOOKED_AT = 2_000
+PARCELS_LOOKED_AT = 20_000
+"""From what was due lately, and waits now, a start is predicted."""
 
 
 class SoonKind(StrEnum):
@@ -78,6 +84,7 @@ class Soon:
     """In the order of dueness."""
     will_run: bool = True
     reason: str | None = None
+    predicted_start: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +136,7 @@ async def list_upcoming(
             places = [ShardId(one) for one in shards]
             jobs = await read_jobs(connection, chosen, shards=places, until=end, most=JOBS_MAX)
         items = merge_soon(runs, jobs, low=low, high=high, most=most + 1)
-        marked = await _mark(connection, tenant, items[:most])
+        marked = await _mark(connection, tenant, items[:most], now)
         last = (marked[-1].due_at, marked[-1].place) if len(items) > most else None
         return SoonPage(items=marked, next=last, partial=len(jobs) == JOBS_MAX)
 
@@ -216,21 +223,54 @@ def _of_run(run: SoonRun) -> Soon:
     )
 
 
-async def _mark(connection: Connection, tenant: TenantId, items: Sequence[Soon]) -> list[Soon]:
+async def _mark(
+    connection: Connection, tenant: TenantId, items: Sequence[Soon], now: datetime
+) -> list[Soon]:
     """What somebody has skipped ahead of time, or a brake holds, is listed but will not run."""
     if not items:
         return []
     fires = [item.id for item in items if item.kind is SoonKind.FIRE]
     ended = await read_ended(connection, tenant, fires) if fires else {}
     brakes = await read_brakes(connection, tenant, {item.queue for item in items})
-    return [_marked(item, ended, brakes) for item in items]
+    paces = await read_paces(
+        connection,
+        tenant,
+        {item.queue for item in items},
+        now=now,
+        low=floor_of(to_ms(now - LATELY)),
+        high=floor_of(to_ms(now) + 1),
+        most=RUNS_LOOKED_AT,
+        crowd=PARCELS_LOOKED_AT,
+    )
+    return [_marked(item, ended, brakes, paces[item.queue], now) for item in items]
 
 
-def _marked(item: Soon, ended: Mapping[RunId, str | None], brakes: Brakes) -> Soon:
+def _marked(
+    item: Soon, ended: Mapping[RunId, str | None], brakes: Brakes, pace: Pace, now: datetime
+) -> Soon:
     if item.id in ended:
         return replace(item, will_run=False, reason=ended[item.id])
     reason = braked(item, brakes)
-    return item if reason is None else replace(item, will_run=False, reason=reason)
+    if reason is None:
+        return replace(item, predicted_start=predicted(item.due_at, pace, now))
+    until = brakes.queues.get(item.queue) if reason == "QUEUE_PAUSED" else None
+    start = None if until is None else predicted(until, pace, now)
+    return replace(item, will_run=False, reason=reason, predicted_start=start)
+
+
+def predicted(due_at: datetime, pace: Pace, now: datetime) -> datetime | None:
+    """When something that may start then probably does; None where nobody can say. Pure.
+
+    What waits now goes first, at the pace at which runs have ended lately; behind that it waits
+    about as long as others did.
+    """
+    start = due_at + (pace.lag or timedelta(0))
+    if not pace.waiting:
+        return start
+    if not pace.ended or pace.since is None:
+        return None
+    each = max(now - pace.since, timedelta(milliseconds=1)) / pace.ended
+    return max(start, now + min(pace.waiting * each, WITHIN_MAX))
 
 
 def braked(item: Soon, brakes: Brakes) -> str | None:

@@ -51,10 +51,11 @@ def read_text(text: str, now: datetime | None = None) -> Members:
     if not text.isascii():
         raise BadSchedule(f"expected plain ASCII words, got {text!r}", pointer="/expr")
     plain = re.sub(r"[ \t]+", " ", text.strip(" \t").lower()).rstrip(".")
-    _refuse_ambiguous(plain)
+    _refuse_ambiguous(plain, now)
     for phrase in PHRASES:
         found = phrase.pattern.fullmatch(plain)
         if found is not None:
+            _refuse_bare_hours(found)
             return phrase.meaning(found, now)
     raise BadSchedule(
         "expected a phrase such as `every weekday at 9:30`, `every 15 minutes`, `first monday of "
@@ -70,23 +71,63 @@ AMBIGUOUS = (
     (r"(?:weekly|every week)", ("every monday at 9:00", "@weekly")),
     (r"(?:monthly|every month)", ("on the 1st of every month at 9:00", "@monthly")),
     (r"(?:yearly|annually|every year)", ("every year on 1 january at 9:00", "@yearly")),
-    (r"(?:daily|every day|every weekday|weekdays|every weekend)", ("every day at 9:00", "@daily")),
-    (r".*\bbetween\b.*", ("*/15 9-16 * * *", "*/15 9-17 * * *")),
-    (rf"(?:on |every )?{DAY_NAME}s?", ("every monday at 9:00",)),
-    (rf"(?:on |next |this )?{DAY_NAME} at .*", ("every monday at 9:00", "2026-12-28T09:00")),
+    (r"(?:daily|every day)", ("every day at 9:00", "@daily")),
+    (r"(?:every weekday|weekdays)", ("every weekday at 9:00", "0 0 * * MON-FRI")),
+    (r"every weekend", ("every weekend at 9:00", "0 0 * * SAT,SUN")),
+    (rf"(?:on |every )?(?P<day>{DAY_NAME})s?", ("every {day} at 9:00", "0 0 * * {short}")),
 )
 """Phrases with two readings, and lines with one that may have been meant."""
+BETWEEN = ("*/15 9-16 * * *", "*/15 9-17 * * *")
+ONE_DAY = re.compile(rf"(?:on |next |this )?(?P<day>{DAY_NAME}) at (?P<times>{TIMES})")
+BARE_HOUR = re.compile(r"(?<![0-9:])(1[0-2]|[1-9])(?![0-9:]| ?[ap]m)")
 
 
-def _refuse_ambiguous(text: str) -> None:
-    for pattern, alternatives in AMBIGUOUS:
-        if re.fullmatch(pattern, text):
-            raise AmbiguousText(
-                f"expected a phrase with one reading, got {text!r}; say for example "
-                + " or ".join(f"`{choice}`" for choice in alternatives),
-                alternatives=alternatives,
-                pointer="/expr",
-            )
+def _refuse_ambiguous(text: str, now: datetime | None) -> None:
+    for pattern, lines in AMBIGUOUS:
+        if found := re.fullmatch(pattern, text):
+            day = found.groupdict().get("day") or ""
+            told = {"day": day, "short": day[:3].upper()}
+            raise _ambiguous(text, tuple(line.format(**told) for line in lines))
+    if re.search(r"\bbetween\b", text):
+        raise _ambiguous(text, BETWEEN, are_readings=False)
+    if found := ONE_DAY.fullmatch(text):
+        raise _ambiguous(text, _every_or_once(found["day"], found["times"], now))
+
+
+def _refuse_bare_hours(found: re.Match[str]) -> None:
+    """A `9` may be morning or evening: said with both lines."""
+    times = found.groupdict().get("times")
+    if times is None or not BARE_HOUR.search(times):
+        return
+    begin, end = found.span("times")
+    whole = found.string
+    halves = (BARE_HOUR.sub(rf"\1{half}", times) for half in ("am", "pm"))
+    raise _ambiguous(whole, tuple(f"{whole[:begin]}{half}{whole[end:]}" for half in halves))
+
+
+def _every_or_once(day: str, times: str, now: datetime | None) -> tuple[str, ...]:
+    """A weekday with a time: each week, or the next time it comes."""
+    certain = BARE_HOUR.sub(r"\1am", times)
+    every, first = f"every {day} at {certain}", read_times(certain)[0]
+    if now is None:
+        return (every,)
+    number = list(DAYS).index(day[:3])
+    ahead = (number - now.weekday()) % 7
+    on = now.replace(hour=first.hour, minute=first.minute, second=0, microsecond=0)
+    on += timedelta(days=ahead if ahead or on > now else 7)
+    return every, on.isoformat(timespec="minutes")
+
+
+def _ambiguous(
+    text: str, alternatives: tuple[str, ...], *, are_readings: bool = True
+) -> AmbiguousText:
+    return AmbiguousText(
+        f"expected a phrase with one reading, got {text!r}; say for example "
+        + " or ".join(f"`{choice}`" for choice in alternatives),
+        alternatives=alternatives,
+        pointer="/expr",
+        are_readings=are_readings,
+    )
 
 
 def _cron(times: list[Clock], day: str = "*", month: str = "*", weekday: str = "*") -> Members:

@@ -23,7 +23,9 @@ import betimes.wire.more
 import betimes.wire.operations
 import betimes.wire.people
 import betimes.wire.queues
+import betimes.wire.revisions
 import betimes.wire.runs
+import betimes.wire.schedules
 import betimes.wire.secrets
 import betimes.wire.targets
 import betimes.wire.workers
@@ -308,13 +310,13 @@ JOBS_REVISIONS = Operation(
     name="jobs.revisions",
     method="GET",
     path="/v1/jobs/{job}/revisions",
-    answers={200: betimes.wire.more.RevisionList},
+    answers={200: betimes.wire.revisions.RevisionList},
 )
 JOBS_REVISION = Operation(
     name="jobs.revision",
     method="GET",
     path="/v1/jobs/{job}/revisions/{revision}",
-    answers={200: betimes.wire.jobs.Revision},
+    answers={200: betimes.wire.revisions.Revision},
 )
 JOBS_ROLLBACK = Operation(
     name="jobs.rollback",
@@ -375,31 +377,31 @@ SCHEDULES_PREVIEW = Operation(
     name="schedules.preview",
     method="POST",
     path="/v1/schedules/preview",
-    answers={200: betimes.wire.more.Preview},
+    answers={200: betimes.wire.schedules.Preview},
 )
 SCHEDULES_PARSE = Operation(
     name="schedules.parse",
     method="POST",
     path="/v1/schedules/parse",
-    answers={200: betimes.wire.more.Parsed},
+    answers={200: betimes.wire.schedules.Parsed},
 )
 JOBS_NEXT = Operation(
     name="jobs.next",
     method="GET",
     path="/v1/jobs/{job}/next",
-    answers={200: betimes.wire.more.Preview},
+    answers={200: betimes.wire.schedules.Preview},
 )
 UPCOMING_LIST = Operation(
     name="upcoming.list",
     method="GET",
     path="/v1/upcoming",
-    answers={200: betimes.wire.base.Page[betimes.wire.more.Soon]},
+    answers={200: betimes.wire.base.Page[betimes.wire.schedules.Soon]},
 )
 JOBS_BACKFILL = Operation(
     name="jobs.backfill",
     method="POST",
     path="/v1/jobs/{job}/backfill",
-    answers={202: betimes.wire.more.Backfilled, 200: betimes.wire.more.Backfilled},
+    answers={202: betimes.wire.schedules.Backfilled, 200: betimes.wire.schedules.Backfilled},
     keyed=True,
 )
 CALENDARS_LIST = Operation(

@@ -27,7 +27,9 @@ import betimes.wire.more
 import betimes.wire.operations
 import betimes.wire.people
 import betimes.wire.queues
+import betimes.wire.revisions
 import betimes.wire.runs
+import betimes.wire.schedules
 import betimes.wire.secrets
 import betimes.wire.targets
 import betimes.wire.workers
@@ -630,6 +632,7 @@ class Jobs:
         handler: str | Unset | None = UNSET,
         payload: Any | Unset = UNSET,
         payload_ref: str | Unset | None = UNSET,
+        payload_schema: dict[str, Any] | Unset | None = UNSET,
         queue: str | Unset = UNSET,
         priority: int | Unset = UNSET,
         concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
@@ -667,6 +670,7 @@ class Jobs:
                 "handler": handler,
                 "payload": payload,
                 "payload_ref": payload_ref,
+                "payload_schema": payload_schema,
                 "queue": queue,
                 "priority": priority,
                 "concurrency": concurrency,
@@ -773,6 +777,7 @@ class Jobs:
         handler: str | Unset | None = UNSET,
         payload: Any | Unset = UNSET,
         payload_ref: str | Unset | None = UNSET,
+        payload_schema: dict[str, Any] | Unset | None = UNSET,
         queue: str | Unset = UNSET,
         priority: int | Unset = UNSET,
         concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
@@ -812,6 +817,7 @@ class Jobs:
                 "handler": handler,
                 "payload": payload,
                 "payload_ref": payload_ref,
+                "payload_schema": payload_schema,
                 "queue": queue,
                 "priority": priority,
                 "concurrency": concurrency,
@@ -1019,9 +1025,9 @@ class Jobs:
         job: str,
         *,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.RevisionList:
+    ) -> betimes.wire.revisions.RevisionList:
         """What a job was and is, newest first."""
-        answer: betimes.wire.more.RevisionList = self._caller.call(
+        answer: betimes.wire.revisions.RevisionList = self._caller.call(
             table.JOBS_REVISIONS,
             path={"job": job},
             timeout=request_timeout,
@@ -1034,9 +1040,9 @@ class Jobs:
         revision: str,
         *,
         request_timeout: float | None = None,
-    ) -> betimes.wire.jobs.Revision:
+    ) -> betimes.wire.revisions.Revision:
         """Read one definition of a job, as it was or is."""
-        answer: betimes.wire.jobs.Revision = self._caller.call(
+        answer: betimes.wire.revisions.Revision = self._caller.call(
             table.JOBS_REVISION,
             path={"job": job, "revision": revision},
             timeout=request_timeout,
@@ -1136,9 +1142,9 @@ class Jobs:
         to: str | Unset | None = UNSET,
         excluded: bool | Unset = UNSET,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.Preview:
+    ) -> betimes.wire.schedules.Preview:
         """The next fires of a job."""
-        answer: betimes.wire.more.Preview = self._caller.call(
+        answer: betimes.wire.schedules.Preview = self._caller.call(
             table.JOBS_NEXT,
             path={"job": job},
             query={"count": count, "from": from_, "to": to, "excluded": excluded},
@@ -1157,13 +1163,14 @@ class Jobs:
         only_missing: bool | Unset = UNSET,
         rate_per_second: float | Unset = UNSET,
         overlap: Literal["inherit", "allow"] | Unset = UNSET,
+        max_concurrency: int | Unset | None = UNSET,
         dry_run: bool | Unset = UNSET,
         if_match: str | None = None,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.Backfilled:
+    ) -> betimes.wire.schedules.Backfilled:
         """Run the fires of a span in the past after all, at a bounded pace."""
-        answer: betimes.wire.more.Backfilled = self._caller.call(
+        answer: betimes.wire.schedules.Backfilled = self._caller.call(
             table.JOBS_BACKFILL,
             path={"job": job},
             body={
@@ -1174,6 +1181,7 @@ class Jobs:
                 "only_missing": only_missing,
                 "rate_per_second": rate_per_second,
                 "overlap": overlap,
+                "max_concurrency": max_concurrency,
                 "dry_run": dry_run,
             },
             if_match=if_match,
@@ -1442,9 +1450,9 @@ class Schedules:
         until: str | Unset | None = UNSET,
         horizon: str | float | Unset | None = UNSET,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.Preview:
+    ) -> betimes.wire.schedules.Preview:
         """The next fires of a schedule, and what may surprise about it."""
-        answer: betimes.wire.more.Preview = self._caller.call(
+        answer: betimes.wire.schedules.Preview = self._caller.call(
             table.SCHEDULES_PREVIEW,
             body={
                 "schedule": schedule,
@@ -1463,12 +1471,13 @@ class Schedules:
         *,
         text: str,
         timezone: str | Unset | None = UNSET,
+        locale: str | Unset = UNSET,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.Parsed:
+    ) -> betimes.wire.schedules.Parsed:
         """What a line of words means as a schedule."""
-        answer: betimes.wire.more.Parsed = self._caller.call(
+        answer: betimes.wire.schedules.Parsed = self._caller.call(
             table.SCHEDULES_PARSE,
-            body={"text": text, "timezone": timezone},
+            body={"text": text, "timezone": timezone, "locale": locale},
             timeout=request_timeout,
         )
         return answer
@@ -1489,9 +1498,9 @@ class Upcoming:
         include: builtins.list[Literal["fires", "runs", "retries"]] | Unset = UNSET,
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
-    ) -> Pages[betimes.wire.more.Soon]:
+    ) -> Pages[betimes.wire.schedules.Soon]:
         """What is due soon: runs, those that are tried again, and fires that become some."""
-        answer: Pages[betimes.wire.more.Soon] = self._caller.pages(
+        answer: Pages[betimes.wire.schedules.Soon] = self._caller.pages(
             table.UPCOMING_LIST,
             query={
                 "within": within,
@@ -2540,6 +2549,8 @@ class Queues:
         fairness: Literal["tenant", "key", "none"] | Unset = UNSET,
         default_retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         retention: str | float | Unset | None = UNSET,
+        dead_letter: bool | Unset = UNSET,
+        paused: bool | Unset | None = UNSET,
         description: str | Unset = UNSET,
         labels: dict[str, str] | Unset = UNSET,
         if_match: str | None = None,
@@ -2558,6 +2569,8 @@ class Queues:
                 "fairness": fairness,
                 "default_retry": default_retry,
                 "retention": retention,
+                "dead_letter": dead_letter,
+                "paused": paused,
                 "description": description,
                 "labels": labels,
             },
@@ -2621,6 +2634,8 @@ class Queues:
         self,
         queue: str,
         *,
+        reason: str | Unset = UNSET,
+        until: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.Queue:
@@ -2628,6 +2643,7 @@ class Queues:
         answer: betimes.wire.queues.Queue = self._caller.call(
             table.QUEUES_DRAIN,
             path={"queue": queue},
+            body={"reason": reason, "until": until},
             idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
@@ -3044,13 +3060,14 @@ class Leases:
         *,
         result: Any | Unset = UNSET,
         result_ref: str | Unset | None = UNSET,
+        metrics: dict[str, float] | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Settled:
         """The run ended well."""
         answer: betimes.wire.workers.Settled = self._caller.call(
             table.LEASES_COMPLETE,
             path={"lease": lease},
-            body={"result": result, "result_ref": result_ref},
+            body={"result": result, "result_ref": result_ref, "metrics": metrics},
             timeout=request_timeout,
         )
         return answer
@@ -3061,13 +3078,14 @@ class Leases:
         *,
         error: betimes.wire.workers.ErrorTold | Unset = UNSET,
         retry: Literal["auto", "never"] | betimes.wire.workers.RetryAfter | Unset = UNSET,
+        result: Any | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Settled:
         """The attempt failed."""
         answer: betimes.wire.workers.Settled = self._caller.call(
             table.LEASES_FAIL,
             path={"lease": lease},
-            body={"error": error, "retry": retry},
+            body={"error": error, "retry": retry, "result": result},
             timeout=request_timeout,
         )
         return answer
@@ -4545,6 +4563,7 @@ class AsyncJobs:
         handler: str | Unset | None = UNSET,
         payload: Any | Unset = UNSET,
         payload_ref: str | Unset | None = UNSET,
+        payload_schema: dict[str, Any] | Unset | None = UNSET,
         queue: str | Unset = UNSET,
         priority: int | Unset = UNSET,
         concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
@@ -4582,6 +4601,7 @@ class AsyncJobs:
                 "handler": handler,
                 "payload": payload,
                 "payload_ref": payload_ref,
+                "payload_schema": payload_schema,
                 "queue": queue,
                 "priority": priority,
                 "concurrency": concurrency,
@@ -4688,6 +4708,7 @@ class AsyncJobs:
         handler: str | Unset | None = UNSET,
         payload: Any | Unset = UNSET,
         payload_ref: str | Unset | None = UNSET,
+        payload_schema: dict[str, Any] | Unset | None = UNSET,
         queue: str | Unset = UNSET,
         priority: int | Unset = UNSET,
         concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
@@ -4727,6 +4748,7 @@ class AsyncJobs:
                 "handler": handler,
                 "payload": payload,
                 "payload_ref": payload_ref,
+                "payload_schema": payload_schema,
                 "queue": queue,
                 "priority": priority,
                 "concurrency": concurrency,
@@ -4934,9 +4956,9 @@ class AsyncJobs:
         job: str,
         *,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.RevisionList:
+    ) -> betimes.wire.revisions.RevisionList:
         """What a job was and is, newest first."""
-        answer: betimes.wire.more.RevisionList = await self._caller.call(
+        answer: betimes.wire.revisions.RevisionList = await self._caller.call(
             table.JOBS_REVISIONS,
             path={"job": job},
             timeout=request_timeout,
@@ -4949,9 +4971,9 @@ class AsyncJobs:
         revision: str,
         *,
         request_timeout: float | None = None,
-    ) -> betimes.wire.jobs.Revision:
+    ) -> betimes.wire.revisions.Revision:
         """Read one definition of a job, as it was or is."""
-        answer: betimes.wire.jobs.Revision = await self._caller.call(
+        answer: betimes.wire.revisions.Revision = await self._caller.call(
             table.JOBS_REVISION,
             path={"job": job, "revision": revision},
             timeout=request_timeout,
@@ -5051,9 +5073,9 @@ class AsyncJobs:
         to: str | Unset | None = UNSET,
         excluded: bool | Unset = UNSET,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.Preview:
+    ) -> betimes.wire.schedules.Preview:
         """The next fires of a job."""
-        answer: betimes.wire.more.Preview = await self._caller.call(
+        answer: betimes.wire.schedules.Preview = await self._caller.call(
             table.JOBS_NEXT,
             path={"job": job},
             query={"count": count, "from": from_, "to": to, "excluded": excluded},
@@ -5072,13 +5094,14 @@ class AsyncJobs:
         only_missing: bool | Unset = UNSET,
         rate_per_second: float | Unset = UNSET,
         overlap: Literal["inherit", "allow"] | Unset = UNSET,
+        max_concurrency: int | Unset | None = UNSET,
         dry_run: bool | Unset = UNSET,
         if_match: str | None = None,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.Backfilled:
+    ) -> betimes.wire.schedules.Backfilled:
         """Run the fires of a span in the past after all, at a bounded pace."""
-        answer: betimes.wire.more.Backfilled = await self._caller.call(
+        answer: betimes.wire.schedules.Backfilled = await self._caller.call(
             table.JOBS_BACKFILL,
             path={"job": job},
             body={
@@ -5089,6 +5112,7 @@ class AsyncJobs:
                 "only_missing": only_missing,
                 "rate_per_second": rate_per_second,
                 "overlap": overlap,
+                "max_concurrency": max_concurrency,
                 "dry_run": dry_run,
             },
             if_match=if_match,
@@ -5357,9 +5381,9 @@ class AsyncSchedules:
         until: str | Unset | None = UNSET,
         horizon: str | float | Unset | None = UNSET,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.Preview:
+    ) -> betimes.wire.schedules.Preview:
         """The next fires of a schedule, and what may surprise about it."""
-        answer: betimes.wire.more.Preview = await self._caller.call(
+        answer: betimes.wire.schedules.Preview = await self._caller.call(
             table.SCHEDULES_PREVIEW,
             body={
                 "schedule": schedule,
@@ -5378,12 +5402,13 @@ class AsyncSchedules:
         *,
         text: str,
         timezone: str | Unset | None = UNSET,
+        locale: str | Unset = UNSET,
         request_timeout: float | None = None,
-    ) -> betimes.wire.more.Parsed:
+    ) -> betimes.wire.schedules.Parsed:
         """What a line of words means as a schedule."""
-        answer: betimes.wire.more.Parsed = await self._caller.call(
+        answer: betimes.wire.schedules.Parsed = await self._caller.call(
             table.SCHEDULES_PARSE,
-            body={"text": text, "timezone": timezone},
+            body={"text": text, "timezone": timezone, "locale": locale},
             timeout=request_timeout,
         )
         return answer
@@ -5404,9 +5429,9 @@ class AsyncUpcoming:
         include: builtins.list[Literal["fires", "runs", "retries"]] | Unset = UNSET,
         limit: int | Unset = UNSET,
         request_timeout: float | None = None,
-    ) -> AsyncPages[betimes.wire.more.Soon]:
+    ) -> AsyncPages[betimes.wire.schedules.Soon]:
         """What is due soon: runs, those that are tried again, and fires that become some."""
-        answer: AsyncPages[betimes.wire.more.Soon] = self._caller.pages(
+        answer: AsyncPages[betimes.wire.schedules.Soon] = self._caller.pages(
             table.UPCOMING_LIST,
             query={
                 "within": within,
@@ -6455,6 +6480,8 @@ class AsyncQueues:
         fairness: Literal["tenant", "key", "none"] | Unset = UNSET,
         default_retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
         retention: str | float | Unset | None = UNSET,
+        dead_letter: bool | Unset = UNSET,
+        paused: bool | Unset | None = UNSET,
         description: str | Unset = UNSET,
         labels: dict[str, str] | Unset = UNSET,
         if_match: str | None = None,
@@ -6473,6 +6500,8 @@ class AsyncQueues:
                 "fairness": fairness,
                 "default_retry": default_retry,
                 "retention": retention,
+                "dead_letter": dead_letter,
+                "paused": paused,
                 "description": description,
                 "labels": labels,
             },
@@ -6536,6 +6565,8 @@ class AsyncQueues:
         self,
         queue: str,
         *,
+        reason: str | Unset = UNSET,
+        until: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.queues.Queue:
@@ -6543,6 +6574,7 @@ class AsyncQueues:
         answer: betimes.wire.queues.Queue = await self._caller.call(
             table.QUEUES_DRAIN,
             path={"queue": queue},
+            body={"reason": reason, "until": until},
             idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
@@ -6959,13 +6991,14 @@ class AsyncLeases:
         *,
         result: Any | Unset = UNSET,
         result_ref: str | Unset | None = UNSET,
+        metrics: dict[str, float] | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Settled:
         """The run ended well."""
         answer: betimes.wire.workers.Settled = await self._caller.call(
             table.LEASES_COMPLETE,
             path={"lease": lease},
-            body={"result": result, "result_ref": result_ref},
+            body={"result": result, "result_ref": result_ref, "metrics": metrics},
             timeout=request_timeout,
         )
         return answer
@@ -6976,13 +7009,14 @@ class AsyncLeases:
         *,
         error: betimes.wire.workers.ErrorTold | Unset = UNSET,
         retry: Literal["auto", "never"] | betimes.wire.workers.RetryAfter | Unset = UNSET,
+        result: Any | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Settled:
         """The attempt failed."""
         answer: betimes.wire.workers.Settled = await self._caller.call(
             table.LEASES_FAIL,
             path={"lease": lease},
-            body={"error": error, "retry": retry},
+            body={"error": error, "retry": retry, "result": result},
             timeout=request_timeout,
         )
         return answer

@@ -206,6 +206,7 @@ async def read_holdings(
             lease_until=row["lease_until"],
             visible_at=row["visible_at"],
             deliveries=row["deliveries"],
+            leased_at=row["leased_at"],
         )
         for row in rows
     }

@@ -27,8 +27,19 @@ class Queue:
     paused_until: datetime | None = None
     paused_reason: str | None = None
     draining: bool = False
+    drain_until: datetime | None = None
+    drain_reason: str | None = None
     revision: int = 0
     updated_at: datetime | None = None
+
+    def is_paused(self, now: datetime) -> bool:
+        """Whether nothing of it is leased; a pause that has an end ends by itself."""
+        until = self.paused_until
+        return self.paused_at is not None and (until is None or until > now)
+
+    def is_draining(self, now: datetime) -> bool:
+        """Whether nothing new is accepted for it; the same for an end of that."""
+        return self.draining and (self.drain_until is None or self.drain_until > now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +54,8 @@ class Service:
     key_rate_limit: int | None = None
     key_rate_per_ms: int | None = None
     retain_ms: int | None = None
+    dead_letter: bool = True
+    """Whether runs that are out of attempts are laid aside."""
 
 
 SERVICE_DEFAULT = Service()
@@ -109,6 +122,7 @@ async def put_queue(
         key_rate_limit=service.key_rate_limit,
         key_rate_per_ms=service.key_rate_per_ms,
         retain_ms=service.retain_ms,
+        dead_letter=service.dead_letter,
         now=now,
     )
 
@@ -137,16 +151,32 @@ async def pause_queue(
 
 
 async def drain_queue(
-    connection: Connection, tenant: TenantId, name: str, *, draining: bool, now: datetime
+    connection: Connection,
+    tenant: TenantId,
+    name: str,
+    *,
+    draining: bool,
+    until: datetime | None = None,
+    reason: str | None = None,
+    now: datetime,
 ) -> None:
     """Accept nothing new, or do so again."""
-    await one(connection, SQL["drain_queue"], tenant=tenant, name=name, draining=draining, now=now)
+    await one(
+        connection,
+        SQL["drain_queue"],
+        tenant=tenant,
+        name=name,
+        draining=draining,
+        until=until,
+        reason=reason,
+        now=now,
+    )
 
 
-async def draining_queues(connection: Connection, tenant: TenantId) -> list[str]:
-    """The queues of a tenant that accept nothing new."""
+async def draining_queues(connection: Connection, tenant: TenantId) -> dict[str, str | None]:
+    """The queues of a tenant that accept nothing new, and why."""
     rows = await many(connection, SQL["draining_queues"], tenant=tenant, most=NAMES_MAX)
-    return [row["name"] for row in rows]
+    return {row["name"]: row["drain_reason"] for row in rows}
 
 
 async def delete_queue(connection: Connection, tenant: TenantId, name: str) -> bool:
@@ -168,6 +198,8 @@ def queue_of(row: asyncpg.Record) -> Queue:
         paused_until=row["paused_until"],
         paused_reason=row["paused_reason"],
         draining=row["draining"],
+        drain_until=row["drain_until"],
+        drain_reason=row["drain_reason"],
         revision=row["revision"],
         updated_at=row["updated_at"],
     )

@@ -10,7 +10,7 @@ import asyncpg
 
 from betimes.domain.ids import RunId, ShardId, TenantId, shard_of
 from betimes.store.ask import execute, many, one
-from betimes.store.jobs import from_json, to_optional_json
+from betimes.store.jobs import from_json, to_json, to_optional_json
 from betimes.store.pool import Connection
 from betimes.store.queries import load
 from betimes.store.remote import HeldLease
@@ -24,6 +24,16 @@ class Note(NamedTuple):
     percent: float | None
     message: str | None
     checkpoint: bytes | None
+    metrics: Mapping[str, float] = {}
+    """What it measured, as told with the end of the run."""
+
+
+class Measured(NamedTuple):
+    """What a worker measured while it executed a run."""
+
+    run: RunId
+    fence: int
+    metrics: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +73,34 @@ async def read_notes(
 ) -> dict[RunId, Note]:
     """What was said about runs."""
     rows = await many(connection, SQL["read_notes"], shard=shard, runs=list(runs))
-    return {row["run_id"]: Note(row["percent"], row["message"], row["checkpoint"]) for row in rows}
+    return {
+        row["run_id"]: Note(
+            row["percent"], row["message"], row["checkpoint"], from_json(row["metrics"])
+        )
+        for row in rows
+    }
+
+
+async def note_metrics(
+    connection: Connection,
+    tenant: TenantId,
+    shard: ShardId,
+    measured: Sequence[Measured],
+    *,
+    now: datetime,
+) -> None:
+    """Keep what was measured, beside the ends that tell it."""
+    if measured:
+        await execute(
+            connection,
+            SQL["note_metrics"],
+            shard=shard,
+            tenant=tenant,
+            runs=[one.run for one in measured],
+            fences=[one.fence for one in measured],
+            metrics=[to_json(one.metrics) for one in measured],
+            now=now,
+        )
 
 
 async def append_logs(

@@ -56,6 +56,7 @@ async def read_holding(connection: Connection, run: RunId) -> Holding | None:
         lease_until=row["lease_until"],
         visible_at=row["visible_at"],
         deliveries=row["deliveries"],
+        leased_at=row["leased_at"],
     )
 
 

@@ -270,7 +270,7 @@ BEGIN
             SELECT (quotas ->> 'payload_bytes')::bigint AS largest,
                    least((quotas ->> 'backlog')::bigint, (quotas ->> 'active_runs')::bigint) AS backlog INTO limits
               FROM betimes.tenants WHERE id = producer.tenant;
-            SELECT coalesce(bool_or(draining), false) INTO drains FROM betimes.queues
+            SELECT coalesce(bool_or(draining AND (drain_until IS NULL OR drain_until > clock_timestamp())), false) INTO drains FROM betimes.queues
              WHERE tenant_id = producer.tenant AND name = coalesce(asked ->> 'queue', 'default');
             IF key ->> 'key' IS NOT NULL AND key ->> 'form' IS DISTINCT FROM 'debounce' THEN
                 holder := betimes.holder_of(producer.tenant, key ->> 'key', coalesce(key ->> 'form', 'unique'), cell.shards);
@@ -1364,6 +1364,7 @@ CREATE TABLE betimes.parcels (
     episode uuid,
     rate_key text,
     handler text,
+    leased_at timestamp with time zone,
     CONSTRAINT parcels_gated_alone CHECK ((((gate IS NULL) AND (line IS NULL) AND (rate_key IS NULL)) OR (cardinality(run_ids) = 1))),
     CONSTRAINT parcels_held_by_nobody CHECK (((held = 0) OR (worker_id IS NULL))),
     CONSTRAINT parcels_held_check CHECK (((held >= 0) AND (held <= 4))),
@@ -1391,6 +1392,7 @@ COMMENT ON COLUMN betimes.parcels.episode IS 'The catch-up it belongs to while i
 COMMENT ON COLUMN betimes.parcels.rate_key IS 'The key of the rate of its one run.';
 
 COMMENT ON COLUMN betimes.parcels.handler IS 'What a worker must have to lease it: a handler, or `:` and a kind of target; NULL: any worker of the queue may look.';
+COMMENT ON COLUMN betimes.parcels.leased_at IS 'When it was leased last; says something only while a worker has it.';
 
 CREATE TABLE betimes.producers (
     role text NOT NULL,
@@ -1423,6 +1425,9 @@ CREATE TABLE betimes.queues (
     key_rate_limit integer,
     key_rate_per_ms bigint,
     retain_ms bigint,
+    dead_letter boolean DEFAULT true NOT NULL,
+    drain_until timestamp with time zone,
+    drain_reason text,
     CONSTRAINT queues_fairness_check CHECK ((fairness = ANY (ARRAY['tenant'::text, 'key'::text, 'none'::text]))),
     CONSTRAINT queues_key_rate_limit_check CHECK ((key_rate_limit > 0)),
     CONSTRAINT queues_key_rate_per_ms_check CHECK ((key_rate_per_ms > 0)),
@@ -1438,6 +1443,10 @@ ALTER TABLE ONLY betimes.queues FORCE ROW LEVEL SECURITY;
 COMMENT ON COLUMN betimes.queues.key_rate_limit IS 'The rate of each rate limit key for which nothing else was said.';
 
 COMMENT ON COLUMN betimes.queues.retain_ms IS 'How long after their end its runs are kept, if that is shorter than runs are kept at all.';
+
+COMMENT ON COLUMN betimes.queues.dead_letter IS 'Whether runs that are out of attempts are laid aside; without it they only end as dead.';
+
+COMMENT ON COLUMN betimes.queues.drain_until IS 'When a queue that drains accepts new work again by itself.';
 
 CREATE TABLE betimes.quota_news (
     tenant_id uuid NOT NULL,
@@ -1480,13 +1489,16 @@ CREATE TABLE betimes.run_notes (
     percent real,
     message text,
     checkpoint bytea,
-    updated_at timestamp with time zone NOT NULL
+    updated_at timestamp with time zone NOT NULL,
+    metrics jsonb
 )
 WITH (fillfactor='50');
 
 ALTER TABLE ONLY betimes.run_notes FORCE ROW LEVEL SECURITY;
 
 COMMENT ON TABLE betimes.run_notes IS 'What a worker has said about a run it holds: progress, and a checkpoint for the next attempt.';
+
+COMMENT ON COLUMN betimes.run_notes.metrics IS 'Numbers by name that the worker reported with the end of the run.';
 
 CREATE TABLE betimes.runs (
     id uuid NOT NULL,

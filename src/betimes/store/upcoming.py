@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import asyncpg
@@ -129,6 +129,47 @@ async def read_jobs(
         most=most,
     )
     return [FiringJob(**dict(row)) for row in rows]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How long runs of a queue have waited, how many ended since when, and how many wait now."""
+
+    lag: timedelta | None
+    ended: int
+    since: datetime | None
+    waiting: int
+
+
+async def read_paces(
+    connection: Connection,
+    tenant: TenantId,
+    queues: Collection[str],
+    *,
+    now: datetime,
+    low: UUID,
+    high: UUID,
+    most: int,
+    crowd: int,
+) -> dict[str, Pace]:
+    """The pace of some queues; `most` runs and `crowd` parcels are looked at."""
+    rows = await many(
+        connection,
+        SQL["read_paces"],
+        tenant=tenant,
+        names=list(queues),
+        now=now,
+        low=low,
+        high=high,
+        most=most,
+        crowd=crowd,
+    )
+    return {
+        row["queue"]: Pace(
+            lag=row["lag"], ended=row["ended"], since=row["since"], waiting=row["waiting"]
+        )
+        for row in rows
+    }
 
 
 async def read_ended(

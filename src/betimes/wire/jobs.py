@@ -156,6 +156,16 @@ class NewJob(Asked):
     handler: Handler | None = None
     payload: Json = None
     payload_ref: Reference | None = None
+    payload_schema: (
+        Annotated[
+            Members,
+            msgspec.Meta(
+                description="JSON Schema, standing for itself, that the payload and every "
+                "`payload_override` have to fit."
+            ),
+        ]
+        | None
+    ) = None
     queue: Queue = "default"
     priority: Priority = 5
     concurrency: Concurrency | None = None
@@ -234,6 +244,7 @@ class Job(Shown, omit_defaults=True):
     target: Members | None = None
     payload: Json = msgspec.UNSET
     payload_ref: str | None = None
+    payload_schema: Members | None = None
     concurrency: Members | None = None
     fairness_key: str | None = None
     rate_limit_key: str | None = None
@@ -375,19 +386,3 @@ class MadeJobs(Shown, omit_defaults=True):
 
     items: list[BatchItem]
     validated: bool = False
-
-
-class Revision(Shown):
-    """A definition as it was."""
-
-    revision: int
-    current: bool
-    replaced_at: Instant | None
-    replaced_by: str | None
-    definition: Members
-
-
-class Rollback(Asked):
-    """Which definition to bring back."""
-
-    revision: Annotated[int, msgspec.Meta(ge=1, le=2147483647)]

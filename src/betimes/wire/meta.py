@@ -21,6 +21,7 @@ class Version(Shown):
 
     version: str
     api_version: str
+    commit: str | None
     features: list[str]
 
 

@@ -34,6 +34,20 @@ class QueueSettings(Asked):
     fairness: Literal["tenant", "key", "none"] = "tenant"
     default_retry: Retry | None = None
     retention: Duration | None = None
+    dead_letter: Annotated[
+        bool,
+        msgspec.Meta(
+            description="Whether runs that are out of attempts are laid aside as dead letters; "
+            "without, they only end as dead."
+        ),
+    ] = True
+    paused: (
+        Annotated[
+            bool,
+            msgspec.Meta(description="Pause or resume it as well; left out, that stays as it is."),
+        ]
+        | None
+    ) = None
     description: Annotated[str, msgspec.Meta(max_length=2000)] = ""
     labels: Annotated[dict[str, str], msgspec.Meta(max_length=32)] = {}
 
@@ -53,8 +67,15 @@ class PauseQueue(Asked):
     until: Instant | None = None
 
 
+class DrainQueue(Asked):
+    """Why, and when it accepts new work again by itself."""
+
+    reason: Reason = ""
+    until: Instant | None = None
+
+
 class Queue(Shown):
-    """A queue."""
+    """A queue. `settings` can be put back as they are."""
 
     name: str
     paused: bool
@@ -62,6 +83,8 @@ class Queue(Shown):
     paused_until: Instant | None
     reason: str | None
     draining: bool
+    draining_until: Instant | None
+    draining_reason: str | None
     settings: Members
     updated_at: Instant | None
 

@@ -140,7 +140,12 @@ class Run(Shown, omit_defaults=True):
     handler: str | None = None
     scheduled_for: Instant | None = None
     created_at: Instant | None = None
-    started_at: Instant | None = None
+    started_at: (
+        Annotated[
+            Instant, msgspec.Meta(description="Of one under way: since when its worker has it.")
+        ]
+        | None
+    ) = None
     finished_at: Instant | None = None
     next_retry_at: Instant | None = None
     cancel_requested_at: Instant | None = None
@@ -157,6 +162,7 @@ class Run(Shown, omit_defaults=True):
     result: Json = msgspec.UNSET
     result_ref: str | None = None
     progress: Members | None = None
+    metrics: dict[str, float] = {}
     dedupe_key: str | None = None
     deduplicated: bool = False
     attempts: list["Attempt"] | None = None

@@ -9,6 +9,11 @@ from betimes.wire.jobs import Handler, Queue, Reason
 
 BlobId = Annotated[str, msgspec.Meta(pattern="^blob_[0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{26}$")]
 LeaseId = Annotated[str, msgspec.Meta(min_length=5, max_length=300)]
+MetricName = Annotated[str, msgspec.Meta(pattern="^[A-Za-z_][A-Za-z0-9_.:-]{0,99}$")]
+Metrics = Annotated[
+    dict[MetricName, float],
+    msgspec.Meta(max_length=32, description="Numbers by name that belong to the run."),
+]
 Queues = Annotated[list[Queue], msgspec.Meta(min_length=1, max_length=100)]
 
 
@@ -172,6 +177,7 @@ class Complete(Asked):
 
     result: Json = None
     result_ref: BlobId | None = None
+    metrics: Metrics = {}
 
 
 class ErrorTold(Asked):
@@ -193,6 +199,9 @@ class Fail(Asked):
 
     error: ErrorTold = msgspec.field(default_factory=ErrorTold)
     retry: Literal["auto", "never"] | RetryAfter = "auto"
+    result: Annotated[
+        Json, msgspec.Meta(description="What it came to all the same, kept as its result.")
+    ] = None
 
 
 class Release(Asked):
@@ -269,6 +278,7 @@ class ReportOne(Asked):
     action: Literal["complete", "fail", "release", "snooze", "cancel"]
     result: Json = None
     result_ref: BlobId | None = None
+    metrics: Metrics = {}
     error: ErrorTold | None = None
     retry: Literal["auto", "never"] | RetryAfter = "auto"
     until: Instant | None = None

@@ -5,7 +5,7 @@ from typing import Any, assert_never
 
 from betimes.domain.failure import fingerprint, to_json
 from betimes.domain.ids import ParcelId
-from betimes.domain.outcome import Abandoned, Failed, Outcome, Succeeded, facts_of, kind_of
+from betimes.domain.outcome import Abandoned, Failed, Outcome, facts_of, kind_of, result_of
 from betimes.domain.parcel import out_of_sight
 from betimes.domain.retry import Effort, Finish, Retry, decide
 from betimes.domain.states import RunState, Trigger
@@ -49,7 +49,7 @@ def settle(
         attempt=attempt,
         started_at=started_at,
         ended_at=now,
-        result=outcome.result if isinstance(outcome, Succeeded) else None,
+        result=result_of(outcome),
         error=None if error is None else to_json(error),
         reason=reason or None,
         attempted=None

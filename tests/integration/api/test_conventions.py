@@ -336,3 +336,7 @@ async def test_the_sources_own_names_work_as_written(admin: Client) -> None:
         assert (again.json["jobId"], again.headers["idempotent-replayed"]) == (job, "true")
         cancelled = await admin("POST", f"/v1/jobs/{job}/cancel")
         assert (cancelled.status, cancelled.json["status"]["state"]) == (200, "cancelled")
+
+
+async def test_the_version_names_the_commit(admin: Client) -> None:
+    assert (await admin("GET", "/v1/version")).json["commit"] == "0123abc"

@@ -16,7 +16,15 @@ async def test_a_job_and_a_run_explain_themselves(admin: Client) -> None:
     assert "workers" in told["checked"]
     assert "rate" not in told["checked"]
     at = "2199-06-01T09:00:00Z"
+    then = (await admin("GET", f"/v1/jobs/n/explain?at={at}")).json
+    assert (then["verdict"], then["reasons"][0]["code"]) == ("waiting", "NO_WORKER_FOR_QUEUE")
+    await admin("POST", "/v1/workers", {"name": "w", "queues": ["default"], "handlers": ["h"]})
     assert (await admin("GET", f"/v1/jobs/n/explain?at={at}")).json["verdict"] == "will_run"
+    await admin("POST", "/v1/queues/default/pause", {"until": "2199-01-01T00:00:00Z"})
+    assert (await admin("GET", f"/v1/jobs/n/explain?at={at}")).json["verdict"] == "will_run"
+    early = (await admin("GET", "/v1/jobs/n/explain?at=2198-06-01T09:00:00Z")).json
+    assert (early["verdict"], early["reasons"][0]["code"]) == ("waiting", "QUEUE_PAUSED")
+    await admin("POST", "/v1/queues/default/resume")
     off = (await admin("GET", "/v1/jobs/n/explain?at=2199-06-01T09:01:00Z")).json
     assert (off["verdict"], off["reasons"][0]["code"]) == ("will_not_run", "NOT_DUE")
     before = (await admin("GET", "/v1/jobs/n/explain?at=2001-06-01T09:00:00Z")).json

@@ -73,6 +73,67 @@ async def test_a_failure_is_retried_then_dead_then_redriven(served: Served, admi
     assert three["run_id"] == run
 
 
+async def test_numbers_are_told_with_the_end_and_shown_with_the_run(
+    served: Served, admin: Client
+) -> None:
+    client, worker = await worker_of(served)
+    runs = [(await admin("POST", "/v1/runs", {"handler": "noop"})).json["id"] for _ in range(2)]
+    one, two = await leased(client, worker, 2)
+    report = f"/v1/leases/{one['lease_id']}/complete"
+    for wrong in ({"rows read": 1}, {"rows": "many"}, {f"m{n}": n for n in range(33)}):
+        assert (await client("POST", report, {"metrics": wrong})).status == 400
+    said = {"rows": 17, "seconds.db": 0.25}
+    await client("POST", f"/v1/leases/{one['lease_id']}/progress", {"percent": 40})
+    assert (await client("POST", report, {"metrics": said})).status == 200
+    shown = (await admin("GET", f"/v1/runs/{runs[0]}")).json
+    assert (shown["metrics"], shown["progress"]["percent"]) == (said, 40)
+    assert (await client("POST", report, {"metrics": {"rows": 1}})).status == 200, "said before"
+    assert (await admin("GET", f"/v1/runs/{runs[0]}")).json["metrics"] == said
+    item = {"lease_id": two["lease_id"], "action": "complete", "metrics": {"rows": -2.5}}
+    done = await client("POST", "/v1/leases/batch", {"items": [item]})
+    assert done.json["items"][0]["status"] == 200, done.body
+    assert (await admin("GET", f"/v1/runs/{runs[1]}")).json["metrics"] == {"rows": -2.5}
+
+
+async def test_a_failure_may_leave_a_result(served: Served, admin: Client) -> None:
+    client, worker = await worker_of(served)
+    retry = {"max_attempts": 2, "backoff": "fixed", "initial": 0, "jitter": "none"}
+    run = (await admin("POST", "/v1/runs", {"handler": "noop", "retry": retry})).json["id"]
+    (one,) = await leased(client, worker)
+    await client("POST", f"/v1/leases/{one['lease_id']}/fail", {"result": {"done": 3}})
+    assert (await admin("GET", f"/v1/runs/{run}/result")).json == {"done": 3}
+    (two,) = await leased(client, worker)
+    item = {"lease_id": two["lease_id"], "action": "fail", "result": {"done": 5}}
+    await client("POST", "/v1/leases/batch", {"items": [item]})
+    shown = (await admin("GET", f"/v1/runs/{run}?view=full")).json
+    assert (shown["state"], shown["result"]) == ("dead", {"done": 5})
+    large = {"result": "x" * 300_000}
+    refused = await client("POST", f"/v1/leases/{two['lease_id']}/fail", large)
+    assert refused.code == "payload_too_large"
+
+
+async def test_what_is_under_way_tells_since_when(served: Served, admin: Client) -> None:
+    """Also in its second attempt: not when the first one began."""
+    client, worker = await worker_of(served)
+    retry = {"max_attempts": 2, "backoff": "fixed", "initial": 0, "jitter": "none"}
+    run = (await admin("POST", "/v1/runs", {"handler": "noop", "retry": retry})).json["id"]
+    assert "started_at" not in (await admin("GET", f"/v1/runs/{run}")).json
+    starts = []
+    for _ in range(2):
+        (one,) = await leased(client, worker)
+        shown = (await admin("GET", f"/v1/runs/{run}")).json
+        (listed,) = (await admin("GET", "/v1/runs")).json["items"]
+        told = (await admin("GET", f"/v1/runs/{run}/explain")).json["reasons"]
+        assert [(reason["code"], reason["since"]) for reason in told] == [
+            ("LEASED", shown["started_at"])
+        ]
+        assert listed["started_at"] == shown["started_at"] >= shown["created_at"]
+        assert shown["lag_ms"] >= 0
+        starts.append(shown["started_at"])
+        await client("POST", f"/v1/leases/{one['lease_id']}/fail")
+    assert starts[0] < starts[1]
+
+
 async def test_many_letters_are_redriven_one_by_one(served: Served, admin: Client) -> None:
     """What was closed meanwhile is told, the rest lives again."""
     client, worker = await worker_of(served)

@@ -109,3 +109,33 @@ async def test_many_fires_go_in_several_transactions(
     assert len(filled.runs) == 2_500
     rows = await fetch(database, "SELECT max(visible_at) AS last FROM betimes.parcels")
     assert timedelta(seconds=2.4) < rows[0]["last"] - now < timedelta(seconds=2.6)
+
+
+async def test_only_so_many_are_under_way_at_once(database: Database, clock: ManualClock) -> None:
+    desk = make_desk(database, clock)
+    line = await Line.make(database, clock)
+    free = every(60, schedule={"overlap": "allow"})
+    job = await create_job(desk, TENANT, NewJob(definition=free))
+    span: dict[str, Any] = {"begin": clock.now() - 5 * MINUTE, "end": clock.now()}
+    filled = await backfill_job(
+        desk, TENANT, job.id, **span, rate_per_second=1000, max_concurrency=2, operation="a"
+    )
+    assert len(filled.runs) == 6
+    await line.coordinate(1)
+    rounds = []
+    for _ in range(4):
+        rounds.append(await line.lease())
+        await line.finish()
+    assert rounds == [2, 2, 2, 0]
+
+
+async def test_the_limit_of_a_backfill_is_not_beside_that_of_the_job(
+    database: Database, clock: ManualClock
+) -> None:
+    desk = make_desk(database, clock)
+    keyed = every(60, options={"concurrency": {"key": "db", "limit": 3}})
+    job = await create_job(desk, TENANT, NewJob(definition=keyed))
+    span: dict[str, Any] = {"begin": clock.now() - 5 * MINUTE, "end": clock.now()}
+    with pytest.raises(Invalid, match="whose concurrency key 'db' limits its runs") as caught:
+        await backfill_job(desk, TENANT, job.id, **span, max_concurrency=2)
+    assert caught.value.pointer == "/max_concurrency"

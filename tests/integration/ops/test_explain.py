@@ -117,6 +117,7 @@ async def test_times_at_which_a_schedule_does_not_fire(
     database: Database, clock: ManualClock
 ) -> None:
     desk = make_desk(database, clock)
+    await a_worker(database, clock, handlers=["noop"])
     start = clock.now() + timedelta(days=1)
     members = {
         "type": "cron",

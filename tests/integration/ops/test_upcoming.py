@@ -1,6 +1,7 @@
 """Due soon: what exists and what will, in one order, page by page."""
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -10,13 +11,15 @@ from betimes.domain.run import NewRun
 from betimes.ops import NewJob, create_job, enqueue_run
 from betimes.ops.end import delete_job, delete_spent
 from betimes.ops.manual import skip_next
+from betimes.ops.queues import pause_queue
 from betimes.ops.read import get_job, get_named_job, get_revisions, list_jobs
-from betimes.ops.upcoming import SoonKind, list_upcoming
+from betimes.ops.upcoming import SoonKind, list_upcoming, predicted
 from betimes.ops.update import update_job
 from betimes.store.database import Database
+from betimes.store.upcoming import Pace
 from betimes.testing import ManualClock
 from line_kit import Line
-from ops_kit import HOUR, MINUTE, OTHER, SECOND, TENANT, add_tenant, every, make_desk, once
+from ops_kit import HOUR, MINUTE, OTHER, SECOND, TENANT, add_tenant, every, make_desk, once, runs_of
 
 
 async def test_runs_and_fires_are_merged_in_the_order_of_their_dueness(
@@ -126,3 +129,37 @@ async def test_a_one_off_that_is_done_goes_if_it_was_asked_to(
     assert await delete_spent(desk, job.shard) == [job.id]
     assert await delete_spent(desk, kept.shard) == []
     assert [one.id for one in (await list_jobs(desk, TENANT)).jobs] == [kept.id]
+
+
+async def test_starts_are_predicted_from_what_waited_lately_and_waits_now(
+    database: Database, clock: ManualClock
+) -> None:
+    desk = make_desk(database, clock)
+    line = await Line.make(database, clock)
+    job = await create_job(desk, TENANT, NewJob(definition=every(60, queue="mail")))
+    (first,) = (await list_upcoming(desk, TENANT, limit=1)).items
+    assert first.predicted_start == first.due_at, "nobody has waited"
+    await line.coordinate(65)
+    assert await line.lease() == 1
+    await line.finish()
+    (row,) = [one for one in await runs_of(database, job.id) if one["finished_at"]]
+    lag = row["first_started_at"] - row["due_at"]
+    assert lag > timedelta(0)
+    (second,) = (await list_upcoming(desk, TENANT, limit=1)).items
+    assert second.predicted_start == second.due_at + lag
+    await pause_queue(desk, TENANT, "mail", reason="", until=second.due_at + HOUR)
+    (braked,) = (await list_upcoming(desk, TENANT, limit=1)).items
+    assert (braked.will_run, braked.predicted_start) == (False, second.due_at + HOUR + lag)
+    await pause_queue(desk, TENANT, "mail", reason="", until=None)
+    (stopped,) = (await list_upcoming(desk, TENANT, limit=1)).items
+    assert stopped.predicted_start is None
+
+
+def test_what_waits_goes_first() -> None:
+    """At the pace of the last ends; without any, nobody can say."""
+    now = datetime(2026, 11, 16, 12, tzinfo=UTC)
+    pace = Pace(lag=2 * SECOND, ended=10, since=now - 20 * SECOND, waiting=30)
+    assert predicted(now + SECOND, pace, now) == now + 60 * SECOND
+    assert predicted(now + HOUR, pace, now) == now + HOUR + 2 * SECOND
+    assert predicted(now, replace(pace, waiting=0), now) == now + 2 * SECOND
+    assert predicted(now, replace(pace, ended=0, since=None), now) is None

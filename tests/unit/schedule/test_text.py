@@ -143,8 +143,56 @@ def test_two_readings_are_refused_with_their_alternatives(phrase: str) -> None:
     assert caught.value.code == "ambiguous_text"
     assert caught.value.alternatives
     for alternative in caught.value.alternatives:
-        if not alternative.endswith(("am", "pm")):
-            assert parse(shorthand(alternative), now=NOW).next(NOW) is not None
+        assert parse(shorthand(alternative), now=NOW).next(NOW) is not None
+
+
+@pytest.mark.parametrize(
+    ("phrase", "readings"),
+    [
+        ("every day at 9", ("every day at 9am", "every day at 9pm")),
+        ("at 9 on 9 december", ("at 9am on 9 december", "at 9pm on 9 december")),
+        (
+            "every monday at 9, 10:30 and 12",
+            ("every monday at 9am, 10:30 and 12am", "every monday at 9pm, 10:30 and 12pm"),
+        ),
+        ("every 45 minutes", ("every 45m",)),
+        ("fridays", ("every friday at 9:00", "0 0 * * FRI")),
+        ("every weekday", ("every weekday at 9:00", "0 0 * * MON-FRI")),
+        ("every weekend", ("every weekend at 9:00", "0 0 * * SAT,SUN")),
+    ],
+)
+def test_alternatives_are_readings_of_what_was_said(phrase: str, readings: tuple[str, ...]) -> None:
+    """Not of some other phrase."""
+    with pytest.raises(AmbiguousText) as caught:
+        read_text(phrase)
+    assert caught.value.alternatives == readings
+    assert caught.value.are_readings
+
+
+@pytest.mark.parametrize(
+    ("at", "once"),
+    [
+        ("2026-11-16T08:59", "2026-11-16T09:00"),
+        ("2026-11-16T09:00", "2026-11-23T09:00"),
+        ("2026-11-17T08:00", "2026-11-23T09:00"),
+        ("2026-11-15T12:00", "2026-11-16T09:00"),
+    ],
+)
+def test_a_single_weekday_is_every_one_or_the_next(at: str, once: str) -> None:
+    """Which of them is asked for, nobody can know."""
+    with pytest.raises(AmbiguousText) as caught:
+        read_text("on monday at 9:00", datetime.fromisoformat(at))
+    assert caught.value.alternatives == ("every monday at 9:00", once)
+    with pytest.raises(AmbiguousText) as caught:
+        read_text("monday at 9")
+    assert caught.value.alternatives == ("every monday at 9am",)
+
+
+def test_examples_are_no_readings() -> None:
+    """What lies between two times can be said in more ways than are named."""
+    with pytest.raises(AmbiguousText) as caught:
+        read_text("every 15 minutes between 9 and 5")
+    assert not caught.value.are_readings
 
 
 def test_accept_first_takes_the_first_reading() -> None:

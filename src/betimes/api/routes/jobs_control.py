@@ -28,6 +28,7 @@ from betimes.ops.grip import Running
 from betimes.ops.manual import Overlap, Wish, run_now, skip_next
 from betimes.ops.meter import Demand
 from betimes.ops.pause import Resumed, pause_job, resume_job
+from betimes.ops.schemas import check_own
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_instant
 from betimes.wire.runs import Run, RunMade
@@ -111,6 +112,7 @@ async def run(call: Call[NoQuery, wire.RunJob]) -> Reply:
     if body.payload_override is not msgspec.UNSET:
         payload = msgspec.json.encode(body.payload_override)
         (await accepted_of(call)).check(job.definition.handler, payload)
+        check_own(job.definition.options.get("payload_schema"), payload)
 
     wish = Wish(
         payload=payload,

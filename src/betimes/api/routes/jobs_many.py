@@ -39,7 +39,7 @@ from betimes.ops.read import get_revisions
 from betimes.ops.update import update_job
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_instant
-from betimes.wire.more import RevisionList
+from betimes.wire.revisions import Revision, RevisionList, Rollback
 
 
 async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
@@ -175,11 +175,11 @@ async def revision(call: Call[NoQuery, None]) -> Reply:
     return Reply(value=found[0], cacheable=not found[0].current)
 
 
-async def _revisions(call: Call[NoQuery, None]) -> list[wire.Revision]:
+async def _revisions(call: Call[NoQuery, None]) -> list[Revision]:
     job = await find_job(call)
     old = await get_revisions(call.service.desk, call.tenant, job.id)
     return [
-        wire.Revision(
+        Revision(
             revision=job.revision,
             current=True,
             replaced_at=None,
@@ -187,7 +187,7 @@ async def _revisions(call: Call[NoQuery, None]) -> list[wire.Revision]:
             definition=definition_shown(job.definition),
         ),
         *(
-            wire.Revision(
+            Revision(
                 revision=one.revision,
                 current=False,
                 replaced_at=shown_instant(one.replaced_at),
@@ -199,7 +199,7 @@ async def _revisions(call: Call[NoQuery, None]) -> list[wire.Revision]:
     ]
 
 
-async def rollback(call: Call[NoQuery, wire.Rollback]) -> Reply:
+async def rollback(call: Call[NoQuery, Rollback]) -> Reply:
     """Bring an old definition back, as a new revision."""
     job = await find_job(call)
     expected_revision(call.request, job.revision)
@@ -262,7 +262,7 @@ ROUTES = (
         says="Read one definition of a job, as it was or is.",
         handler=revision,
         scope=Scope.JOBS_READ,
-        answers={200: wire.Revision, 304: None},
+        answers={200: Revision, 304: None},
         headers=("ETag",),
         problems=("not_found",),
     ),
@@ -273,7 +273,7 @@ ROUTES = (
         says="Bring an old definition back, as a new revision.",
         handler=rollback,
         scope=Scope.JOBS_WRITE,
-        body=wire.Rollback,
+        body=Rollback,
         answers={200: wire.Job},
         keyed=Keyed.OPTIONAL,
         load=Load.WRITE,

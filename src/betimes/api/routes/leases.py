@@ -1,6 +1,8 @@
 """Leases: what workers report about the runs they hold."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -32,6 +34,7 @@ RESULT_BYTES_MAX = 256 * 1024
 EXTEND_MAX = timedelta(hours=1)
 LOST = "the lease ended; somebody else may hold the run"
 PLAIN = "text/plain"
+NOTHING: Mapping[str, float] = MappingProxyType({})
 TIMED_OUT = "TimedOut"
 """The type of error by which a worker says that an attempt took longer than it may."""
 
@@ -40,11 +43,13 @@ def _lease(call: Call[Any, Any]) -> ops.HeldLease:
     return read_token(call.service.lease_secret, call.tenant, call.path["lease"])
 
 
-async def _report(call: Call[Any, Any], outcome: Outcome) -> Reply:
+async def _report(
+    call: Call[Any, Any], outcome: Outcome, metrics: Mapping[str, float] = NOTHING
+) -> Reply:
     (settled,) = await ops.report(
         call.service.desk,
         call.tenant,
-        [ops.Report(lease=_lease(call), outcome=outcome)],
+        [ops.Report(lease=_lease(call), outcome=outcome, metrics=metrics)],
         roll=call.service.roll,
     )
     if settled.state is None:
@@ -64,6 +69,10 @@ def _result(told: wire.Complete | wire.ReportOne) -> bytes | None:
         if value is not None:
             raise Trouble("invalid_parameter", "expected a result or a result_ref, got both")
         value = {"result_ref": told.result_ref}
+    return _encoded(value)
+
+
+def _encoded(value: Any) -> bytes | None:
     if value is None:
         return None
     encoded = msgspec.json.encode(value)
@@ -77,7 +86,7 @@ def _result(told: wire.Complete | wire.ReportOne) -> bytes | None:
 
 async def complete(call: Call[NoQuery, wire.Complete]) -> Reply:
     """The run ended well; saying so again is fine."""
-    return await _report(call, Succeeded(_result(call.body)))
+    return await _report(call, Succeeded(_result(call.body)), call.body.metrics)
 
 
 async def fail(call: Call[NoQuery, wire.Fail]) -> Reply:
@@ -91,7 +100,13 @@ def _failed(told: wire.Fail | wire.ReportOne) -> Failed:
     if isinstance(wish, wire.RetryAfter):
         after = read_span(wish.after, pointer="/retry/after")
     facts = _facts(told.error)
-    return Failed(facts, retryable=wish != "never", after=after, timed_out=facts.type == TIMED_OUT)
+    return Failed(
+        facts,
+        retryable=wish != "never",
+        after=after,
+        timed_out=facts.type == TIMED_OUT,
+        result=_encoded(told.result),
+    )
 
 
 def _facts(error: wire.ErrorTold | None) -> ErrorFacts:
@@ -183,11 +198,13 @@ async def batch(call: Call[NoQuery, wire.Reports]) -> Reply:
             lease = read_token(call.service.lease_secret, call.tenant, one.lease_id)
         except Trouble:
             continue
-        reports.append(ops.Report(lease=lease, outcome=outcome_of(one, call.service.now())))
+        outcome = outcome_of(one, call.service.now())
+        metrics = one.metrics if one.action == "complete" else NOTHING
+        reports.append(ops.Report(lease=lease, outcome=outcome, metrics=metrics))
         places.append(place)
     settled = await ops.report(call.service.desk, call.tenant, reports, roll=call.service.roll)
-    for place, outcome in zip(places, settled, strict=True):
-        done[place] = reported(call.body.items[place].lease_id, outcome)
+    for place, became in zip(places, settled, strict=True):
+        done[place] = reported(call.body.items[place].lease_id, became)
     return Reply(status=207, value=wire.ReportsDone(items=done))
 
 

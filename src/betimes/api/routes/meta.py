@@ -38,6 +38,7 @@ async def version(call: Call[NoQuery, None]) -> Reply:
         value=Version(
             version=call.service.version,
             api_version=API_VERSION,
+            commit=call.service.commit,
             features=sorted({route.tag for route in call.service.routes}),
         )
     )

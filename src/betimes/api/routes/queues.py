@@ -1,7 +1,7 @@
 """Queues."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -33,36 +33,36 @@ from betimes.wire.keys import PageOnly
 RETENTION_LEAST, RETENTION_MOST = timedelta(minutes=1), timedelta(days=3_660)
 
 
-def is_paused(queue: ops.Queue, now: datetime) -> bool:
-    """Whether nothing of it is leased now."""
-    if queue.paused_at is None:
-        return False
-    return queue.paused_until is None or queue.paused_until > now
-
-
 def shown_queue(call: Call[Any, Any], queue: ops.Queue) -> wire.Queue:
     """A queue as it is shown."""
+    now = call.service.now()
+    paused = queue.is_paused(now)
+    draining = queue.is_draining(now)
     return wire.Queue(
         name=queue.name,
-        paused=is_paused(queue, call.service.now()),
+        paused=paused,
         paused_at=shown_maybe(queue.paused_at),
         paused_until=shown_maybe(queue.paused_until),
         reason=queue.paused_reason,
-        draining=queue.draining,
-        settings=_shown_settings(queue.settings),
+        draining=draining,
+        draining_until=shown_maybe(queue.drain_until) if draining else None,
+        draining_reason=queue.drain_reason if draining else None,
+        settings=_shown_settings(queue.settings, paused=paused),
         updated_at=shown_maybe(queue.updated_at),
     )
 
 
-def _shown_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _shown_settings(settings: Mapping[str, Any], *, paused: bool) -> dict[str, Any]:
+    """With what holds now, so that putting them back changes nothing."""
     retry = settings.get("default_retry")
-    told = dict(settings)
+    told = {"dead_letter": True, **settings, "paused": paused}
     return told if retry is None else told | {"default_retry": shown_policy(retry)}
 
 
 def _settings(asked: wire.QueueSettings) -> dict[str, Any]:
     """As they are stored: only what was said."""
     said = msgspec.to_builtins(asked)
+    said.pop("paused")  # Whether it is paused is a state, in columns of its own.
     if asked.default_retry is not None:
         said["default_retry"] = retry_to_json(policy_of(asked.default_retry)) or None
     return {name: value for name, value in said.items() if value is not None}
@@ -80,6 +80,7 @@ def _service(asked: wire.QueueSettings) -> ops.Service:
         key_rate_limit=None if key_rate is None else key_rate.limit,
         key_rate_per_ms=None if key_rate is None else read_per(key_rate, pointer=per),
         retain_ms=None if asked.retention is None else _retention(asked.retention),
+        dead_letter=asked.dead_letter,
     )
 
 
@@ -128,10 +129,19 @@ async def put(call: Call[NoQuery, wire.QueueSettings]) -> Reply:
     settings, service = _settings(call.body), _service(call.body)
     await check_queues(call.service.desk, call.tenant, call.caller.quotas, name=call.path["queue"])
 
-    async def verb(desk: Desk) -> ops.Queue:
-        return await ops.put_queue(desk, call.tenant, call.path["queue"], settings, service)
+    async def verb(desk: Desk) -> ops.Put:
+        return await ops.put_queue(
+            desk, call.tenant, call.path["queue"], settings, service, paused=call.body.paused
+        )
 
-    return await perform(call, verb, lambda queue: _told(call, queue))
+    def told(put: ops.Put) -> Told:
+        event = None if put.paused is None else "queue.paused" if put.paused else "queue.resumed"
+        return _told(call, put.queue, event)
+
+    reply = await perform(call, verb, told)
+    if call.body.paused is False:
+        call.service.waiters.wake(call.path["queue"], call.tenant)
+    return reply
 
 
 async def pause(call: Call[NoQuery, wire.PauseQueue]) -> Reply:
@@ -161,11 +171,14 @@ async def resume(call: Call[NoQuery, None]) -> Reply:
     return reply
 
 
-async def drain(call: Call[NoQuery, None]) -> Reply:
+async def drain(call: Call[NoQuery, wire.DrainQueue]) -> Reply:
     """Accept nothing new for a queue, and finish what is there."""
+    until = maybe_instant(call.body.until, pointer="/until")
 
     async def verb(desk: Desk) -> ops.Queue:
-        return await ops.drain_queue(desk, call.tenant, call.path["queue"])
+        return await ops.drain_queue(
+            desk, call.tenant, call.path["queue"], reason=call.body.reason, until=until
+        )
 
     reply = await perform(call, verb, lambda queue: _told(call, queue))
     call.service.gates.forget(call.tenant)
@@ -223,8 +236,8 @@ async def stats(call: Call[NoQuery, None]) -> Reply:
             running=depth.running,
             scheduled=depth.later,
             oldest_age_seconds=age,
-            paused=is_paused(queue, depth.now),
-            draining=queue.draining,
+            paused=queue.is_paused(depth.now),
+            draining=queue.is_draining(depth.now),
             arrival_rate=round(flow.arrived / seconds, 3),
             service_rate=round(flow.finished / seconds, 3),
             drain_seconds=_drain_seconds(depth.waiting, shrinking),
@@ -313,6 +326,8 @@ ROUTES = (
         "drain",
         "Accept nothing new for a queue, and finish what is there.",
         drain,
+        body=wire.DrainQueue,
+        body_optional=True,
         keyed=Keyed.OPTIONAL,
     ),
     _route(

@@ -19,6 +19,7 @@ from betimes.api.shaping import (
     read_instant,
     read_span,
 )
+from betimes.domain.errors import AmbiguousText
 from betimes.domain.ids import from_text, to_text
 from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
@@ -29,10 +30,11 @@ from betimes.ops.desk import Desk
 from betimes.ops.manual import Overlap
 from betimes.ops.upcoming import EVERY_KIND, Soon, SoonKind, list_upcoming
 from betimes.schedule import Schedule, preview
-from betimes.wire import more as wire
+from betimes.wire import schedules as wire
 from betimes.wire.base import Page, shown_instant, shown_maybe
 
 PARSED_FIRES = 5
+ENGLISH = ("en", "en-", "en_")
 KINDS = {"fires": SoonKind.FIRE, "runs": SoonKind.RUN, "retries": SoonKind.RETRY}
 
 
@@ -70,8 +72,13 @@ def _preview(
 
 async def understand(call: Call[NoQuery, wire.ParseSchedule]) -> Reply:
     """What a line of words means as a schedule."""
+    if call.body.locale.lower()[:3] not in ENGLISH:
+        raise Trouble(
+            "invalid_parameter",
+            f"expected words in English (locale en), got the locale {call.body.locale}",
+        )
     context = await _context(call, call.body.timezone)
-    schedule = read_schedule(call.body.text, context, pointer="/text")
+    schedule, *others = _readings(call.body.text, context)
     fires = schedule.fires(context.now, limit=PARSED_FIRES)
     return Reply(
         value=wire.Parsed(
@@ -79,8 +86,27 @@ async def understand(call: Call[NoQuery, wire.ParseSchedule]) -> Reply:
             canonical=schedule.canonical,
             description=schedule.describe(),
             next_fires=[shown_instant(fire.nominal) for fire in fires],
+            confidence=round(1 / (1 + len(others)), 2),
+            alternatives=[
+                wire.Reading(
+                    schedule=other.to_dict(),
+                    canonical=other.canonical,
+                    description=other.describe(),
+                )
+                for other in others
+            ],
         )
     )
+
+
+def _readings(text: str, context: Context) -> list[Schedule]:
+    """What words may mean; those that only have examples in their place are refused."""
+    try:
+        return [read_schedule(text, context, pointer="/text")]
+    except AmbiguousText as refused:
+        if not refused.are_readings:
+            raise
+        return [read_schedule(one, context, pointer="/text") for one in refused.alternatives]
 
 
 async def next_of_job(call: Call[wire.NextFires, None]) -> Reply:
@@ -134,6 +160,7 @@ def _soon(item: Soon) -> wire.Soon:
         job_id=None if item.job is None else to_text("job", item.job),
         queue=item.queue,
         priority=item.priority,
+        predicted_start=shown_maybe(item.predicted_start),
         will_run=item.will_run,
         reason_code=item.reason,
     )
@@ -155,6 +182,7 @@ async def backfill(call: Call[NoQuery, wire.Backfill]) -> Reply:
             only_missing=body.only_missing,
             rate_per_second=body.rate_per_second,
             overlap=Overlap(body.overlap),
+            max_concurrency=body.max_concurrency,
             dry_run=body.dry_run,
             operation=call.key.key if call.key else "",
         )

@@ -110,6 +110,7 @@ ON CONFLICT DO NOTHING;
 
 -- name: insert_dead_letters :exec
 -- Lay runs that are out of attempts aside, with why; a run that dies again after a redrive is open again.
+-- Queues may be without letters: their runs only end.
 -- Index: dead_letters_pkey
 INSERT INTO betimes.dead_letters (shard, run_id, tenant_id, job_id, dead_at, attempts, queue, handler, fingerprint, reason, error)
 SELECT :shard::smallint, dead.run_id, dead.tenant_id, dead.job_id, dead.dead_at, dead.attempts, dead.queue, dead.handler,
@@ -117,6 +118,8 @@ SELECT :shard::smallint, dead.run_id, dead.tenant_id, dead.job_id, dead.dead_at,
   FROM unnest(:runs::uuid[], :tenants::uuid[], :jobs::uuid[], :dead_at::timestamptz[], :attempts::smallint[],
               :queues::text[], :handlers::text[], :fingerprints::text[], :reasons::text[], :errors::text[])
        AS dead (run_id, tenant_id, job_id, dead_at, attempts, queue, handler, fingerprint, reason, error)
+ WHERE NOT EXISTS (SELECT FROM betimes.queues
+                    WHERE queues.tenant_id = dead.tenant_id AND queues.name = dead.queue AND NOT queues.dead_letter)
 ON CONFLICT (shard, run_id) DO UPDATE
    SET dead_at = excluded.dead_at, attempts = excluded.attempts, fingerprint = excluded.fingerprint,
        reason = excluded.reason, error = excluded.error, state = 0, resolved_at = NULL;

@@ -188,9 +188,9 @@ SELECT latest.id, latest.job_id, latest.state, latest.finished_at
 -- name: read_holdings :many
 -- The parcels that hold some of these runs, with what the public states depend on.
 -- Scatter: a page of runs lies in many shards
--- Returns: run_id uuid, parcel_id uuid, worker_id uuid, fence int4, lease_until timestamptz, visible_at timestamptz, deliveries int4
+-- Returns: run_id uuid, parcel_id uuid, worker_id uuid, fence int4, lease_until timestamptz, visible_at timestamptz, deliveries int4, leased_at timestamptz
 SELECT held.run_id, parcels.id AS parcel_id, parcels.worker_id, parcels.fence, parcels.lease_until, parcels.visible_at,
-       parcels.deliveries
+       parcels.deliveries, parcels.leased_at
   FROM betimes.parcels CROSS JOIN LATERAL unnest(parcels.run_ids) AS held (run_id)
  WHERE parcels.tenant_id = :tenant::uuid AND parcels.shard = ANY (:shards::smallint[]) AND parcels.run_ids && :runs::uuid[]
    AND held.run_id = ANY (:runs::uuid[]);

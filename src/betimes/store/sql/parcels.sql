@@ -92,7 +92,7 @@ WITH picked AS MATERIALIZED (
 UPDATE betimes.parcels
    SET worker_id = :worker::uuid, fence = parcels.fence + 1, deliveries = parcels.deliveries + 1,
        lease_until = coalesce(:now::timestamptz, statement_timestamp()) + :ttl::interval,
-       run_ids = parcels.run_ids[1:taken.keep]
+       leased_at = coalesce(:now::timestamptz, statement_timestamp()), run_ids = parcels.run_ids[1:taken.keep]
   FROM taken
  WHERE parcels.shard = :shard::smallint AND parcels.id = taken.id
 RETURNING parcels.id, parcels.tenant_id, parcels.queue, parcels.priority, parcels.lane, parcels.visible_at, parcels.fence,
@@ -190,9 +190,9 @@ DELETE FROM betimes.parcels WHERE shard = :shard::smallint AND id = ANY (:ids::u
 
 -- name: read_parcelled :many
 -- Which of these runs some parcel of the shard holds.
--- Returns: run_id uuid, parcel_id uuid, worker_id uuid, fence int4, lease_until timestamptz, visible_at timestamptz, deliveries int4
+-- Returns: run_id uuid, parcel_id uuid, worker_id uuid, fence int4, lease_until timestamptz, visible_at timestamptz, deliveries int4, leased_at timestamptz
 SELECT held.run_id, parcels.id AS parcel_id, parcels.worker_id, parcels.fence, parcels.lease_until, parcels.visible_at,
-       parcels.deliveries
+       parcels.deliveries, parcels.leased_at
   FROM betimes.parcels CROSS JOIN LATERAL unnest(parcels.run_ids) AS held (run_id)
  WHERE parcels.shard = :shard::smallint AND parcels.run_ids && :runs::uuid[] AND held.run_id = ANY (:runs::uuid[]);
 

@@ -2,9 +2,9 @@
 
 -- name: list_queues :many
 -- Queues of a tenant that have settings, by name.
--- Returns: name text, weight float4, max_concurrency int4, settings text, paused_at timestamptz, paused_until timestamptz, paused_reason text, draining bool, revision int4, updated_at timestamptz
-SELECT name, weight, max_concurrency, settings::text AS settings, paused_at, paused_until, paused_reason, draining, revision,
-       updated_at
+-- Returns: name text, weight float4, max_concurrency int4, settings text, paused_at timestamptz, paused_until timestamptz, paused_reason text, draining bool, drain_until timestamptz, drain_reason text, revision int4, updated_at timestamptz
+SELECT name, weight, max_concurrency, settings::text AS settings, paused_at, paused_until, paused_reason, draining, drain_until,
+       drain_reason, revision, updated_at
   FROM betimes.queues WHERE tenant_id = :tenant::uuid AND name > :after::text ORDER BY name LIMIT :most::integer;
 
 -- name: count_queues :one
@@ -14,9 +14,9 @@ SELECT count(*) AS queues FROM betimes.queues WHERE tenant_id = :tenant::uuid AN
 
 -- name: read_queue :maybe
 -- One queue that has settings.
--- Returns: name text, weight float4, max_concurrency int4, settings text, paused_at timestamptz, paused_until timestamptz, paused_reason text, draining bool, revision int4, updated_at timestamptz
-SELECT name, weight, max_concurrency, settings::text AS settings, paused_at, paused_until, paused_reason, draining, revision,
-       updated_at
+-- Returns: name text, weight float4, max_concurrency int4, settings text, paused_at timestamptz, paused_until timestamptz, paused_reason text, draining bool, drain_until timestamptz, drain_reason text, revision int4, updated_at timestamptz
+SELECT name, weight, max_concurrency, settings::text AS settings, paused_at, paused_until, paused_reason, draining, drain_until,
+       drain_reason, revision, updated_at
   FROM betimes.queues WHERE tenant_id = :tenant::uuid AND name = :name::text;
 
 -- name: put_queue :one
@@ -24,15 +24,15 @@ SELECT name, weight, max_concurrency, settings::text AS settings, paused_at, pau
 -- Guard: the primary key
 -- Returns: revision int4
 INSERT INTO betimes.queues AS queues (tenant_id, name, settings, weight, fairness, max_concurrency, rate_limit, rate_per_ms,
-                                      key_rate_limit, key_rate_per_ms, retain_ms, updated_at)
+                                      key_rate_limit, key_rate_per_ms, retain_ms, dead_letter, updated_at)
 VALUES (:tenant::uuid, :name::text, :settings::text::jsonb, :weight::real, :fairness::text, :max_concurrency::integer,
         :rate_limit::integer, :rate_per_ms::bigint, :key_rate_limit::integer, :key_rate_per_ms::bigint, :retain_ms::bigint,
-        :now::timestamptz)
+        :dead_letter::boolean, :now::timestamptz)
 ON CONFLICT (tenant_id, name) DO UPDATE
    SET settings = excluded.settings, weight = excluded.weight, fairness = excluded.fairness,
        max_concurrency = excluded.max_concurrency, rate_limit = excluded.rate_limit, rate_per_ms = excluded.rate_per_ms,
        key_rate_limit = excluded.key_rate_limit, key_rate_per_ms = excluded.key_rate_per_ms, retain_ms = excluded.retain_ms,
-       revision = queues.revision + 1, updated_at = excluded.updated_at
+       dead_letter = excluded.dead_letter, revision = queues.revision + 1, updated_at = excluded.updated_at
 RETURNING revision;
 
 -- name: pause_queue :one
@@ -72,12 +72,16 @@ SELECT DISTINCT queue AS name FROM betimes.parcels WHERE tenant_id = :tenant::uu
 -- Accept nothing new for a queue, or do so again.
 -- Guard: the primary key
 -- Returns: name text
-INSERT INTO betimes.queues AS queues (tenant_id, name, draining, updated_at)
-VALUES (:tenant::uuid, :name::text, :draining::boolean, :now::timestamptz)
-ON CONFLICT (tenant_id, name) DO UPDATE SET draining = excluded.draining, updated_at = excluded.updated_at
+INSERT INTO betimes.queues AS queues (tenant_id, name, draining, drain_until, drain_reason, updated_at)
+VALUES (:tenant::uuid, :name::text, :draining::boolean, :until::timestamptz, :reason::text, :now::timestamptz)
+ON CONFLICT (tenant_id, name) DO UPDATE
+   SET draining = excluded.draining, drain_until = excluded.drain_until, drain_reason = excluded.drain_reason,
+       updated_at = excluded.updated_at
 RETURNING queues.name;
 
 -- name: draining_queues :many
--- The queues of a tenant that accept nothing new.
--- Returns: name text
-SELECT name FROM betimes.queues WHERE tenant_id = :tenant::uuid AND draining LIMIT :most::integer;
+-- The queues of a tenant that accept nothing new, and why.
+-- Returns: name text, drain_reason text
+SELECT name, drain_reason FROM betimes.queues
+ WHERE tenant_id = :tenant::uuid AND draining AND (drain_until IS NULL OR drain_until > clock_timestamp())
+ LIMIT :most::integer;

@@ -115,10 +115,19 @@ ON CONFLICT (shard, run_id) DO UPDATE
        updated_at = excluded.updated_at
  WHERE notes.fence <= excluded.fence;
 
+-- name: note_metrics :exec
+-- Keep what workers measured, with the ends of runs that were just written.
+-- Guard: the caller has written these ends under the fences of their parcels
+INSERT INTO betimes.run_notes AS notes (shard, run_id, tenant_id, fence, metrics, updated_at)
+SELECT :shard::smallint, ended.run_id, :tenant::uuid, ended.fence, ended.metrics::jsonb, :now::timestamptz
+  FROM unnest(:runs::uuid[], :fences::integer[], :metrics::text[]) AS ended (run_id, fence, metrics)
+ON CONFLICT (shard, run_id) DO UPDATE
+   SET fence = excluded.fence, metrics = excluded.metrics, updated_at = excluded.updated_at;
+
 -- name: read_notes :many
 -- What workers have said about some runs of one shard.
--- Returns: run_id uuid, percent float4, message text, checkpoint bytea
-SELECT run_id, percent, message, checkpoint FROM betimes.run_notes
+-- Returns: run_id uuid, percent float4, message text, checkpoint bytea, metrics text
+SELECT run_id, percent, message, checkpoint, metrics::text AS metrics FROM betimes.run_notes
  WHERE shard = :shard::smallint AND run_id = ANY (:runs::uuid[]);
 
 -- name: append_logs :one

@@ -53,6 +53,29 @@ SELECT firing.id, firing.next_fire_at, firing.queue, firing.priority, firing.sch
 SELECT id, reason FROM betimes.runs
  WHERE tenant_id = :tenant::uuid AND id = ANY (:runs::uuid[]) AND state >= 4;
 
+-- name: read_paces :many
+-- How long runs of some queues have waited lately, how many have ended and since when, and how many wait now. Bounded
+-- numbers of rows are looked at.
+-- Scatter: a tenant's runs and parcels lie in every shard
+-- Returns: queue text, lag interval, ended int8, since timestamptz, waiting int8
+WITH lately AS (
+    SELECT queue, due_at, first_started_at, finished_at FROM betimes.runs
+     WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid
+     ORDER BY id DESC LIMIT :most::integer
+), paces AS (
+    SELECT queue, percentile_cont(0.5) WITHIN GROUP (ORDER BY greatest(first_started_at - due_at, interval '0')) AS lag,
+           count(finished_at) AS ended, min(finished_at) AS since
+      FROM lately WHERE queue = ANY (:names::text[]) AND first_started_at IS NOT NULL GROUP BY queue
+), crowds AS (
+    SELECT queue, sum(runs) AS waiting
+      FROM (SELECT queue, cardinality(run_ids) AS runs FROM betimes.parcels
+             WHERE tenant_id = :tenant::uuid AND worker_id IS NULL AND visible_at <= :now::timestamptz
+             LIMIT :crowd::integer) AS few
+     WHERE queue = ANY (:names::text[]) GROUP BY queue
+)
+SELECT asked.queue, paces.lag, coalesce(paces.ended, 0) AS ended, paces.since, coalesce(crowds.waiting, 0)::bigint AS waiting
+  FROM unnest(:names::text[]) AS asked (queue) LEFT JOIN paces USING (queue) LEFT JOIN crowds USING (queue);
+
 -- name: read_brakes :maybe
 -- Whether the whole cell is paused, and the state of a tenant.
 -- Index: tenants_pkey
