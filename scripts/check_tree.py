@@ -15,7 +15,12 @@ ROOT = Path(__file__).resolve().parent.parent
 def main() -> int:
     """Print every complaint; fail when there is one."""
     files = [ROOT / name for name in git("ls-files", "-co", "--exclude-standard").splitlines()]
-    complaints = [*hosts_in_locks(files), *paths_of_this_machine(files), *long_files(files)]
+    complaints = [
+        *hosts_in_locks(files),
+        *paths_of_this_machine(files),
+        *long_files(files),
+        *homes(files),
+    ]
     for complaint in complaints:
         print(complaint, file=sys.stderr)
     return 1 if complaints else 0
@@ -34,6 +39,15 @@ def paths_of_this_machine(files: list[Path]) -> list[str]:
         f"{file.relative_to(ROOT)}: contains a path of this machine"
         for file in files
         if any(needle in read(file) for needle in needles)
+    ]
+
+
+def homes(files: list[Path]) -> list[str]:
+    """A folder called `~` is a path that nobody expanded, and holds what was meant for a home."""
+    return [
+        f"{file.relative_to(ROOT)}: lies in a folder called ~"
+        for file in files
+        if file.exists() and "~" in file.relative_to(ROOT).parts
     ]
 
 

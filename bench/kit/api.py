@@ -24,6 +24,7 @@ from betimes.app.demo import TENANT
 from betimes.app.dice import Dice
 from betimes.app.node import Node
 from betimes.config import ApiSettings, Settings
+from betimes.config.vault import VaultSettings
 from betimes.domain.ids import NodeId, compose, to_text
 from betimes.embedded import EmbeddedPostgres
 from betimes.ops.keys import NewKey
@@ -31,6 +32,7 @@ from betimes.ops.listing import JobFilter, find_jobs
 from betimes.ops.workers import new_worker, register
 from betimes.store.hints import Hints
 from betimes.store.nodes import NodeCard
+from betimes.store.seal import KEY_BYTES
 from betimes.telemetry import Telemetry
 
 PEPPER = "a pepper for benches, not for anything else"
@@ -128,7 +130,9 @@ async def an_api(server: EmbeddedPostgres, **wishes: Any) -> AsyncIterator[tuple
                     leases_per_minute=plenty,
                     bulk_per_minute=1_000_000,
                     **wishes,
-                )
+                ),
+                # Given, so that none is made and kept in the home of whoever measures.
+                vault=VaultSettings(keys=("00" * KEY_BYTES,)),
             ),
             clock=clock,
             dice=dice,

@@ -98,11 +98,13 @@ SELECT n % 4, pg_temp.a_uuid(n), pg_temp.few(n, 50), 'flow', 1, '{}', '', now()
   FROM generate_series(1, 4000) AS n;
 
 INSERT INTO betimes.workflow_nodes (shard, workflow_run_id, node, tenant_id, run_id, state)
-SELECT n % 4, pg_temp.a_uuid(n), 'node' || part, pg_temp.few(n, 50), pg_temp.a_uuid(n * 5 + part), part
+SELECT n % 4, pg_temp.a_uuid(n), 'node' || part, pg_temp.few(n, 50),
+       pg_temp.a_uuid(n * 5 + part), part
   FROM generate_series(1, 4000) AS n, generate_series(1, 4) AS part;
 
 INSERT INTO betimes.workflow_items (shard, workflow_run_id, node, place, tenant_id, run_id, state)
-SELECT n % 4, pg_temp.a_uuid(n), 'node1', part, pg_temp.few(n, 50), pg_temp.a_uuid(n * 5 + part), part % 4
+SELECT n % 4, pg_temp.a_uuid(n), 'node1', part, pg_temp.few(n, 50),
+       pg_temp.a_uuid(n * 5 + part), part % 4
   FROM generate_series(1, 1000) AS n, generate_series(1, 20) AS part;
 
 INSERT INTO betimes.workflow_turns (shard, workflow_run_id, cause, tenant_id, due_at)

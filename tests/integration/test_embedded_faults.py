@@ -182,6 +182,14 @@ def test_an_ordinary_user_gets_the_directory_it_prefers(empty_place: Place) -> N
     assert default_data(empty_place.root / "share") == empty_place.root / "share"
 
 
+def test_a_home_that_nobody_has_expanded_is_no_folder_called_tilde(
+    empty_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(empty_place.root))
+    other = empty_place.root / "other"
+    assert default_data(Path("~/share"), for_root=other) in {empty_place.root / "share", other}
+
+
 @only_as_root
 async def test_a_directory_of_another_user_is_refused(empty_place: Place) -> None:
     empty_place.data.mkdir(mode=0o755)

@@ -199,6 +199,7 @@ def default_data(preferred: Path, *, for_root: Path = Path("/var/lib/betimes")) 
 
     Root's home is closed on most machines, so root's data lies where services keep theirs.
     """
+    preferred = preferred.expanduser()
     if os.geteuid() != 0:
         return preferred
     existing = next(path for path in (preferred, *preferred.parents) if path.is_dir())
