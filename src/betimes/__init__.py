@@ -11,6 +11,7 @@ __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
     from betimes.sdk.application import App as App
+    from betimes.sdk.builder import WorkflowBuilder as WorkflowBuilder
     from betimes.sdk.client import AsyncClient as AsyncClient
     from betimes.sdk.client import Client as Client
     from betimes.sdk.context import Context as Context
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from betimes.sdk.handle import RunHandle as RunHandle
     from betimes.sdk.middleware import AttemptEnd as AttemptEnd
     from betimes.sdk.middleware import Middleware as Middleware
+    from betimes.sdk.reference import Node as Node
     from betimes.sdk.shapes import Unfit as Unfit
     from betimes.sdk.task import Task as Task
     from betimes.sdk.tracing import OpenTelemetryMiddleware as OpenTelemetryMiddleware
+    from betimes.sdk.workflow import Workflow as Workflow
 
 _HOMES = {
     "App": "application",
@@ -35,6 +38,7 @@ _HOMES = {
     "Client": "client",
     "Context": "context",
     "Middleware": "middleware",
+    "Node": "reference",
     "OpenTelemetryMiddleware": "tracing",
     "PermanentError": "control",
     "Retry": "control",
@@ -43,6 +47,8 @@ _HOMES = {
     "Snooze": "control",
     "Task": "task",
     "Unfit": "shapes",
+    "Workflow": "workflow",
+    "WorkflowBuilder": "builder",
     "current_context": "context",
 }
 
@@ -54,6 +60,7 @@ __all__ = [
     "Client",
     "Context",
     "Middleware",
+    "Node",
     "OpenTelemetryMiddleware",
     "PermanentError",
     "Retry",
@@ -62,6 +69,8 @@ __all__ = [
     "Snooze",
     "Task",
     "Unfit",
+    "Workflow",
+    "WorkflowBuilder",
     "current_context",
 ]
 

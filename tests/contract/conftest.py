@@ -86,6 +86,30 @@ INSERT INTO betimes.dedupe (shard, tenant_id, key, holder, created_at, expires_a
 SELECT n % 4, pg_temp.few(n, 50), 'run:' || n, pg_temp.a_uuid(n), now(), now(),
        now() + n * interval '1 s'
   FROM generate_series(1, 4000) AS n;
+
+INSERT INTO betimes.workflows (
+    shard, tenant_id, name, version, id, definition, digest, created_at)
+SELECT n % 4, pg_temp.few(n, 50), 'flow' || n / 5, n % 5 + 1, pg_temp.a_uuid(n), '{}', '', now()
+  FROM generate_series(1, 4000) AS n;
+
+INSERT INTO betimes.workflow_runs (
+    shard, id, tenant_id, workflow, version, definition, digest, started_at)
+SELECT n % 4, pg_temp.a_uuid(n), pg_temp.few(n, 50), 'flow', 1, '{}', '', now()
+  FROM generate_series(1, 4000) AS n;
+
+INSERT INTO betimes.workflow_nodes (shard, workflow_run_id, node, tenant_id, run_id, state)
+SELECT n % 4, pg_temp.a_uuid(n), 'node' || part, pg_temp.few(n, 50),
+       pg_temp.a_uuid(n * 5 + part), part
+  FROM generate_series(1, 4000) AS n, generate_series(1, 4) AS part;
+
+INSERT INTO betimes.workflow_items (shard, workflow_run_id, node, place, tenant_id, run_id, state)
+SELECT n % 4, pg_temp.a_uuid(n), 'node1', part, pg_temp.few(n, 50),
+       pg_temp.a_uuid(n * 5 + part), part % 4
+  FROM generate_series(1, 1000) AS n, generate_series(1, 20) AS part;
+
+INSERT INTO betimes.workflow_turns (shard, workflow_run_id, cause, tenant_id, due_at)
+SELECT n % 4, pg_temp.a_uuid(n), pg_temp.a_uuid(n), pg_temp.few(n, 50), now() + n * interval '1 s'
+  FROM generate_series(1, 4000) AS n;
 """
 
 

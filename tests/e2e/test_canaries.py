@@ -153,7 +153,7 @@ async def crawled(ask: Client, runs: list[dict[str, Any]]) -> bytes:
 async def test_a_thousand_secrets_in_use_are_found_nowhere(home: Path) -> None:
     """Not in a dump or file of the database, in the log, or in answers; with keys replaced."""
     with running(home, "dev", "--no-demo", "--log-level", "debug") as dev:
-        key = dev.until("administrator's key").split()[-1]
+        key = dev.until("key for development").split()[-1]
         port = int(dev.until("api.listening").partition("http://127.0.0.1:")[2].partition('"')[0])
         dev.read_on()
         ask = Client(port, key)

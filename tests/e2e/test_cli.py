@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -61,7 +62,7 @@ async def test_dev_delivers_to_this_machine_and_says_that_it_may(home: Path) -> 
     """A run that is a request arrives, signed with the secret that the API tells."""
     with running(home, "dev", "--no-demo") as dev:
         dev.until("targets on this machine may be called")
-        key = dev.until("administrator's key").split()[-1]
+        key = dev.until("key for development").split()[-1]
         port = int(dev.until("api.listening").partition("http://127.0.0.1:")[2].partition('"')[0])
         ask = Client(port, key)
         async with a_target() as target:
@@ -80,6 +81,23 @@ async def test_dev_delivers_to_this_machine_and_says_that_it_may(home: Path) -> 
         assert refused.code == "url_not_allowed"
         dev.popen.send_signal(signal.SIGTERM)
         assert dev.end() == 0
+
+
+def test_dev_keeps_its_key_and_a_profile_whether_there_is_a_demo_or_not(home: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    keys = []
+    for demo in ("--no-demo", "--demo", "--no-demo"):
+        with running(home, "dev", demo, "--port", port) as dev:
+            keys.append(dev.until("key for development").split()[-1])
+            dev.until("by the profile dev")
+            dev.until("api.listening")
+            known = betimes(home, "whoami", "-o", "json")
+            assert known.returncode == 0, known.stderr
+            dev.popen.send_signal(signal.SIGTERM)
+            assert dev.end() == 0, dev.said
+    assert len(set(keys)) == 1
 
 
 def test_ctrl_c_is_as_good_as_sigterm(home: Path) -> None:

@@ -39,7 +39,7 @@ async def got(target: FakeTarget, path: str) -> dict[str, Any]:
 
 async def test_dev_tells_whoever_wants_to_know(home: Path) -> None:
     with running(home, "dev", "--no-demo", "--set", "notify.watch_every=1s") as dev:
-        key = dev.until("administrator's key").split()[-1]
+        key = dev.until("key for development").split()[-1]
         port = int(dev.until("api.listening").partition("http://127.0.0.1:")[2].partition('"')[0])
         dev.read_on()
         ask = Client(port, key)

@@ -29,7 +29,7 @@ def home() -> Iterator[Path]:
 def a_node(home: Path, key: str = "") -> Iterator[Client]:
     """A node until the end of the block; its key is told the first time only."""
     with running(home, "dev", "--no-demo") as dev:
-        key = key or dev.until("administrator's key").split()[-1]
+        key = key or dev.until("key for development").split()[-1]
         port = int(dev.until("api.listening").partition("http://127.0.0.1:")[2].partition('"')[0])
         dev.read_on()
         yield Client(port, key)

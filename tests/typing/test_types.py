@@ -8,7 +8,7 @@ import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-WRITTEN = [str(HERE / f"{name}_as_written.py") for name in ("tasks", "tx")]
+WRITTEN = [str(HERE / f"{name}_as_written.py") for name in ("tasks", "tx", "workflows")]
 
 pytestmark = pytest.mark.timeout(180)
 

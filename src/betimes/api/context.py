@@ -9,6 +9,7 @@ from betimes.api.references import references_of
 from betimes.domain.errors import NotFound
 from betimes.domain.ids import JobId
 from betimes.domain.run import Run
+from betimes.ops import schemas
 from betimes.ops.calendars import calendar_names, find_calendars
 from betimes.ops.read import get_job
 from betimes.ops.schemas import Accepted, check_own, read_contents
@@ -84,11 +85,4 @@ async def check_again(call: Call[Any, Any], run: Run, override: bytes | None) ->
     if override is not None and run.job is not None:
         check_own(await _own_schema(call, run.job), override)
     accepted = await accepted_of(call)
-    if not accepted.knows(run.handler):
-        return
-    payload = run.payload if override is None else override
-    reference = run.options.get("payload_ref")
-    if payload is None and reference is not None:
-        contents = await read_contents(call.service.desk, call.tenant, [str(reference)])
-        accepted = accepted.reading(contents)
-    accepted.check(run.handler, payload, None if reference is None else str(reference))
+    await schemas.check_again(call.service.desk, call.tenant, accepted, run, override)

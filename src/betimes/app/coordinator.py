@@ -8,10 +8,12 @@ from betimes.app.listening import listener
 from betimes.app.masters import opening_vault, possible_vault
 from betimes.app.node import Node
 from betimes.app.shelves import shelf_of
+from betimes.coordinator.advancer import Advancer
 from betimes.coordinator.intake import Intake
 from betimes.coordinator.service import Coordinator
 from betimes.domain.ids import TAIL_BYTES, random_ids, to_ms
 from betimes.janitor.service import Janitor
+from betimes.ops.desk import Desk
 from betimes.ops.shelf import Shelf
 from betimes.rhythm import Stopping
 from betimes.store.hints import PLAN, Hints
@@ -38,27 +40,40 @@ class CoordinatorRole:
 
     async def run(self, stopping: Stopping) -> None:
         """Coordinate until asked to stop."""
-        async with asyncio.TaskGroup() as group:
+        async with shelf_of(self._node) as shelf, asyncio.TaskGroup() as group:
             helpers = [group.create_task(self._hints.run(), name="coordinator.hints")]
-            intake = await self._intake()
+            desk = await desk_of(
+                self._node, self._hints, vault=await opening_vault(self._node), shelf=shelf
+            )
+            intake, advancer = self._intake(desk), self._advancer(desk)
             nudges = {PLAN: self._coordinator.planner.nudge, ASKED: intake.nudge}
             if (ear := listener(self._node, [*nudges], _nudging(nudges))) is not None:
                 helpers.append(group.create_task(ear.run(), name="coordinator.listen"))
             try:
                 async with asyncio.TaskGroup() as duties:
                     duties.create_task(intake.run(stopping), name="intake")
+                    duties.create_task(advancer.run(stopping), name="advancer")
                     await self._coordinator.run(stopping)
             finally:
                 for helper in helpers:
                     helper.cancel()
 
-    async def _intake(self) -> Intake:
+    def _intake(self, desk: Desk) -> Intake:
         node = self._node
         return Intake(
-            desk=await desk_of(node, self._hints, vault=await opening_vault(node)),
+            desk=desk,
             clock=node.clock,
             telemetry=node.telemetry,
             every=node.settings.coordinator.intake_every,
+        )
+
+    def _advancer(self, desk: Desk) -> Advancer:
+        node = self._node
+        return Advancer(
+            desk=desk,
+            clock=node.clock,
+            telemetry=node.telemetry,
+            every=node.settings.coordinator.advance_every,
         )
 
 

@@ -54,11 +54,13 @@ async def serve(
     *,
     announce: Announce,
     show: Print | None = None,
+    keep: bool = False,
     stream: TextIO = sys.stderr,
 ) -> int:
     """Run a node until it is told to stop; returns the exit code of the process.
 
-    With `show` the demo's jobs are run too, and each of their runs is shown in a line.
+    With `show` the demo's jobs are run too, and each of their runs is shown in a line; with `keep`
+    the first key is kept for development, with a profile that has it.
 
     0 after an orderly end, 1 when work had to be cut off after the drain timeout, 128 plus the
     signal's number after a second signal.
@@ -67,7 +69,7 @@ async def serve(
     clock = SystemClock()
     telemetry = make_telemetry(settings, clock=clock, stream=stream)
     with hearing_signals(stopping) as interrupts:
-        ending = await _serve(settings, stopping, clock, telemetry, announce, show)
+        ending = await _serve(settings, stopping, clock, telemetry, announce, show, keep=keep)
     if ending is Ending.HASTENED:
         return interrupts.exit_code
     return 0 if ending is Ending.DRAINED else 1
@@ -140,6 +142,8 @@ async def _serve(
     telemetry: Telemetry,
     announce: Announce,
     show: Print | None,
+    *,
+    keep: bool,
 ) -> Ending:
     dice = Dice()
     async with databases.located(settings, clock=clock, dice=dice) as place:
@@ -168,7 +172,7 @@ async def _serve(
             if settings.target.loopback:
                 announce("targets on this machine may be called: for development only")
             if "api" in settings.server.roles:
-                await announce_key(node, announce, keep=show is not None)
+                await announce_key(node, announce, keep=keep)
                 await required_vault(node)  # before a worker looks for the keys
             async with _present(node):
                 return await _supervise(node, place, stopping, show)

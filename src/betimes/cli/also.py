@@ -10,6 +10,8 @@ import click
 from betimes.cli.offer import Member, Offer
 
 FILTER = "filter."
+LINE = "q"
+"""The member of a filter that takes a whole line; the service reads it."""
 
 
 class Also(NamedTuple):
@@ -62,6 +64,8 @@ def options_of(operation: str, offer: Offer) -> list[click.Parameter]:
     ]
     if names := _filters(offer):
         said = f"All of it in one line, such as '{names[0]}:VALUE'."
+        if LINE in names:
+            said = "All of it in one line, such as 'handler:charge error:Timeout since:2h'."
         made.append(click.Option(["--filter", "also_filter"], metavar="LINE", help=said))
     return made
 
@@ -74,7 +78,8 @@ def meant(operation: str, offer: Offer, given: Mapping[str, Any]) -> dict[str, A
         if (text := found.pop(one.key, None)) is not None:
             _say(found, members[one.place], one.read(text), one.flag)
     if (line := found.pop("also_filter", None)) is not None:
-        for name, value in _pairs(line, _filters(offer)):
+        names = _filters(offer)
+        for name, value in [(LINE, line)] if LINE in names else _pairs(line, names):
             _say(found, members[f"{FILTER}{name}"], value, "--filter")
     return found
 

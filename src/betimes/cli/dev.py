@@ -36,4 +36,4 @@ def dev(context: click.Context, *, demo: bool) -> int:
         Flag("target.plain_http", "betimes dev", value=True),
     )
     show = click.echo if demo else None
-    return run.run_to_end(run.serve(settings, announce=say, show=show))
+    return run.run_to_end(run.serve(settings, announce=say, show=show, keep=True))

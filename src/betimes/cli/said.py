@@ -112,7 +112,7 @@ def value_of(member: Member, value: Any, *, now: datetime, zone: tzinfo) -> Any:
 
 def _parts(member: Member, value: str) -> list[str]:
     """A list may be said with commas where its elements cannot hold one."""
-    if member.place == "tag":  # filters say key:value, people say key=value as well
+    if member.place in ("tag", "filter.tag"):  # filters say key:value, people say key=value as well
         return [":".join(pair(value))]
     return value.split(",") if member.place in ("state", "queue", "queues", "types") else [value]
 

@@ -217,7 +217,8 @@ NOUNS: dict[str, Noun] = {
                 "dead_letters.bulk",
                 said=("action",),
                 counted=True,
-                example="betimes dead bulk redrive --filter 'handler:charge' --rate 20/s --dry-run",
+                example="betimes dead bulk --filter 'handler:charge error:Timeout since:2h' "
+                "--redrive --rate 20/s --dry-run",
             ),
         ),
     ),

@@ -198,6 +198,13 @@ class CoordinatorSettings:
             least=10 * MILLISECOND,
         ),
     ] = 100 * MILLISECOND
+    advance_every: Annotated[
+        timedelta,
+        Rule(
+            "Period of looking for workflow runs in which something has ended.",
+            least=10 * MILLISECOND,
+        ),
+    ] = 50 * MILLISECOND
     balance_every: Annotated[
         timedelta, Rule("Period of sharing the shards out anew.", least=100 * MILLISECOND)
     ] = 500 * MILLISECOND

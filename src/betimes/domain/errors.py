@@ -104,9 +104,13 @@ class BadSetting(Invalid):
 
 
 class CyclicGraph(Invalid):
-    """A workflow whose nodes wait for each other."""
+    """A workflow whose nodes wait for each other; `cycle` names them, the first one again last."""
 
     default_code = "workflow_cycle"
+
+    def __init__(self, sentence: str, *, cycle: tuple[str, ...], pointer: str = "") -> None:
+        super().__init__(sentence, pointer=pointer)
+        self.cycle = cycle
 
 
 class TooLarge(Invalid):

@@ -42,6 +42,12 @@ _RUN = {
     "handler": "report",
     "attempt": 1,
 }
+_WORKFLOW = {
+    "workflow_run_id": "wfr_01JD8Q0W0G8S0B3T1N5Y6Z7A8B",
+    "workflow": "nightly",
+    "version": 3,
+    "state": "running",
+}
 _QUEUE = {"queue": "mail"}
 _ALERT = {
     "alert_id": "alr_01JD8Q0W0G8S0B3T1N5Y6Z7A8B",
@@ -141,6 +147,41 @@ _EVERY = (
         Severity.ERROR,
         "Fires of a job passed while nobody could run them, and are not caught up with.",
         {"job_id": _RUN["job_id"], "state": "missed", "fires": 3, "reason": "CATCHUP_COALESCED"},
+    ),
+    EventType("workflow_run.started", Severity.INFO, "A workflow was started.", _WORKFLOW),
+    EventType(
+        "workflow_run.waiting",
+        Severity.WARNING,
+        "A node of a workflow run waits for an approval or a signal.",
+        {**_WORKFLOW, "node": "publish", "gate": "approval"},
+    ),
+    EventType(
+        "workflow_run.retried",
+        Severity.INFO,
+        "Somebody has some nodes of a workflow run done again.",
+        {**_WORKFLOW, "nodes": ["merge", "publish"]},
+    ),
+    EventType(
+        "workflow_run.succeeded",
+        Severity.INFO,
+        "A workflow run ended, and whatever failed in it was handled.",
+        {**_WORKFLOW, "state": "succeeded", "error": None},
+    ),
+    EventType(
+        "workflow_run.failed",
+        Severity.ERROR,
+        "A workflow run ended with a failure, or its time was up.",
+        {
+            **_WORKFLOW,
+            "state": "failed",
+            "error": {"type": "NODE_FAILED", "message": "the node 'merge' failed: boom"},
+        },
+    ),
+    EventType(
+        "workflow_run.cancelled",
+        Severity.INFO,
+        "A workflow run was cancelled, or one of its nodes was.",
+        {**_WORKFLOW, "state": "cancelled", "error": None},
     ),
     EventType("queue.paused", Severity.INFO, "Nothing of a queue is handed out.", _QUEUE),
     EventType("queue.resumed", Severity.INFO, "A queue goes on.", _QUEUE),

@@ -6,7 +6,7 @@ done once, whoever dies in between. What its state refuses is left as it is and 
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -34,6 +34,8 @@ class Bulk:
     member: str
     """Where the request keeps the list."""
     verbs: Mapping[str, tuple[Verb, str | None]]
+    checks: Mapping[str, Verb] = field(default_factory=dict)
+    """What refuses a thing before its transaction begins, by the action."""
 
     async def step(self, desk: Desk, operation: Operation) -> Step:
         """The next thing."""
@@ -46,6 +48,8 @@ class Bulk:
             return Step(operation=operation, wait=wait)
         item = UUID(items[operation.done])
         try:
+            if check := self.checks.get(operation.request["action"]):
+                await check(desk, operation, item)
             moved = await forward(
                 desk, _changed(operation), self._part(operation, item), tenant=operation.tenant
             )

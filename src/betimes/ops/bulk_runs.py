@@ -8,7 +8,8 @@ from betimes.ops.bulk import Bulk
 from betimes.ops.change_run import Change, change_run
 from betimes.ops.dead_letters import discard_one, redrive_one
 from betimes.ops.desk import Desk
-from betimes.ops.runs import cancel_run, replay_run, retry_run
+from betimes.ops.runs import cancel_run, get_run, replay_run, retry_run
+from betimes.ops.schemas import Schemas, check_again
 from betimes.store.operations import Operation
 
 RUNS, LETTERS, PURGE = "runs.bulk", "dead_letters.bulk", "queues.purge"
@@ -45,6 +46,13 @@ async def _discard(desk: Desk, operation: Operation, run: UUID) -> object:
     return await discard_one(desk, operation.tenant, RunId(run), reason=reason)
 
 
+async def _fits(desk: Desk, operation: Operation, run: UUID) -> None:
+    """Somebody must be able to take it, as when a single one is done over."""
+    found = (await get_run(desk, operation.tenant, RunId(run))).run
+    accepted = await Schemas().of(desk, operation.tenant)
+    await check_again(desk, operation.tenant, accepted, found)
+
+
 BULK_RUNS = Bulk(
     prefix="run",
     member="runs",
@@ -56,9 +64,11 @@ BULK_RUNS = Bulk(
             "set_priority": (_set_priority, None),
         }
     ),
+    checks=MappingProxyType({"replay": _fits}),
 )
 BULK_LETTERS = Bulk(
     prefix="run",
     member="letters",
     verbs=MappingProxyType({"redrive": (_redrive, "run.queued"), "discard": (_discard, None)}),
+    checks=MappingProxyType({"redrive": _fits}),
 )

@@ -6,7 +6,7 @@ from due then may be near by now.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
@@ -35,6 +35,8 @@ from betimes.store.admit import declare
 from betimes.store.pool import Connection
 
 Look = tuple[object, ...]
+Belonging = Callable[[Batch], Batch]
+"""Says in a batch to whom its runs belong."""
 
 
 async def enqueue_run(desk: Desk, tenant: TenantId, new: NewRun) -> RunId:
@@ -148,6 +150,7 @@ class Order:
         *,
         shard: ShardId,
         ids: Sequence[RunId] = (),
+        belonging: Belonging | None = None,
     ) -> None:
         if len(new) > BATCH_RUNS_MAX:
             raise TooLarge(
@@ -161,6 +164,7 @@ class Order:
         self._payloads = [one.payload for one in new]
         self._dues: list[datetime] = []
         self._promised = list(ids)
+        self._belonging = belonging
         self.ids: list[RunId] = []
 
     async def place(self, connection: Connection) -> list[Parcel]:
@@ -172,18 +176,16 @@ class Order:
             self._dues = [one.due(now) for one in self._looks.news]
             self.ids = self._promised or self._make_ids()
         shapes = self._looks.shapes(self._dues, now + self._desk.margin)
-        await insert_runs(
-            connection,
-            Batch(
-                shard=self._shard,
-                tenant=self._tenant,
-                created_at=now,
-                trigger=Trigger.API,
-                ids=self.ids,
-                payloads=await sealed(self._desk, connection, self._tenant, self._payloads),
-                shapes=[shapes[place] for place in self._looks.places],
-            ),
+        batch = Batch(
+            shard=self._shard,
+            tenant=self._tenant,
+            created_at=now,
+            trigger=Trigger.API,
+            ids=self.ids,
+            payloads=await sealed(self._desk, connection, self._tenant, self._payloads),
+            shapes=[shapes[place] for place in self._looks.places],
         )
+        await insert_runs(connection, self._belonging(batch) if self._belonging else batch)
         parcels = self._parcels(shapes)
         await insert_parcels(connection, parcels)
         await declare(connection, self._tenant, self._looks.mosts(), now=now)

@@ -15,6 +15,7 @@ import msgspec
 
 from betimes.domain.errors import Invalid, Locked, NotFound, TooLarge
 from betimes.domain.ids import TenantId, from_text
+from betimes.domain.run import Run
 from betimes.ops.asking import Asking
 from betimes.ops.blobs import get_blob_row, read_reference
 from betimes.ops.desk import Desk
@@ -27,6 +28,7 @@ __all__ = [
     "Accepted",
     "Declared",
     "Schemas",
+    "check_again",
     "check_own",
     "check_schema",
     "declare",
@@ -215,6 +217,24 @@ def _check_unseen(handler: str | None, payload: bytes, schemas: Sequence[str]) -
             code="invalid_payload",
             pointer="/payload_ref",
         ) from None
+
+
+async def check_again(
+    desk: Desk, tenant: TenantId, accepted: Accepted, run: Run, override: bytes | None = None
+) -> None:
+    """Refuse to do something over that no worker would take, as it was or with another payload.
+
+    Raises:
+        Invalid: it fits none of the schemas of its handler.
+
+    """
+    if not accepted.knows(run.handler):
+        return
+    payload = run.payload if override is None else override
+    reference = run.options.get("payload_ref")
+    if payload is None and reference is not None:
+        accepted = accepted.reading(await read_contents(desk, tenant, [str(reference)]))
+    accepted.check(run.handler, payload, None if reference is None else str(reference))
 
 
 async def read_contents(

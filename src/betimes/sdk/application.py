@@ -17,10 +17,12 @@ from betimes.sdk.prepared import Prepared
 from betimes.sdk.task import AnyTask, Decorator, Task
 
 if TYPE_CHECKING:
+    from betimes.sdk.builder import WorkflowBuilder
     from betimes.sdk.client import AsyncClient, Client
     from betimes.sdk.resources import Calendars, DeadLetters, Jobs, Queues, Runs
     from betimes.sdk.tx import OutboxTx, Tx
     from betimes.sdk.way import Way
+    from betimes.sdk.workflow import AnyWorkflow, Workflow, WorkflowDecorator, WorkflowOptions
     from betimes.wire.apply import Applied
     from betimes.wire.runs import Run, RunMade
 
@@ -54,6 +56,7 @@ class App:
         self._tenant = tenant
         self._timeout = timeout
         self._tasks: dict[str, AnyTask] = {}
+        self._workflows: dict[str, AnyWorkflow] = {}
         self.name = name or _maker()
         self.middleware: list[Middleware] = list(middleware)
 
@@ -87,6 +90,11 @@ class App:
     def tasks(self) -> Mapping[str, AnyTask]:
         """Its tasks by name."""
         return MappingProxyType(self._tasks)
+
+    @property
+    def workflows(self) -> "Mapping[str, AnyWorkflow]":
+        """Its workflows by name."""
+        return MappingProxyType(self._workflows)
 
     @cached_property
     def client(self) -> "Client":
@@ -159,15 +167,49 @@ class App:
         return make if function is None else make(function)
 
     def _add(self, task: AnyTask) -> AnyTask:
-        if task.name in self._tasks:
-            raise ValueError(f"expected one task of the name {task.name!r}, got a second")
+        self._check_name("task", task.name)
         self._tasks[task.name] = task
         return task
 
+    @overload
+    def workflow(
+        self, function: "Callable[Concatenate[WorkflowBuilder, P], object]", /
+    ) -> "Workflow[P]": ...
+    @overload
+    def workflow(self, **options: "Unpack[WorkflowOptions]") -> "WorkflowDecorator": ...
+    def workflow(self, function: Callable[..., Any] | None = None, /, **given: Any) -> Any:  # type: ignore[misc]
+        """Make a workflow of the function that describes it: `@app.workflow(schedule="…")`.
+
+        The function is called once, when the graph is first needed, with a builder whose `run`
+        and `map` add nodes; what it is annotated with behind that is the input of its runs.
+        """
+        from betimes.sdk.workflow import WORKFLOW_OPTIONS, Workflow  # noqa: PLC0415 -- who has none needs none
+
+        check_names(given, WORKFLOW_OPTIONS, "an option of a workflow")
+        options: WorkflowOptions = given  # type: ignore[assignment]  # its names were checked
+
+        def make(wrapped: Callable[..., Any]) -> "AnyWorkflow":
+            name = options.get("name") or wrapped.__name__
+            self._check_name("workflow", name)
+            self._workflows[name] = Workflow(self, wrapped, name, options)
+            return self._workflows[name]
+
+        return make if function is None else make(function)
+
+    def _check_name(self, what: str, name: str) -> None:
+        """Names are those of jobs, too: a task and a workflow cannot share one."""
+        for kind, known in (("task", self._tasks), ("workflow", self._workflows)):
+            if name in known:
+                second = "a second" if kind == what else f"a {what} of it"
+                raise ValueError(f"expected one {kind} of the name {name!r}, got {second}")
+
     def include(self, other: "App") -> None:
-        """Serve and schedule the tasks of another app as well; they keep their own client."""
+        """Serve and schedule what another app has as well; it keeps its own client."""
         for task in other.tasks.values():
             self._add(task)
+        for workflow in other.workflows.values():
+            self._check_name("workflow", workflow.name)
+            self._workflows[workflow.name] = workflow
 
     def enqueue(self, prepared: Prepared[R]) -> RunHandle[R]:
         """Send a prepared call."""

@@ -11,6 +11,7 @@ from betimes.sdk.options import SCHEDULE_MEMBERS, plain, run_members
 if TYPE_CHECKING:
     from betimes.sdk.application import App
     from betimes.sdk.task import AnyTask
+    from betimes.sdk.workflow import AnyWorkflow
     from betimes.wire.apply import Applied
 
 OWNER_TAG = "betimes.app"
@@ -25,12 +26,12 @@ class Fire(NamedTuple):
     """What is special about it, such as `dst_gap_shifted`."""
 
 
-def members_of(task: "AnyTask") -> dict[str, Any]:
-    """The schedule of a task as the API reads it; decorators may say it in parts."""
+def members_of(task: "AnyTask | AnyWorkflow") -> dict[str, Any]:
+    """The schedule of a task or workflow as the API reads it; decorators may say it in parts."""
     options: dict[str, Any] = dict(task.options)
     source = options.get("schedule")
     if source is None:
-        raise ValueError(f"expected a task with a schedule, {task.name!r} has none")
+        raise ValueError(f"expected {task!r} to have a schedule, it has none")
     members = dict(shorthand(source) if isinstance(source, str) else source)
     for name in SCHEDULE_MEMBERS - {"schedule"}:
         if options.get(name) is not None:
@@ -38,7 +39,7 @@ def members_of(task: "AnyTask") -> dict[str, Any]:
     return members
 
 
-def next_fires(task: "AnyTask", count: int) -> list[Fire]:
+def next_fires(task: "AnyTask | AnyWorkflow", count: int) -> list[Fire]:
     """The next fires, worked out here; a schedule that names calendars asks the service."""
     members = members_of(task)
     if "calendars" in members:

@@ -7,6 +7,8 @@ measured side by side the arrays are as fast (docs/decisions/0022-control-verbs.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
+from uuid import UUID
 
 from betimes.domain.ids import RunId, ShardId, TenantId
 from betimes.domain.parcel import Parcel
@@ -19,6 +21,7 @@ from betimes.store.pool import Connection
 from betimes.store.queries import load
 
 SQL = load("adhoc")
+WORKFLOWS = load("workflow_runs")
 NOTIFY = '"notify"'
 """How the member stands in the text of options."""
 
@@ -48,6 +51,9 @@ class Batch:
     ids: Sequence[RunId]
     payloads: Sequence[bytes | None]
     shapes: Sequence[Shape]
+    workflow_run: UUID | None = None
+    nodes: Sequence[str] = ()
+    """Whose work each of them is, if they belong to a workflow run."""
 
 
 async def insert_runs(connection: Connection, batch: Batch) -> None:
@@ -55,7 +61,9 @@ async def insert_runs(connection: Connection, batch: Batch) -> None:
     first = batch.shapes[0]
     if any(shape.options and NOTIFY in shape.options for shape in batch.shapes):
         await follow_events(connection, batch.tenant)
-    if all(shape is first or shape == first for shape in batch.shapes):
+    if batch.workflow_run is not None:
+        await _insert_nodes(connection, batch)
+    elif all(shape is first or shape == first for shape in batch.shapes):
         await _insert_uniform(connection, batch, first)
     else:
         await _insert_mixed(connection, batch)
@@ -124,25 +132,37 @@ async def _insert_uniform(connection: Connection, batch: Batch, shape: Shape) ->
 
 
 async def _insert_mixed(connection: Connection, batch: Batch) -> None:
-    shapes = batch.shapes
+    await execute(connection, SQL["insert_mixed_runs"], **_columns(batch))
+
+
+async def _insert_nodes(connection: Connection, batch: Batch) -> None:
     await execute(
         connection,
-        SQL["insert_mixed_runs"],
-        shard=batch.shard,
-        tenant=batch.tenant,
-        created_at=batch.created_at,
-        trigger=int(batch.trigger),
-        ids=batch.ids,
-        dues=[shape.due_at for shape in shapes],
-        states=[int(shape.state) for shape in shapes],
-        priorities=[shape.priority for shape in shapes],
-        queues=[shape.queue for shape in shapes],
-        handlers=[shape.handler for shape in shapes],
-        payloads=batch.payloads,
-        options=[shape.options for shape in shapes],
-        fairs=[shape.terms.fair for shape in shapes],
-        whens=[shape.terms.when_full for shape in shapes],
-        gates=[shape.terms.gate for shape in shapes],
-        rate_keys=[shape.terms.rate for shape in shapes],
-        starts=[shape.start_by for shape in shapes],
+        WORKFLOWS["insert_node_runs"],
+        **_columns(batch),
+        workflow_run=batch.workflow_run,
+        nodes=list(batch.nodes),
     )
+
+
+def _columns(batch: Batch) -> dict[str, Any]:
+    shapes = batch.shapes
+    return {
+        "shard": batch.shard,
+        "tenant": batch.tenant,
+        "created_at": batch.created_at,
+        "trigger": int(batch.trigger),
+        "ids": batch.ids,
+        "dues": [shape.due_at for shape in shapes],
+        "states": [int(shape.state) for shape in shapes],
+        "priorities": [shape.priority for shape in shapes],
+        "queues": [shape.queue for shape in shapes],
+        "handlers": [shape.handler for shape in shapes],
+        "payloads": batch.payloads,
+        "options": [shape.options for shape in shapes],
+        "fairs": [shape.terms.fair for shape in shapes],
+        "whens": [shape.terms.when_full for shape in shapes],
+        "gates": [shape.terms.gate for shape in shapes],
+        "rate_keys": [shape.terms.rate for shape in shapes],
+        "starts": [shape.start_by for shape in shapes],
+    }

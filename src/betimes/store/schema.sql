@@ -1706,6 +1706,24 @@ WITH (fillfactor='50');
 
 ALTER TABLE ONLY betimes.workers FORCE ROW LEVEL SECURITY;
 
+CREATE TABLE betimes.workflow_items (
+    shard smallint NOT NULL,
+    workflow_run_id uuid NOT NULL,
+    node text NOT NULL,
+    place integer NOT NULL,
+    tenant_id uuid NOT NULL,
+    run_id uuid NOT NULL,
+    state smallint DEFAULT 2 NOT NULL,
+    output bytea,
+    error jsonb,
+    CONSTRAINT workflow_items_place_check CHECK ((place >= 0))
+)
+WITH (fillfactor='70');
+
+ALTER TABLE ONLY betimes.workflow_items FORCE ROW LEVEL SECURITY;
+
+COMMENT ON TABLE betimes.workflow_items IS 'One run of a mapped node each.';
+
 CREATE TABLE betimes.workflow_nodes (
     shard smallint NOT NULL,
     workflow_run_id uuid NOT NULL,
@@ -1713,12 +1731,20 @@ CREATE TABLE betimes.workflow_nodes (
     tenant_id uuid NOT NULL,
     run_id uuid,
     state smallint DEFAULT 0 NOT NULL,
-    waits_for integer NOT NULL,
     output bytea,
     detail jsonb,
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
-    CONSTRAINT workflow_nodes_waits_for_check CHECK ((waits_for >= 0))
+    ready_at timestamp with time zone,
+    is_open boolean DEFAULT false NOT NULL,
+    is_interrupted boolean DEFAULT false NOT NULL,
+    signal bytea,
+    items_total integer,
+    items_started integer DEFAULT 0 NOT NULL,
+    items_succeeded integer DEFAULT 0 NOT NULL,
+    items_failed integer DEFAULT 0 NOT NULL,
+    items_cancelled integer DEFAULT 0 NOT NULL,
+    CONSTRAINT workflow_nodes_items_add_up CHECK (((((items_succeeded + items_failed) + items_cancelled) <= items_started) AND (items_started <= COALESCE(items_total, 0))))
 )
 WITH (fillfactor='70');
 
@@ -1738,10 +1764,29 @@ CREATE TABLE betimes.workflow_runs (
     options jsonb,
     started_at timestamp with time zone NOT NULL,
     deadline_at timestamp with time zone,
-    finished_at timestamp with time zone
+    finished_at timestamp with time zone,
+    definition bytea NOT NULL,
+    digest bytea NOT NULL,
+    stop smallint,
+    run_id uuid,
+    created_by text,
+    retries integer DEFAULT 0 NOT NULL,
+    CONSTRAINT workflow_runs_finished_means_final CHECK (((finished_at IS NOT NULL) = (state > 0))),
+    CONSTRAINT workflow_runs_stop_check CHECK (((stop >= 1) AND (stop <= 4)))
 );
 
 ALTER TABLE ONLY betimes.workflow_runs FORCE ROW LEVEL SECURITY;
+
+CREATE TABLE betimes.workflow_turns (
+    shard smallint NOT NULL,
+    workflow_run_id uuid NOT NULL,
+    cause uuid NOT NULL,
+    tenant_id uuid NOT NULL,
+    due_at timestamp with time zone NOT NULL
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='2000', autovacuum_vacuum_cost_delay='0');
+
+ALTER TABLE ONLY betimes.workflow_turns FORCE ROW LEVEL SECURITY;
 
 CREATE TABLE betimes.workflows (
     shard smallint NOT NULL,
@@ -1749,7 +1794,7 @@ CREATE TABLE betimes.workflows (
     name text NOT NULL,
     version integer NOT NULL,
     id uuid NOT NULL,
-    definition jsonb NOT NULL,
+    definition bytea NOT NULL,
     digest bytea NOT NULL,
     created_at timestamp with time zone NOT NULL,
     created_by text,
@@ -1930,11 +1975,17 @@ ALTER TABLE ONLY betimes.tenants
 ALTER TABLE ONLY betimes.workers
     ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY betimes.workflow_items
+    ADD CONSTRAINT workflow_items_pkey PRIMARY KEY (shard, workflow_run_id, node, place);
+
 ALTER TABLE ONLY betimes.workflow_nodes
     ADD CONSTRAINT workflow_nodes_pkey PRIMARY KEY (shard, workflow_run_id, node);
 
 ALTER TABLE ONLY betimes.workflow_runs
     ADD CONSTRAINT workflow_runs_pkey PRIMARY KEY (shard, id);
+
+ALTER TABLE ONLY betimes.workflow_turns
+    ADD CONSTRAINT workflow_turns_pkey PRIMARY KEY (shard, workflow_run_id, cause);
 
 ALTER TABLE ONLY betimes.workflows
     ADD CONSTRAINT workflows_pkey PRIMARY KEY (shard, tenant_id, name, version);
@@ -2079,7 +2130,17 @@ CREATE INDEX tenants_told_all_idx ON betimes.tenants USING btree (id) WHERE ((se
 
 CREATE INDEX workers_tenant_idx ON betimes.workers USING btree (tenant_id, id);
 
+CREATE INDEX workflow_items_running_idx ON betimes.workflow_items USING btree (shard, run_id) WHERE (state = 2);
+
+CREATE INDEX workflow_nodes_running_idx ON betimes.workflow_nodes USING btree (shard, run_id) WHERE ((state = 2) AND (run_id IS NOT NULL));
+
+CREATE INDEX workflow_runs_old_idx ON betimes.workflow_runs USING btree (shard, finished_at) WHERE (finished_at IS NOT NULL);
+
 CREATE INDEX workflow_runs_tenant_idx ON betimes.workflow_runs USING btree (tenant_id, id);
+
+CREATE INDEX workflow_turns_due_idx ON betimes.workflow_turns USING btree (due_at, shard, workflow_run_id);
+
+CREATE INDEX workflows_tenant_idx ON betimes.workflows USING btree (tenant_id, name, version) WHERE (deleted_at IS NULL);
 
 ALTER INDEX betimes.attempts_pkey ATTACH PARTITION betimes.attempts_default_pkey;
 
@@ -2301,9 +2362,13 @@ CREATE POLICY own_tenant ON betimes.tenants TO betimes_api USING ((id = betimes.
 
 CREATE POLICY own_tenant ON betimes.workers TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
+CREATE POLICY own_tenant ON betimes.workflow_items TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
 CREATE POLICY own_tenant ON betimes.workflow_nodes TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.workflow_runs TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
+
+CREATE POLICY own_tenant ON betimes.workflow_turns TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
 CREATE POLICY own_tenant ON betimes.workflows TO betimes_api USING ((tenant_id = betimes.current_tenant())) WITH CHECK ((tenant_id = betimes.current_tenant()));
 
@@ -2413,17 +2478,25 @@ CREATE POLICY whole_system ON betimes.tenants TO betimes_system USING (true) WIT
 
 CREATE POLICY whole_system ON betimes.workers TO betimes_system USING (true) WITH CHECK (true);
 
+CREATE POLICY whole_system ON betimes.workflow_items TO betimes_system USING (true) WITH CHECK (true);
+
 CREATE POLICY whole_system ON betimes.workflow_nodes TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.workflow_runs TO betimes_system USING (true) WITH CHECK (true);
+
+CREATE POLICY whole_system ON betimes.workflow_turns TO betimes_system USING (true) WITH CHECK (true);
 
 CREATE POLICY whole_system ON betimes.workflows TO betimes_system USING (true) WITH CHECK (true);
 
 ALTER TABLE betimes.workers ENABLE ROW LEVEL SECURITY;
 
+ALTER TABLE betimes.workflow_items ENABLE ROW LEVEL SECURITY;
+
 ALTER TABLE betimes.workflow_nodes ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.workflow_runs ENABLE ROW LEVEL SECURITY;
+
+ALTER TABLE betimes.workflow_turns ENABLE ROW LEVEL SECURITY;
 
 ALTER TABLE betimes.workflows ENABLE ROW LEVEL SECURITY;
 
@@ -2640,11 +2713,17 @@ GRANT SELECT,UPDATE ON TABLE betimes.tenants TO betimes_api;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.workers TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.workers TO betimes_api;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.workflow_items TO betimes_system;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.workflow_items TO betimes_api;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.workflow_nodes TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.workflow_nodes TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.workflow_runs TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.workflow_runs TO betimes_api;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.workflow_turns TO betimes_system;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.workflow_turns TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.workflows TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.workflows TO betimes_api;

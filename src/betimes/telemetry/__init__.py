@@ -39,6 +39,8 @@ A test compares this table with the names used in the code; a star stands for th
 | `planner.tick`     | span  | debug    | jobs, runs          |                                   |
 | `intake.tick`      | span  | debug    | runs                |                                   |
 | `intake.refused`   | event | error    |                     | run, why                          |
+| `advancer.tick`    | span  | debug    | runs                |                                   |
+| `advancer.failed`  | event | error    |                     | workflow_run                      |
 | `relay.tick`       | span  | debug    | rows                |                                   |
 | `relay.carried`    | event | info     | carried, refused, later |                               |
 | `relay.refused`    | event | warning  |                     | row, why                          |

@@ -40,6 +40,12 @@ _ALL = (
     Metric("betimes_fires_missed_total", "counter", "Fires without a run, by reason.", ("reason",)),
     Metric("betimes_catchup_runs_total", "counter", "Missed fires that run late.", ("held",)),
     Metric("betimes_intake_runs_total", "counter", "Runs asked for by SQL.", ("outcome",)),
+    Metric("betimes_workflow_turns_total", "counter", "Workflow runs moved on."),
+    Metric(
+        "betimes_workflow_turns_lost_total",
+        "counter",
+        "Nodes whose run was over without anybody knowing; must stay 0.",
+    ),
     Metric("betimes_relay_rows_total", "counter", "Rows of an outbox, by outcome.", ("outcome",)),
     Metric("betimes_relay_oldest_seconds", "gauge", "Age of the oldest row of an outbox."),
     Metric("betimes_runs_unpublished_total", "counter", "Due runs without a parcel. Must stay 0."),

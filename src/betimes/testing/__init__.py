@@ -13,16 +13,20 @@ from betimes.testing.signal import Signal
 if TYPE_CHECKING:
     from betimes.testing.harness import Harness as Harness
     from betimes.testing.harness import HarnessRun as HarnessRun
+    from betimes.testing.harness import HarnessWorkflowRun as HarnessWorkflowRun
     from betimes.testing.harness import Runs as Runs
+    from betimes.testing.harness import WorkflowRuns as WorkflowRuns
     from betimes.testing.harness import assert_enqueued as assert_enqueued
     from betimes.testing.harness import frozen as frozen
 
 __all__ = [
     "Harness",
     "HarnessRun",
+    "HarnessWorkflowRun",
     "ManualClock",
     "Runs",
     "Signal",
+    "WorkflowRuns",
     "assert_enqueued",
     "frozen",
 ]

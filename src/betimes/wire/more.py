@@ -32,6 +32,11 @@ class DeadLetter(Shown, omit_defaults=True):
     history: list[Attempt] | None = None
 
 
+ErrorText = Annotated[
+    str, msgspec.Meta(max_length=200, description="Part of the error, whatever its case.")
+]
+
+
 class ListLetters(Asked):
     """Which dead letters."""
 
@@ -46,6 +51,7 @@ class ListLetters(Asked):
     tag: list[str] = []
     finished_after: Instant | None = None
     finished_before: Instant | None = None
+    error: ErrorText | None = None
     q: Search | None = None
     count: Literal["estimate"] | None = None
 
@@ -93,9 +99,15 @@ class LetterChoice(Asked):
     """Which open dead letters a bulk action means."""
 
     fingerprint: str | None = None
+    group: Annotated[str, msgspec.Meta(description="Another word for `fingerprint`.")] | None = None
     queue: Queue | None = None
     handler: Handler | None = None
     job: str | None = None
+    tag: Annotated[list[str], msgspec.Meta(max_length=20)] = []
+    finished_after: Instant | None = None
+    finished_before: Instant | None = None
+    error: ErrorText | None = None
+    q: Search | None = None
 
 
 class BulkLetters(Asked):

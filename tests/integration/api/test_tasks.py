@@ -227,6 +227,41 @@ async def test_doing_it_over_is_held_to_it_as_well(served: Served, admin: Client
     assert (await admin("POST", path, {"payload_override": 3})).status == 202
 
 
+async def test_doing_many_over_and_importing_is_held_to_it_as_well(
+    served: Served, admin: Client
+) -> None:
+    client = served.client(await served.key(kind="wk"))
+    made = [await admin("POST", "/v1/runs", {"handler": "h", "payload": one}) for one in ("no", 7)]
+    old, fits = (one.json["id"] for one in made)
+    told = {"name": "h", "schema": {"type": "integer"}}
+    worker = await client("POST", "/v1/workers", {"name": "w", "handlers": [told]})
+
+    async def result(path: str, body: dict[str, Any]) -> Any:
+        begun = await admin("POST", path, body)
+        assert begun.status == 202, begun.body
+        await served.operate()
+        return (await admin("GET", begun.headers["location"])).json["result"]
+
+    replayed = await result("/v1/runs/bulk", {"action": "replay", "ids": [old, fits]})
+    assert (replayed["changed"], replayed["refused"]) == (1, 1)
+    assert [(one["id"], one["code"]) for one in replayed["errors"]] == [(old, "invalid_payload")]
+    path = f"/v1/workers/{worker.json['worker_id']}/lease"
+    for one in (await client("POST", path, {"wait": 5, "max": 10})).json["runs"]:
+        await client("POST", f"/v1/leases/{one['lease_id']}/fail", {"retry": "never"})
+    every = {"action": "redrive", "filter": {}, "confirm_count": 3}
+    redriven = await result("/v1/dead-letters/bulk", every)
+    assert (redriven["changed"], redriven["refused"]) == (2, 1)
+    assert redriven["errors"][0]["id"] == old
+    jobs = [
+        {"name": name, "schedule": "every 1h", "handler": "h", "payload": payload}
+        for name, payload in (("bad", "text"), ("good", 3))
+    ]
+    imported = await admin("POST", "/v1/import/betimes", {"format": "betimes/1", "jobs": jobs})
+    assert (imported.status, len(imported.json["created"])) == (201, 1), imported.body
+    (skipped,) = imported.json["skipped"]
+    assert (skipped["place"], "does not fit the handler 'h'" in skipped["reason"]) == (0, True)
+
+
 async def test_a_payload_by_reference_is_read_where_it_lies_here(
     served: Served, admin: Client
 ) -> None:

@@ -155,6 +155,36 @@ async def test_many_letters_are_redriven_one_by_one(served: Served, admin: Clien
     assert {one["run_id"] for one in await leased(client, worker, 3)} == {runs[0], runs[2]}
 
 
+async def test_a_filter_of_letters_says_all_that_a_list_of_them_can(
+    served: Served, admin: Client
+) -> None:
+    client, worker = await worker_of(served)
+    for team in ("a", "b", "b"):
+        body = {"handler": "noop", "tags": {"team": team}}
+        assert (await admin("POST", "/v1/runs", body)).status == 202
+    for place, one in enumerate(await leased(client, worker, 3)):
+        error = {"type": "Timeout", "message": f"mail {place} is slow", "stack": ""}
+        lease = f"/v1/leases/{one['lease_id']}/fail"
+        await client("POST", lease, {"error": error, "retry": "never"})
+
+    async def matched(**chosen: Any) -> Any:
+        body = {"action": "discard", "filter": chosen, "dry_run": True}
+        told = await admin("POST", "/v1/dead-letters/bulk", body)
+        return told.json.get("matched", told.json.get("detail"))
+
+    assert await matched(tag=["team:b"]) == 2
+    assert await matched(error="MAIL 1 is") == 1
+    assert await matched(finished_after="2020-01-01T00:00:00Z") == 3
+    assert await matched(finished_before="2020-01-01T00:00:00Z") == 0
+    assert await matched(q="handler:noop error:Timeout since:2h tag.team:b queue:default") == 2
+    assert await matched(q="since:2h slow") == 3
+    assert await matched(q="handler:other") == 0
+    assert "there is no filter 'colour'" in await matched(q="colour:red")
+    assert "expected one text in the error" in await matched(q="error:a b")
+    listed = await admin("GET", "/v1/dead-letters?error=mail%202")
+    assert len(listed.json["items"]) == 1
+
+
 async def test_heartbeats_renew_tell_of_cancels_and_losses(served: Served, admin: Client) -> None:
     client, worker = await worker_of(served)
     for _ in range(3):

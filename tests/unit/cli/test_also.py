@@ -9,7 +9,9 @@ from betimes.cli.surface import OFFERS
 from betimes.cli.tree import ALONE, NOUNS
 
 BULK = next(verb for verb in NOUNS["dead"].verbs if verb.name == "bulk")
-DEAD, FORECAST = OFFERS["dead_letters.bulk"], OFFERS["forecast.read"]
+DEAD, FORECAST, JOBS = (
+    OFFERS[name] for name in ("dead_letters.bulk", "forecast.read", "jobs.bulk")
+)
 
 
 def test_an_action_may_be_a_flag() -> None:
@@ -17,12 +19,11 @@ def test_an_action_may_be_a_flag() -> None:
     made = command(BULK, NOUNS["dead"], "dead")
     context = made.make_context(
         "bulk",
-        ["--filter", "handler:charge queue:mail", "--redrive", "--rate", "20/s", "--dry-run"],
+        ["--filter", "handler:charge since:2h", "--redrive", "--rate", "20/s", "--dry-run"],
     )
     said = meant("dead_letters.bulk", DEAD, context.params)
     assert said["said_action"] == "redrive"
-    assert said["said_filter_handler"] == "charge"
-    assert said["said_filter_queue"] == "mail"
+    assert said["said_filter_q"] == "handler:charge since:2h", "the service reads it"
     assert said["said_rate_per_second"] == 20.0
     assert not any(name.startswith("also_") for name in said)
 
@@ -49,9 +50,11 @@ def test_what_is_no_rate_and_no_number_of_hours(text: str) -> None:
         hours(text)
 
 
-def test_what_a_filter_does_not_know_is_refused_with_what_it_knows() -> None:
-    with pytest.raises(click.BadParameter, match="handler:, job: in --filter, got 'error:Timeout'"):
-        meant("dead_letters.bulk", DEAD, {"also_filter": "error:Timeout"})
-    given = {"also_filter": "queue:a", "said_filter_queue": "b"}
-    with pytest.raises(click.UsageError, match="--filter and --queue say the same"):
-        meant("dead_letters.bulk", DEAD, given)
+def test_a_filter_without_a_line_of_its_own_is_taken_apart_here() -> None:
+    said = meant("jobs.bulk", JOBS, {"also_filter": "group:night name_prefix:a-"})
+    assert (said["said_filter_group"], said["said_filter_name_prefix"]) == ("night", "a-")
+    with pytest.raises(click.BadParameter, match="in --filter, got 'error:Timeout'"):
+        meant("jobs.bulk", JOBS, {"also_filter": "error:Timeout"})
+    given = {"also_filter": "group:a", "said_filter_group": "b"}
+    with pytest.raises(click.UsageError, match="--filter and --group say the same"):
+        meant("jobs.bulk", JOBS, given)

@@ -1,7 +1,6 @@
 """Dead letters: looking at them, giving them another life, closing them."""
 
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -52,6 +51,7 @@ SEARCHED = {
     "group": "group",
     "since": "finished_after",
     "until": "finished_before",
+    "error": "error",
 }
 
 
@@ -78,16 +78,9 @@ def shown_letter(letter: ops.DeadLetter) -> wire.DeadLetter:
 
 async def list_all(call: Call[wire.ListLetters, None]) -> Reply:
     """A page of dead letters, oldest death first."""
-    query, now = call.query, call.service.now()
+    query = call.query
     scope = scope_of("letters", call.tenant, query)
-    text = search_into(query, query.q, SEARCHED, now)
-    chosen = replace(
-        await _filter(call, query, state=query.state),
-        text=text,
-        tags=read_tags(query.tag),
-        finished_after=maybe_instant(query.finished_after, pointer="/finished_after"),
-        finished_before=maybe_instant(query.finished_before, pointer="/finished_before"),
-    )
+    chosen = await _filter(call, query, state=query.state)
     after = ops.BEGINNING
     if query.cursor is not None:
         at, run = call.leaves.read(scope, query.cursor)
@@ -108,17 +101,29 @@ async def list_all(call: Call[wire.ListLetters, None]) -> Reply:
     return paged(call, page(items, cursor=cursor, estimate=total))
 
 
-async def _filter(call: Call[Any, Any], said: Any, *, state: str = "open") -> ops.LetterFilter:
-    job = None if said.job is None else await job_of(call, said.job)
-    fingerprint, group = said.fingerprint, getattr(said, "group", None)
-    if fingerprint is not None and group is not None:
+async def _filter(
+    call: Call[Any, Any],
+    said: wire.ListLetters | wire.LetterChoice,
+    *,
+    state: str = "open",
+    within: str = "",
+) -> ops.LetterFilter:
+    """What was said, member by member and in the line `q`."""
+    text = search_into(said, said.q, SEARCHED, call.service.now())
+    if said.fingerprint is not None and said.group is not None:
         raise Trouble("invalid_parameter", "expected `fingerprint` or `group`, got both")
+    if said.error is not None and text is not None:
+        raise Trouble("invalid_parameter", f"expected one text in the error, got {text!r} as well")
     return ops.LetterFilter(
-        fingerprint=fingerprint or group,
+        fingerprint=said.fingerprint or said.group,
         queue=said.queue,
         handler=said.handler,
-        job=job,
+        job=None if said.job is None else await job_of(call, said.job),
         state=ops.LetterState[state.upper()],
+        text=said.error or text,
+        tags=read_tags(said.tag),
+        finished_after=maybe_instant(said.finished_after, pointer=f"{within}/finished_after"),
+        finished_before=maybe_instant(said.finished_before, pointer=f"{within}/finished_before"),
     )
 
 
@@ -220,9 +225,8 @@ async def discard(call: Call[NoQuery, wire.Discard]) -> Reply:
 async def bulk(call: Call[NoQuery, wire.BulkLetters]) -> Reply:
     """Redrive or discard what a filter means, when its number is confirmed."""
     body = call.body
-    letters = await ops.find_letters(
-        call.service.desk, call.tenant, await _filter(call, body.filter), most=ITEMS_MAX + 1
-    )
+    chosen = await _filter(call, body.filter, within="/filter")
+    letters = await ops.find_letters(call.service.desk, call.tenant, chosen, most=ITEMS_MAX + 1)
     if len(letters) > ITEMS_MAX:
         raise Trouble("batch_too_large", f"this means more than {ITEMS_MAX} letters")
     if body.dry_run:

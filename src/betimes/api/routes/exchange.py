@@ -1,5 +1,7 @@
 """Export and import of our own format: jobs, and the calendars they name."""
 
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +11,7 @@ from betimes.api.acting import answer, perform
 from betimes.api.admitting import admitted_demand
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import Context, asked_again, new_job
+from betimes.api.definitions import Context, asked_again, new_job, reference_of
 from betimes.api.problem import Trouble, trouble_of
 from betimes.api.reading import convert
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, Policy, Route
@@ -95,18 +97,19 @@ async def import_jobs(call: Call[more.ImportOptions, more.Import]) -> Reply:
         if told is not None:
             return told
     fresh = await _new_calendars(call)
+    asked, refused = _read(body.jobs)
 
     async def verb(inner: Desk) -> more.Imported:
         for row in fresh:
             await put_calendar(inner, call.tenant, row, replaces=None, by=call.caller.key)
-        context = await _context(call, fresh)
+        context = await _context(call, asked.values(), fresh)
         done = more.Imported(
             created=[],
             skipped=[],
             dry_run=call.query.dry_run,
             calendars=[row.name for row in fresh],
         )
-        await _create(call, inner, context, done)
+        await _create(call, inner, context, asked, dict(refused), done)
         return done
 
     return await perform(
@@ -142,28 +145,52 @@ async def _new_calendars(call: Call[Any, more.Import]) -> list[CalendarRow]:
     return fresh
 
 
-async def _context(call: Call[Any, more.Import], fresh: list[CalendarRow]) -> Context:
-    context = await context_of(call, *(source.get("schedule") for source in call.body.jobs))
-    calendars = {**context.calendars, **{row.name: row for row in fresh}}
-    return Context(timezone=context.timezone, now=context.now, by=context.by, calendars=calendars)
+def _read(
+    sources: Sequence[Mapping[str, Any]],
+) -> tuple[dict[int, wire.NewJob], dict[int, Refused | Trouble]]:
+    """The jobs of an export by their places, and those that are none."""
+    asked: dict[int, wire.NewJob] = {}
+    refused: dict[int, Refused | Trouble] = {}
+    for place, source in enumerate(sources):
+        try:
+            asked[place] = convert(source, wire.NewJob)
+        except (Refused, Trouble) as error:
+            refused[place] = error
+    return asked, refused
+
+
+async def _context(
+    call: Call[Any, more.Import], asked: Collection[wire.NewJob], fresh: list[CalendarRow]
+) -> Context:
+    context = await context_of(
+        call,
+        *(one.schedule for one in asked),
+        works=asked,
+        references=[reference_of(one) for one in asked],
+    )
+    return replace(context, calendars={**context.calendars, **{row.name: row for row in fresh}})
 
 
 async def _create(
-    call: Call[Any, more.Import], desk: Desk, context: Context, done: more.Imported
+    call: Call[Any, more.Import],
+    desk: Desk,
+    context: Context,
+    asked: Mapping[int, wire.NewJob],
+    skipped: dict[int, Refused | Trouble],
+    done: more.Imported,
 ) -> None:
-    skipped: dict[int, Refused | Trouble] = {}
     new: dict[int, NewJob] = {}
-    for place, source in enumerate(call.body.jobs):
+    for place, one in asked.items():
         try:
-            new[place] = new_job(convert(source, wire.NewJob), context)
+            new[place] = new_job(one, context)
         except (Refused, Trouble) as error:
             skipped[place] = error
     made = await create_each(desk, call.tenant, list(new.values()))
-    for place, one in zip(new, made, strict=True):
-        if isinstance(one, Refused):
-            skipped[place] = one
+    for place, result in zip(new, made, strict=True):
+        if isinstance(result, Refused):
+            skipped[place] = result
         else:
-            done.created.append(to_text("job", one.job.id))
+            done.created.append(to_text("job", result.job.id))
     for place in sorted(skipped):
         done.skipped.append({"place": place, "reason": trouble_of(skipped[place]).detail})
 

@@ -74,10 +74,18 @@ RETURNING id, fire_at;
 -- Index: runs_pkey
 -- Guard: only rows that are not over
 -- Returns: id uuid, tenant_id uuid, job_id uuid, queue text, handler text, attempt int2
-UPDATE betimes.runs
-   SET state = :state::smallint, finished_at = :now::timestamptz, reason = :reason::text, blocked_by = NULL
- WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4
-RETURNING id, tenant_id, job_id, queue, handler, attempt;
+WITH ended AS (
+    UPDATE betimes.runs
+       SET state = :state::smallint, finished_at = :now::timestamptz, reason = :reason::text, blocked_by = NULL
+     WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4
+    RETURNING id, tenant_id, job_id, queue, handler, attempt, workflow_run_id
+), turned AS (
+    INSERT INTO betimes.workflow_turns (shard, workflow_run_id, cause, tenant_id, due_at)
+    SELECT :shard::smallint, ended.workflow_run_id, ended.id, ended.tenant_id, :now::timestamptz
+      FROM ended WHERE ended.workflow_run_id IS NOT NULL
+    ON CONFLICT (shard, workflow_run_id, cause) DO UPDATE SET due_at = excluded.due_at
+)
+SELECT id, tenant_id, job_id, queue, handler, attempt FROM ended;
 
 -- name: ask_to_end :many
 -- Ask for the end of runs that a worker holds: told with the next heartbeat, and no later attempt starts.

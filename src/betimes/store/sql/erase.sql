@@ -170,20 +170,28 @@ SELECT count(*) AS rows FROM gone;
 -- Scatter: a tenant's graphs lie in every shard
 -- Guard: only rows of a tenant that is suspended; a repetition finds fewer
 -- Returns: rows int8
-WITH nodes AS (
-    DELETE FROM betimes.workflow_nodes USING betimes.workflow_runs
-     WHERE workflow_runs.tenant_id = :tenant::uuid AND workflow_nodes.shard = workflow_runs.shard
-       AND workflow_nodes.workflow_run_id = workflow_runs.id
+WITH doomed AS MATERIALIZED (
+    SELECT shard, id FROM betimes.workflow_runs WHERE tenant_id = :tenant::uuid LIMIT :most::integer
+), nodes AS (
+    DELETE FROM betimes.workflow_nodes USING doomed
+     WHERE workflow_nodes.shard = doomed.shard AND workflow_nodes.workflow_run_id = doomed.id
+), items AS (
+    DELETE FROM betimes.workflow_items USING doomed
+     WHERE workflow_items.shard = doomed.shard AND workflow_items.workflow_run_id = doomed.id
+), turns AS (
+    DELETE FROM betimes.workflow_turns USING doomed
+     WHERE workflow_turns.shard = doomed.shard AND workflow_turns.workflow_run_id = doomed.id
 ), runs AS (
-    DELETE FROM betimes.workflow_runs WHERE tenant_id = :tenant::uuid
+    DELETE FROM betimes.workflow_runs USING doomed
+     WHERE workflow_runs.shard = doomed.shard AND workflow_runs.id = doomed.id RETURNING 1
 ), graphs AS (
     DELETE FROM betimes.workflows USING betimes.shards
      WHERE workflows.shard = shards.shard AND workflows.tenant_id = :tenant::uuid
 ), work AS (
     DELETE FROM betimes.operations USING betimes.shards
-     WHERE operations.shard = shards.shard AND operations.tenant_id = :tenant::uuid AND :most::integer > 0
+     WHERE operations.shard = shards.shard AND operations.tenant_id = :tenant::uuid
 )
-SELECT 0::bigint AS rows;
+SELECT count(*) AS rows FROM runs;
 
 -- name: erase_tenant :maybe
 -- Forget the tenant itself, with its keys, queues, members and whatever else hangs on its row.

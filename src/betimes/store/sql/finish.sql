@@ -36,7 +36,13 @@ WITH gone AS (
            result = done.result, error = NULL, reason = NULL
       FROM unnest(:runs::uuid[], :streaks::integer[], :results::bytea[]) AS done (id, streak, result)
      WHERE runs.shard = :shard::smallint AND runs.id = done.id AND runs.id >= :low::uuid AND runs.state < 4
-    RETURNING runs.id, runs.tenant_id, runs.job_id, runs.queue, runs.handler, runs.attempt
+    RETURNING runs.id, runs.tenant_id, runs.job_id, runs.queue, runs.handler, runs.attempt, runs.workflow_run_id, runs.finished_at
+), turned AS (
+    -- Next to nothing for everybody else: no row of this table is touched where no run belongs to a workflow run.
+    INSERT INTO betimes.workflow_turns (shard, workflow_run_id, cause, tenant_id, due_at)
+    SELECT :shard::smallint, finished.workflow_run_id, finished.id, finished.tenant_id, finished.finished_at
+      FROM finished WHERE finished.workflow_run_id IS NOT NULL
+    ON CONFLICT (shard, workflow_run_id, cause) DO UPDATE SET due_at = excluded.due_at
 ), told AS (
     -- Only for those who asked for it: a row per success would cost everybody as much as the success itself.
     INSERT INTO betimes.outbox (shard, id, tenant_id, type, subject, body, created_at)
@@ -69,6 +75,7 @@ SELECT id, fence, run_ids, tenant_id, queue, fair, gate, when_full, line, rate_k
 -- Index: runs_pkey
 -- Guard: only rows that are not final; the caller locked the parcels with their fences
 -- Returns: run_id uuid
+WITH finished AS (
 UPDATE betimes.runs
    SET state = ended.state, attempt = ended.attempt, fence = ended.fence, worker_id = :worker::uuid,
        first_started_at = coalesce(runs.first_started_at, ended.started_at),
@@ -82,7 +89,14 @@ UPDATE betimes.runs
        AS ended (id, state, attempt, fence, started_at, finished_at, result, error, reason)
  WHERE runs.shard = :shard::smallint AND runs.id = ended.id AND runs.id = ANY (:runs::uuid[])
    AND runs.id >= :low::uuid AND runs.id <= :high::uuid AND runs.state < 4
-RETURNING runs.id AS run_id;
+RETURNING runs.id, runs.tenant_id, runs.state, runs.workflow_run_id, runs.finished_at
+), turned AS (
+    INSERT INTO betimes.workflow_turns (shard, workflow_run_id, cause, tenant_id, due_at)
+    SELECT :shard::smallint, finished.workflow_run_id, finished.id, finished.tenant_id, finished.finished_at
+      FROM finished WHERE finished.workflow_run_id IS NOT NULL AND finished.state >= 4
+    ON CONFLICT (shard, workflow_run_id, cause) DO UPDATE SET due_at = excluded.due_at
+)
+SELECT finished.id AS run_id FROM finished;
 
 -- name: shrink_parcel :exec
 -- Take runs out of a parcel that goes on being leased. The caller holds it.

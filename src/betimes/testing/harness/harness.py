@@ -1,11 +1,10 @@
 """`Harness`: what tests of apps are written with."""
 
-import asyncio
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 from betimes.runtime.dead import DeadRun
 from betimes.schedule import Skipped, parse
@@ -15,13 +14,17 @@ from betimes.sdk.operation import Operation
 from betimes.sdk.options import run_members
 from betimes.sdk.schedules import members_of
 from betimes.sdk.task import AnyTask, Task
+from betimes.sdk.workflow import AnyWorkflow, Workflow
 from betimes.testing.harness.answering import Answering
 from betimes.testing.harness.asking import instant, read_run, span, terms_of
 from betimes.testing.harness.asserting import Where, matching, open_harnesses
 from betimes.testing.harness.client import AsyncHarnessClient, AtOnce, HarnessClient
+from betimes.testing.harness.driving import Driver
+from betimes.testing.harness.flows import Flows, Which
 from betimes.testing.harness.frozen import told
 from betimes.testing.harness.job import Job
-from betimes.testing.harness.run import HarnessRun, Runs
+from betimes.testing.harness.run import HarnessRun, Runs, Terms
+from betimes.testing.harness.workflow_run import WorkflowRuns
 from betimes.testing.harness.world import WorkerDies, World
 
 START = "2026-01-01T00:00Z"
@@ -29,6 +32,7 @@ STEPS_MAX = 1_000_000
 
 Length = timedelta | str | float
 Named = AnyTask | str
+Scheduled = AnyTask | AnyWorkflow | str
 
 
 @dataclass(slots=True, eq=False)
@@ -63,9 +67,14 @@ class Harness:
             task.name: task for app in apps for task in app.tasks.values()
         }
         self._failing: list[_Failing] = []
+        self._flows = Flows(
+            self._world,
+            self._tasks,
+            {one.name: one for app in apps for one in app.workflows.values()},
+        )
         self._answering = Answering(self._world, self._tasks)
         self._stack = ExitStack()
-        self._runner: asyncio.Runner | None = None
+        self._driver = Driver()
 
     # --- opening and closing ---
 
@@ -76,15 +85,15 @@ class Harness:
         open_harnesses.append(self)
         self._stack.callback(open_harnesses.remove, self)
         if self._schedules:
-            for task in self._tasks.values():
-                if task.options.get("schedule"):
-                    self._world.plan(self._job(task))
+            known: list[AnyTask | AnyWorkflow] = [*self._tasks.values()]
+            for one in (*known, *self._flows.workflows.values()):
+                if one.options.get("schedule"):
+                    self._world.plan(self._job(one))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
-        if self._runner is not None:
-            self._runner.close()
+        self._driver.close()
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -107,8 +116,11 @@ class Harness:
                 app.__dict__.pop(name, None)
             app.__dict__.update(before)
 
-    def _job(self, task: AnyTask) -> Job:
+    def _job(self, task: AnyTask | AnyWorkflow) -> Job:
         schedule = parse(members_of(task), now=self._world.now, seed=task.name)
+        if isinstance(task, Workflow):
+            named = cast("AnyTask", task)
+            return Job(named, schedule, Terms(), self._world.now, starts_workflow=True)
         terms = terms_of(read_run({"handler": task.name, **run_members(dict(task.options))}))
         return Job(task, schedule, terms, self._world.now)
 
@@ -124,27 +136,27 @@ class Harness:
 
         What is to begin later waits for `advance`. Gives back what has ended on the way.
         """
-        return self._driven(self._until_idle())
+        return self._driver.drive(self._until_idle())
 
     async def arun_until_idle(self) -> Runs:
         """The same in an async test: handlers run on its loop."""
-        return await self._adriven(self._until_idle())
+        return await self._driver.adrive(self._until_idle())
 
     def advance(self, by: Length) -> Runs:
         """Let time pass, and everything happen that happens meanwhile."""
-        return self._driven(self._until(self.now + span(by)))
+        return self._driver.drive(self._until(self.now + span(by)))
 
     async def aadvance(self, by: Length) -> Runs:
         """The same in an async test."""
-        return await self._adriven(self._until(self.now + span(by)))
+        return await self._driver.adrive(self._until(self.now + span(by)))
 
     def travel(self, to: str | datetime) -> Runs:
         """Let time pass until a moment."""
-        return self._driven(self._until(self._later(to)))
+        return self._driver.drive(self._until(self._later(to)))
 
     async def atravel(self, to: str | datetime) -> Runs:
         """The same in an async test."""
-        return await self._adriven(self._until(self._later(to)))
+        return await self._driver.adrive(self._until(self._later(to)))
 
     def outage(self, length: Length) -> None:
         """Let time pass while the service is away; then its catch-up rules decide about fires."""
@@ -183,46 +195,6 @@ class Harness:
         yield from drive
         return Runs(run for run in self._world.runs if run.is_final and run not in before)
 
-    def _driven(self, drive: Generator[Any, Any, Runs]) -> Runs:
-        try:
-            wanted = next(drive)
-            while True:
-                self._refuse_loop(wanted)
-                try:
-                    value = self._runner.run(_coroutine(wanted))  # type: ignore[union-attr]
-                except BaseException as error:  # noqa: BLE001 -- the handler's own, given back to it
-                    wanted = drive.throw(error)
-                else:
-                    wanted = drive.send(value)
-        except StopIteration as done:
-            found: Runs = done.value
-            return found
-
-    def _refuse_loop(self, coroutine: Any) -> None:
-        """A coroutine needs a loop of ours; beside a running one there can be none."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            self._runner = self._runner or asyncio.Runner()
-            return
-        coroutine.close()
-        raise RuntimeError("expected `await h.arun_until_idle()` and the like in an async test")
-
-    @staticmethod
-    async def _adriven(drive: Generator[Any, Any, Runs]) -> Runs:
-        try:
-            wanted = next(drive)
-            while True:
-                try:
-                    value = await wanted
-                except BaseException as error:  # noqa: BLE001 -- as above
-                    wanted = drive.throw(error)
-                else:
-                    wanted = drive.send(value)
-        except StopIteration as done:
-            found: Runs = done.value
-            return found
-
     # --- what goes wrong ---
 
     @contextmanager
@@ -260,14 +232,14 @@ class Harness:
         self._world.lose_running()
         self._world.crashing = when
         try:
-            self._driven(self._until(self.now))
+            self._driver.drive(self._until(self.now))
         finally:
             self._world.crashing = None
 
     def expire_leases(self) -> Runs:
         """Let time pass until what dead workers held is free again, and run it."""
         held = [run.held_until for run in self._world.held if run.held_until is not None]
-        return self._driven(self._until(max(held, default=self.now)))
+        return self._driver.drive(self._until(max(held, default=self.now)))
 
     def _planned_failure(self, run: HarnessRun) -> BaseException | None:
         for one in self._failing:
@@ -284,6 +256,19 @@ class Harness:
         elif hook is not None:
             hook(dead)
 
+    # --- what workflows wait for ---
+
+    def approve(self, which: Which, node: str) -> None:
+        """Open the gate of a node; it starts when time is let go.
+
+        `which` is a workflow run (or its id), or a workflow (or its name) of which one run waits.
+        """
+        self._flows.approve(self._flows.meant(which, node), node)
+
+    def signal(self, which: Which, node: str, data: Any = None) -> None:
+        """Send a node the signal it waits for; `data` is what `w.signal` stands for."""
+        self._flows.signal(self._flows.meant(which, node), node, data)
+
     # --- what there is to see ---
 
     def runs(self, task: Named | None = None) -> Runs:
@@ -294,20 +279,25 @@ class Harness:
         return Runs(run for run in self._world.runs if run.name == name)
 
     def enqueued(self, task: Named | None = None, where: Where | None = None) -> Runs:
-        """What was enqueued, as opposed to what a schedule has fired."""
-        return matching(Runs(run for run in self.runs(task) if run.fire_at is None), where)
+        """What was enqueued, as opposed to what a schedule or a workflow has begun."""
+        asked = (run for run in self.runs(task) if run.fire_at is None and run.place is None)
+        return matching(Runs(asked), where)
 
-    def fires(self, task: Named) -> list[str]:
-        """When the schedule of a task has fired, in UTC: `2026-03-28T01:00Z`."""
+    def fires(self, task: Scheduled) -> list[str]:
+        """When the schedule of a task or workflow has fired, in UTC: `2026-03-28T01:00Z`."""
         return [_text(moment) for moment in self.fire_times(task)]
 
-    def fire_times(self, task: Named) -> list[datetime]:
+    def fire_times(self, task: Scheduled) -> list[datetime]:
         """The same as instants."""
         return list(self._job_of(task).fires)
 
-    def missed(self, task: Named) -> list[Skipped]:
+    def missed(self, task: Scheduled) -> list[Skipped]:
         """Fires that an outage took away and catch-up did not want, with the reason."""
         return list(self._job_of(task).missed)
+
+    def workflow_runs(self, workflow: AnyWorkflow | str | None = None) -> WorkflowRuns:
+        """All runs of workflows, or those of one, in the order in which they came to be."""
+        return self._flows.of(workflow)
 
     def assert_enqueued(
         self, task: Named, where: Where | None = None, *, times: int | None = None
@@ -343,10 +333,12 @@ class Harness:
                     f"expected {due} fires of {job.task.name!r} to be accounted for, got {counted}"
                 )
 
-    def _job_of(self, task: Named) -> Job:
-        name = self._named(task)
+    def _job_of(self, task: Scheduled) -> Job:
+        name = task if isinstance(task, str) else task.name
+        if name not in self._flows.workflows:
+            self._named(name)
         if name not in self._world.jobs:
-            raise KeyError(f"the task {name!r} has no schedule here")
+            raise KeyError(f"{name!r} has no schedule here")
         return self._world.jobs[name]
 
     def _named(self, task: Named) -> str:
@@ -366,10 +358,6 @@ class Harness:
         if self._answering.waits(operation) and not self._world.in_handler:
             await self.arun_until_idle()
         return self._answering.answer(operation, given)
-
-
-async def _coroutine(awaitable: Any) -> Any:
-    return await awaitable
 
 
 def _text(moment: datetime) -> str:

@@ -26,3 +26,5 @@ class Job:
     failures: int = 0
     paused: bool = False
     planned_through: int = 0
+    starts_workflow: bool = False
+    """Whether `task` is none but a workflow, which has a name and options as well."""

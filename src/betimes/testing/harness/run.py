@@ -24,6 +24,18 @@ class Line:
     fields: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a workflow run a run belongs."""
+
+    workflow_run: int
+    node: str
+    item: int | None = None
+    """Which element it is about, where the node is mapped."""
+    round: int = 0
+    """Of retries of the workflow run."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """What was asked for beside handler and payload, read as the service reads it."""
@@ -69,7 +81,10 @@ class HarnessRun:
     checkpoint: Any = None
     held_until: datetime | None = None
     """While a worker that died still has its lease."""
-    ended: bool = False
+    place: Place | None = None
+    """Where it belongs in a workflow run."""
+    carries: bool = False
+    """Whether it only stands for a workflow run that its schedule has begun."""
 
     @property
     def id(self) -> str:

@@ -21,14 +21,12 @@ from betimes.fairness.dedupe import DedupeAnswer, Holder
 from betimes.fairness.dedupe import answer as dedupe_answer
 from betimes.fairness.overlap import Unended, Verdict, policy_of
 from betimes.fairness.overlap import answer as overlap_answer
-from betimes.schedule import plan_catchup
-from betimes.schedule.moment import to_datetime, to_instant
 from betimes.sdk.task import AnyTask
 from betimes.testing.harness.attempt import attempt, limited
+from betimes.testing.harness.fires import Fires
 from betimes.testing.harness.job import Job
-from betimes.testing.harness.run import HarnessRun, Terms
+from betimes.testing.harness.run import HarnessRun, Place, Terms
 
-FIRES_AHEAD = 512
 LEASE = timedelta(seconds=30)
 NO_TIME = timedelta(0)
 DEDUPED, KEY_FULL, DEADLINE = "DEDUPED", "CONCURRENCY_KEY_FULL", "START_DEADLINE_PASSED"
@@ -44,9 +42,13 @@ class Kind(IntEnum):
     """What happens, in the order of things that happen at the same moment."""
 
     END = 0
-    EXPIRE = 1
-    FIRE = 2
-    DUE = 3
+    TURN = 1
+    """Something became of a workflow run: what is next is decided."""
+    EXPIRE = 2
+    FIRE = 3
+    DUE = 4
+    LAPSE = 5
+    """Something was waited for too long."""
 
 
 class World:
@@ -58,6 +60,8 @@ class World:
         self.jobs: dict[str, Job] = {}
         self.planned_failure: Callable[[HarnessRun], BaseException | None] = lambda _: None
         self.on_dead: Callable[[HarnessRun], None] = lambda _: None
+        self.on_node_end: Callable[[HarnessRun], None] = lambda _: None
+        self.on_carrier: Callable[[HarnessRun], None] = lambda _: None
         self.spent = NO_TIME
         self.in_handler = False
         self.crashing: str | None = None
@@ -69,6 +73,7 @@ class World:
         self._gates: dict[str, list[HarnessRun]] = {}
         self._at_gates: dict[str, deque[HarnessRun]] = {}
         self._outcomes: dict[HarnessRun, Outcome] = {}
+        self._fires = Fires(self._fired, lambda at, what: self._push(at, Kind.FIRE, what))
 
     # --- what comes in ---
 
@@ -98,6 +103,9 @@ class World:
         terms: Terms,
         due_at: datetime,
         fire_at: datetime | None = None,
+        *,
+        place: Place | None = None,
+        carries: bool = False,
     ) -> HarnessRun:
         run = HarnessRun(
             number=next(self._numbers),
@@ -109,10 +117,29 @@ class World:
             trigger=Trigger.API if fire_at is None else Trigger.SCHEDULE,
             fire_at=fire_at,
             stored=RunState.QUEUED if due_at <= self.now else RunState.SCHEDULED,
+            place=place,
+            carries=carries,
         )
-        self.runs.append(run)
+        if place is not None:
+            run.trigger = Trigger.WORKFLOW
+        if not carries:
+            self.runs.append(run)
         self._push(due_at, Kind.DUE, run, priority=terms.priority)
         return run
+
+    def _fired(self, job: Job, due_at: datetime, fire_at: datetime) -> HarnessRun:
+        return self._make(
+            job.task, None, job.terms, due_at, fire_at=fire_at, carries=job.starts_workflow
+        )
+
+    def begin(self, task: AnyTask, payload: bytes | None, terms: Terms, place: Place) -> HarnessRun:
+        """The run of a node of a workflow, due now."""
+        return self._make(task, payload, terms, self.now, place=place)
+
+    def end_carrier(self, run: HarnessRun, state: RunState, reason: str) -> None:
+        """The workflow run that a fire began is over."""
+        if not run.is_final:
+            self._finish(run, state, reason)
 
     def cancel(self, run: HarnessRun) -> None:
         """What waits ends at once; what runs is told, and ends when it ends."""
@@ -125,25 +152,11 @@ class World:
     def plan(self, job: Job) -> None:
         """Take a schedule up; its fires begin after now."""
         self.jobs[job.task.name] = job
-        job.planned_through = to_instant(self.now)
-        self._next_fire(job)
+        self._fires.plan(job, self.now)
 
-    def _next_fire(self, job: Job, last_end: datetime | None = None) -> None:
-        if job.paused:
-            return
-        if job.schedule.is_fixed_delay:
-            fire = job.schedule.next(self.now, last_end=last_end)
-            if fire is not None:
-                what = (job, to_instant(fire.nominal), fire.nominal)
-                self._push(fire.nominal, Kind.FIRE, what)
-            return
-        if not job.ahead:
-            following = job.schedule.instants(job.planned_through, 1 << 62, FIRES_AHEAD)
-            job.ahead.extend(following)
-        if job.ahead:
-            instant = job.planned_through = job.ahead.popleft()
-            nominal = to_datetime(instant)
-            self._push(nominal, Kind.FIRE, (job, instant, nominal))
+    def then(self, at: datetime, kind: Kind, what: Callable[[], None]) -> None:
+        """Let something of a workflow happen at a moment."""
+        self._push(at, kind, what)
 
     def _push(self, at: datetime, kind: Kind, what: Any, *, priority: int = 0) -> None:
         place = (max(at, self.now), int(kind), -priority, next(self._order), what)
@@ -162,7 +175,7 @@ class World:
             (
                 at
                 for at, kind, _, _, what in events
-                if kind == Kind.END
+                if kind <= Kind.TURN
                 or (kind == Kind.DUE and not what.is_final and (what.fence > 0 or at <= self.now))
             ),
             default=None,
@@ -176,23 +189,14 @@ class World:
             if kind == Kind.DUE:
                 yield from self._due(what)
             elif kind == Kind.FIRE:
-                self._fire(*what)
+                self._fires.fire(*what)
             elif kind == Kind.END:
                 self._ended(what)
-            else:
+            elif kind == Kind.EXPIRE:
                 self._expire(what)
+            else:
+                what()
         self.now = max(self.now, until)
-
-    def _fire(self, job: Job, instant: int, nominal: datetime) -> None:
-        if job.paused:
-            return
-        job.fires.append(nominal)
-        effective = nominal
-        if job.schedule.moves_starts:
-            effective = to_datetime(job.schedule.effective(instant))
-        self._make(job.task, None, job.terms, effective, fire_at=nominal)
-        if not job.schedule.is_fixed_delay:
-            self._next_fire(job)
 
     def _due(self, run: HarnessRun) -> Driving:
         if run.is_final or run.running or run.held_until is not None:
@@ -249,6 +253,9 @@ class World:
         run.first_started_at = run.first_started_at or self.now
         run.running, run.reason = True, ""
         self._enter(run)
+        if run.carries:
+            self.on_carrier(run)
+            return
         planned = self.planned_failure(run)
         if self.crashing == "before" or isinstance(planned, WorkerDies):
             self._lose(run)
@@ -296,6 +303,10 @@ class World:
         job = self.jobs.get(run.name) if run.fire_at is not None else None
         if job is not None:
             self._account(job, run)
+        if run.place is not None:
+            self.on_node_end(run)
+        if run.carries:
+            self.on_carrier(run)
         if state is RunState.DEAD:
             self.on_dead(run)
 
@@ -315,7 +326,7 @@ class World:
         most = job.schedule.common.pause_after_failures
         job.paused = job.paused or (most is not None and job.failures >= most)
         if job.schedule.is_fixed_delay:
-            self._next_fire(job, last_end=self.now)
+            self._fires.next(job, self.now, last_end=self.now)
 
     def _enter(self, run: HarnessRun) -> None:
         if run.terms.gate is not None:
@@ -377,11 +388,4 @@ class World:
         self._events = [entry for entry in self._events if entry[1] != Kind.FIRE]
         heapq.heapify(self._events)
         for _, _, _, _, (job, _instant, _nominal) in gone:
-            plan = plan_catchup(job.schedule, before, until)
-            job.missed += plan.skipped
-            for fire in plan.runs:
-                job.fires.append(fire.nominal)
-                self._make(job.task, None, job.terms, until, fire_at=fire.nominal)
-            job.ahead.clear()
-            job.planned_through = to_instant(until)
-            self._next_fire(job)
+            self._fires.catch_up(job, before, until)

@@ -1,0 +1,437 @@
+"""One turn of one workflow run, inside a transaction that holds its row.
+
+What is authoritative: the states of the nodes. A run that ends leaves word in the transaction that
+ends it; a turn takes the word, writes what it means into the nodes, asks the rules what follows and
+does it, all in one transaction. So after any crash either all of a turn has happened or the word is
+still there. Two who take turns at once wait for each other at the row, and the second finds nothing
+left to do: whatever is started is started by the change of a state that it sees.
+
+    absorb    ended runs become ended nodes and items
+    time      deadlines and gates whose time has come
+    advance   the rules say what follows; again until nothing does
+    write     nodes, runs with their parcels, the end, when to look again
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, assert_never
+from uuid import UUID
+
+from betimes.domain.errors import Refused
+from betimes.domain.ids import RunId, to_text
+from betimes.domain.run import NewRun
+from betimes.domain.states import RunState, Trigger
+from betimes.domain.workflow import NodeState, Stop, WorkflowState
+from betimes.ops.contents import sealed_one
+from betimes.ops.desk import Desk
+from betimes.ops.enqueue import Order
+from betimes.ops.workflow_values import Pantry, Unready
+from betimes.ops.workflows import Plan
+from betimes.store.adhoc import Batch
+from betimes.store.control import ask_to_end, end_runs, hold
+from betimes.store.pool import Connection
+from betimes.store.telling import News, tell
+from betimes.store.workflow_runs import (
+    EndedItem,
+    EndedRun,
+    NodeRow,
+    WorkflowRun,
+    add_turn,
+    delete_items,
+    drop_turns,
+    end_items,
+    insert_items,
+    read_ended,
+    running_items,
+    write_nodes,
+    write_workflow_run,
+)
+from betimes.workflow.advance import (
+    Cancel,
+    Hold,
+    Interrupt,
+    Items,
+    Move,
+    Settle,
+    Skip,
+    Standing,
+    Start,
+    StartItems,
+    advance,
+)
+from betimes.workflow.graph import Gate, GateType
+from betimes.workflow.policy import Passing, gate_time
+
+STOPPED = "WORKFLOW_STOPPED"
+TIMED_OUT = "WORKFLOW_TIMED_OUT"
+GATE_TIMED_OUT = "GATE_TIMED_OUT"
+CONDITION = "CONDITION_NOT_MET"
+NODE_FAILED = "NODE_FAILED"
+ITEMS_FAILED = "ITEMS_FAILED"
+ENDS = {
+    RunState.SUCCEEDED: NodeState.SUCCEEDED,
+    RunState.DEAD: NodeState.FAILED,
+    RunState.EXPIRED: NodeState.FAILED,
+    RunState.MISSED: NodeState.FAILED,
+    RunState.CANCELLED: NodeState.CANCELLED,
+    RunState.SKIPPED: NodeState.SKIPPED,
+}
+
+
+def item_name(node: str, place: int) -> str:
+    """What the run of an item is told to be the work of."""
+    return f"{node}[{place}]"
+
+
+def read_item_name(text: str) -> tuple[str, int | None]:
+    """The node, and the place of the item if it is one."""
+    node, bracket, rest = text.partition("[")
+    return node, int(rest.removesuffix("]")) if bracket else None
+
+
+class WorkflowTurn:
+    """The desk is one inside the transaction; it knows the time and keeps hints for later."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        connection: Connection,
+        run: WorkflowRun,
+        plan: Plan,
+        nodes: dict[str, NodeRow],
+        *,
+        now: datetime,
+    ) -> None:
+        self.run = run
+        self.nodes = nodes
+        self._desk = desk
+        self._connection = connection
+        self.plan = plan
+        self._now = now
+        self._changed: dict[str, NodeRow] = {}
+        self._news: list[News] = []
+        self._pantry = Pantry(
+            desk=desk,
+            connection=connection,
+            tenant=run.tenant,
+            run=run.id,
+            input=run.input,
+            fans=[node.id for node in plan.graph.nodes.values() if node.fan is not None],
+        )
+
+    async def absorb(self, causes: Sequence[UUID]) -> None:
+        """Runs that have ended become nodes and items that have."""
+        runs = [RunId(cause) for cause in causes if cause != self.run.id]
+        ended = await read_ended(self._connection, self.run.shard, runs)
+        items: list[EndedItem] = []
+        for one in ended:
+            name, place = read_item_name(one.node or "")
+            if name not in self.nodes:
+                continue  # the run of the job that started it
+            if place is None:
+                self._absorb_node(self.nodes[name], one)
+            else:
+                state = ENDS[one.state]
+                items.append(EndedItem(name, place, one.id, state, one.result, _error_of(one)))
+        await self._absorb_items(items)
+
+    def _absorb_node(self, row: NodeRow, ended: EndedRun) -> None:
+        # Another run may stand for the node by now, or none: then this one's end means nothing.
+        if row.run != ended.id or row.state is not NodeState.RUNNING:
+            return
+        row.output = ended.result
+        self._end(row, ENDS[ended.state], at=ended.finished_at, error=_error_of(ended))
+        row.started_at = ended.started_at or row.started_at
+
+    async def _absorb_items(self, items: Sequence[EndedItem]) -> None:
+        for name, state in await end_items(self._connection, self.run.id, items):
+            row = self._touch(self.nodes[name])
+            if state is NodeState.SUCCEEDED:
+                row.items_succeeded += 1
+            elif state is NodeState.FAILED:
+                row.items_failed += 1
+            else:
+                row.items_cancelled += 1
+
+    def keep_time(self) -> None:
+        """What the time has brought: the end of everything, or of the patience of a gate."""
+        run = self.run
+        if run.deadline_at is not None and run.deadline_at <= self._now and run.stop is None:
+            run.stop = Stop.TIMEOUT
+        for row in self.nodes.values():
+            gate = self.plan.graph.nodes[row.node].gate
+            time = _gate_time(gate, row)
+            if time is None or time[0] > self._now:
+                continue
+            if time[1] is Passing.OPENS:
+                self._touch(row).is_open = True
+            else:
+                self.fail(row, GATE_TIMED_OUT, "nobody opened its gate in time")
+
+    async def go(self) -> None:
+        """Do what follows, again until nothing does, and write it all."""
+        while True:
+            turn = advance(self.plan.graph, self._standings(), self.run.stop)
+            self.run.stop = turn.stop
+            for move in turn.moves:
+                await self._make(move)
+            if not turn.moves or turn.end is not None:
+                break
+        if turn.end is not None:
+            await self._finish(turn.end)
+        await self._write()
+
+    def fail(self, row: NodeRow, code: str, sentence: str) -> None:
+        """A node fails without a run."""
+        self._end(row, NodeState.FAILED, at=self._now, error={"type": code, "message": sentence})
+
+    def touch(self, row: NodeRow) -> NodeRow:
+        """Whoever changes a node from outside says so."""
+        return self._touch(row)
+
+    def skip(self, row: NodeRow, code: str, *, words: str, by: str | None) -> None:
+        """A person does not want a node."""
+        row.detail = {**row.detail, "words": words, "by": by}
+        self._end(row, NodeState.SKIPPED, at=self._now, reason=code)
+
+    async def sealed(self, content: bytes) -> bytes | None:
+        """Something that lies in a row of this workflow run, as it lies there."""
+        return await sealed_one(self._desk, self._connection, self.run.tenant, content)
+
+    async def reopen(self, nodes: Collection[str]) -> None:
+        """Begin again with some nodes as if they had never been; the others stay as they are."""
+        await delete_items(self._connection, self.run.id, sorted(nodes))
+        for name in nodes:
+            self.nodes[name] = self._touch(NodeRow(node=name))
+        run, timeout = self.run, self.plan.graph.timeout
+        run.state, run.stop, run.error, run.finished_at = WorkflowState.RUNNING, None, None, None
+        run.deadline_at = None if timeout is None else self._now + timeout
+        run.retries += 1
+        self.tell("workflow_run.retried", nodes=sorted(nodes))
+
+    def tell(self, kind: str, **more: Any) -> None:
+        """Say what has happened to the workflow run, to those who asked."""
+        run = self.run
+        text = to_text("wfr", run.id)
+        body = {
+            "workflow_run_id": text,
+            "workflow": run.workflow,
+            "version": run.version,
+            "state": run.state.name.lower(),
+            **more,
+        }
+        self._news.append(News(run.shard, run.tenant, kind, text, body))
+
+    def _standings(self) -> dict[str, Standing]:
+        return {name: _standing(row) for name, row in self.nodes.items()}
+
+    async def _make(self, move: Move) -> None:
+        row = self.nodes[move.node]
+        match move:
+            case Start():
+                await self._start(row)
+            case StartItems(first=first, count=count):
+                await self._start_items(row, first, count)
+            case Hold():
+                self._hold(row)
+            case Skip():
+                self._end(row, NodeState.SKIPPED, at=self._now, reason=CONDITION)
+            case Cancel():
+                self._end(row, NodeState.CANCELLED, at=self._now, reason=STOPPED)
+            case Settle(state=state):
+                failed = state is NodeState.FAILED
+                error = _items_error(row) if failed else None
+                self._end(row, state, at=self._now, error=error)
+            case Interrupt():
+                await self._interrupt(row)
+            case _:
+                assert_never(move)
+
+    def _hold(self, row: NodeRow) -> None:
+        self._touch(row)
+        row.state, row.ready_at = NodeState.READY, self._now
+        gate = self.plan.graph.nodes[row.node].gate
+        if gate is not None and gate.type is not GateType.TIMER:
+            self.tell("workflow_run.waiting", node=row.node, gate=gate.type.value)
+
+    async def _start(self, row: NodeRow) -> None:
+        node = self.plan.graph.nodes[row.node]
+        self._touch(row)
+        row.ready_at = row.ready_at or self._now
+        try:
+            if node.fan is not None:
+                row.items_total = len(await self._pantry.items(node, self.nodes))
+                row.state, row.started_at = NodeState.RUNNING, self._now
+                return
+            given = await self._pantry.payload(node, self.nodes)
+            more = {} if given.payload_ref is None else {"payload_ref": given.payload_ref}
+            new = self.plan.work[node.id].run(given.payload, **more)
+            (run,) = await self._enqueue([new], [node.id])
+        except Unready as unready:
+            self.fail(row, unready.code, unready.sentence)
+            return
+        except Refused as refused:
+            self.fail(row, refused.code, refused.sentence)
+            return
+        row.state, row.run, row.started_at = NodeState.RUNNING, run, self._now
+
+    async def _start_items(self, row: NodeRow, first: int, count: int) -> None:
+        node = self.plan.graph.nodes[row.node]
+        places = range(first, first + count)
+        try:
+            items = (await self._pantry.items(node, self.nodes))[first : first + count]
+            payloads = await self._pantry.payloads(node, self.nodes, items)
+            work = self.plan.work[node.id]
+            runs = await self._enqueue(
+                [work.run(payload) for payload in payloads],
+                [item_name(node.id, place) for place in places],
+            )
+        except Unready as unready:
+            await self._give_up(row, unready.code, unready.sentence)
+            return
+        except Refused as refused:
+            await self._give_up(row, refused.code, refused.sentence)
+            return
+        await insert_items(
+            self._connection, self.run.id, self.run.tenant, node.id, first=first, runs=runs
+        )
+        self._touch(row).items_started += count
+
+    async def _give_up(self, row: NodeRow, code: str, sentence: str) -> None:
+        """A mapped node cannot be given what its items need: what runs of it is not waited for."""
+        await self._stop_runs(await running_items(self._connection, self.run.id, row.node))
+        self.fail(row, code, sentence)
+
+    async def _enqueue(self, new: Sequence[NewRun], nodes: Sequence[str]) -> list[RunId]:
+        workflow_run = self.run.id
+
+        def belonging(batch: Batch) -> Batch:
+            return replace(batch, trigger=Trigger.WORKFLOW, workflow_run=workflow_run, nodes=nodes)
+
+        shard = self.run.shard
+        order = Order(self._desk, self.run.tenant, new, shard=shard, belonging=belonging)
+        for parcel in await order.place(self._connection):
+            self._desk.hints.hint(*parcel.hint)
+        return order.ids
+
+    async def _interrupt(self, row: NodeRow) -> None:
+        self._touch(row).is_interrupted = True
+        runs = [] if row.run is None else [row.run]
+        if row.items_total is not None:
+            runs = await running_items(self._connection, self.run.id, row.node)
+        await self._stop_runs(runs)
+
+    async def _stop_runs(self, runs: Sequence[RunId]) -> None:
+        """Ask what workers hold to end; the rest ends here and now."""
+        if not runs:
+            return
+        connection, shard = self._connection, self.run.shard
+        parcels = await hold(connection, shard, self.run.tenant, runs)
+        held = [run for run in runs if run in parcels and parcels[run].worker is not None]
+        waiting = [run for run in runs if run not in set(held)]
+        await ask_to_end(connection, shard, held, at=self._now, reason=STOPPED)
+        ended = await end_runs(
+            connection, shard, waiting, state=RunState.CANCELLED, reason=STOPPED, now=self._now
+        )
+        # The word of these is still to be taken, and will mean nothing then.
+        await self.absorb(sorted(ended))
+
+    async def _finish(self, end: WorkflowState) -> None:
+        run = self.run
+        run.state, run.finished_at = end, self._now
+        run.error = self._error() if end is WorkflowState.FAILED else None
+        self.tell(f"workflow_run.{end.name.lower()}", error=run.error)
+
+    def _error(self) -> dict[str, Any]:
+        """Why it failed: its time, or the first node that did."""
+        if self.run.stop is Stop.TIMEOUT:
+            return {"type": TIMED_OUT, "message": "it took longer than it may"}
+        failed = [one for one in self.nodes.values() if one.state is NodeState.FAILED]
+        first = min(failed, key=lambda one: one.finished_at or self._now)
+        cause = (first.detail.get("error") or {}).get("message", "")
+        return {
+            "type": NODE_FAILED,
+            "message": f"the node {first.node!r} failed: {cause}".rstrip(": "),
+            "node": first.node,
+        }
+
+    async def _write(self) -> None:
+        run, connection = self.run, self._connection
+        await write_nodes(connection, run.id, list(self._changed.values()))
+        await write_workflow_run(connection, run)
+        await tell(connection, self._news)
+        if run.state.is_final:
+            await drop_turns(connection, run.id)
+        elif (time := self._next_time()) is not None:
+            await add_turn(connection, run.id, run.tenant, cause=run.id, due_at=time)
+
+    def _next_time(self) -> datetime | None:
+        """When something happens by itself."""
+        times = [
+            time[0]
+            for row in self.nodes.values()
+            if (time := _gate_time(self.plan.graph.nodes[row.node].gate, row)) is not None
+        ]
+        if self.run.deadline_at is not None and self.run.stop is None:
+            times.append(self.run.deadline_at)
+        return min(times, default=None)
+
+    def _end(
+        self,
+        row: NodeRow,
+        state: NodeState,
+        *,
+        at: datetime,
+        error: Any = None,
+        reason: str | None = None,
+    ) -> None:
+        self._touch(row)
+        row.state, row.finished_at = state, at
+        told = {"error": error, "reason": reason}
+        row.detail = {
+            **row.detail,
+            **{name: value for name, value in told.items() if value is not None},
+        }
+
+    def _touch(self, row: NodeRow) -> NodeRow:
+        self._changed[row.node] = row
+        return row
+
+
+def _standing(row: NodeRow) -> Standing:
+    items = None
+    if row.items_total is not None:
+        items = Items(
+            total=row.items_total,
+            started=row.items_started,
+            succeeded=row.items_succeeded,
+            failed=row.items_failed,
+            cancelled=row.items_cancelled,
+        )
+    return Standing(
+        state=row.state, is_open=row.is_open, is_interrupted=row.is_interrupted, items=items
+    )
+
+
+def _gate_time(gate: Gate | None, row: NodeRow) -> tuple[datetime, Passing] | None:
+    """When something happens to the closed gate of a node that waits before it."""
+    closed = row.state is NodeState.READY and not row.is_open
+    if gate is None or not closed or row.ready_at is None:
+        return None
+    return gate_time(gate, row.ready_at)
+
+
+def _error_of(ended: EndedRun) -> dict[str, Any] | None:
+    if ENDS[ended.state] is NodeState.SUCCEEDED:
+        return None
+    if ended.error:
+        return {name: ended.error.get(name) for name in ("type", "message")}
+    return {"type": ended.reason or ended.state.name, "message": ""}
+
+
+def _items_error(row: NodeRow) -> dict[str, Any]:
+    return {
+        "type": ITEMS_FAILED,
+        "message": f"{row.items_failed} of {row.items_total} items failed",
+    }
