@@ -9,7 +9,6 @@ from betimes.domain.errors import FencedOut
 from betimes.domain.failure import fingerprint, to_json
 from betimes.domain.ids import ParcelId, RunId, ShardId, TenantId, compose, shard_of, to_ms
 from betimes.domain.outcome import (
-    Failed,
     Outcome,
     Released,
     Succeeded,

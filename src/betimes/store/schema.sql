@@ -1363,8 +1363,8 @@ CREATE TABLE betimes.parcels (
     gate text,
     episode uuid,
     rate_key text,
-    handler text,
     leased_at timestamp with time zone,
+    handler text,
     CONSTRAINT parcels_gated_alone CHECK ((((gate IS NULL) AND (line IS NULL) AND (rate_key IS NULL)) OR (cardinality(run_ids) = 1))),
     CONSTRAINT parcels_held_by_nobody CHECK (((held = 0) OR (worker_id IS NULL))),
     CONSTRAINT parcels_held_check CHECK (((held >= 0) AND (held <= 4))),
@@ -1391,8 +1391,9 @@ COMMENT ON COLUMN betimes.parcels.episode IS 'The catch-up it belongs to while i
 
 COMMENT ON COLUMN betimes.parcels.rate_key IS 'The key of the rate of its one run.';
 
-COMMENT ON COLUMN betimes.parcels.handler IS 'What a worker must have to lease it: a handler, or `:` and a kind of target; NULL: any worker of the queue may look.';
 COMMENT ON COLUMN betimes.parcels.leased_at IS 'When it was leased last; says something only while a worker has it.';
+
+COMMENT ON COLUMN betimes.parcels.handler IS 'What a worker must have to lease it: a handler, or `:` and a kind of target; NULL: any worker of the queue may look.';
 
 CREATE TABLE betimes.producers (
     role text NOT NULL,
