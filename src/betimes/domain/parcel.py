@@ -27,6 +27,7 @@ BOOST_PER_PRIORITY = timedelta(seconds=10)
 
 
 HIDDEN, HIDDEN_MAX = timedelta(milliseconds=50), timedelta(seconds=30)
+ATTENDED_MAX = timedelta(milliseconds=200)
 CATCH_UP_PENALTY = timedelta(minutes=5)
 """How much later what was missed acts: work that is on time goes first, but cannot starve it."""
 
@@ -160,9 +161,14 @@ def _parcel(shard: ShardId, runs: list[Waiting], lane: Lane) -> Parcel:
     )
 
 
-def out_of_sight(fence: Fence) -> timedelta:
-    """How long a run hides that was handed to somebody who cannot do it: 50 ms, 100 ms … 30 s."""
-    return min(HIDDEN_MAX, HIDDEN * (1 << min(max(0, fence - 1), 10)))
+def out_of_sight(fence: Fence, *, attended: bool = False) -> timedelta:
+    """How long a run hides that was handed to somebody who cannot do it: 50 ms, 100 ms … 30 s.
+
+    While somebody is there who can (`attended`), it stays with a moment: what was handed out often
+    may just have been tried often.
+    """
+    most = ATTENDED_MAX if attended else HIDDEN_MAX
+    return min(most, HIDDEN * (1 << min(max(0, fence - 1), 10)))
 
 
 def split(parcel: Parcel, ids: Iterable[ParcelId]) -> list[Parcel]:

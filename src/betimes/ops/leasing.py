@@ -1,24 +1,23 @@
 """Leasing to workers that speak HTTP: the same rules as for ours, in one transaction."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from betimes.domain.errors import Conflict, NotFound
-from betimes.domain.ids import RunId, TenantId, WorkerId, to_us
+from betimes.domain.ids import RunId, TenantId, WorkerId
 from betimes.domain.parcel import out_of_sight
 from betimes.domain.spec import RunSpec, with_retry
-from betimes.domain.states import RunState
 from betimes.domain.terms import most_of
 from betimes.ops.contents import is_sealed, open_bytes
 from betimes.ops.desk import Desk
+from betimes.ops.leased import CANCELLED, EXPIRED, FULL, UNABLE, Leased, as_leased, is_late, over
 from betimes.ops.turns import Turns, best_first
 from betimes.store import remote as rows
-from betimes.store.admit import CONCURRENCY_KEY_FULL, Applicant, Offered, admit
+from betimes.store.admit import Applicant, Offered, admit
+from betimes.store.attending import Errand, find_attended
 from betimes.store.ceilings import Ledger, close_ledger, open_ledger
-from betimes.store.deadlines import START_DEADLINE_PASSED
 from betimes.store.ending import Again, Ending
 from betimes.store.finish import Held, write_endings
 from betimes.store.handing import Handed, news_of
@@ -26,9 +25,9 @@ from betimes.store.lease import LeaseOrder
 from betimes.store.parcels import LeasedParcel, Source, WantedRun
 from betimes.store.pool import Connection, Lane
 from betimes.store.release import Freed, release
-from betimes.store.remote import HeldLease, RemoteWorker
+from betimes.store.remote import RemoteWorker
 from betimes.store.rules import NO_RULES, Rules, read_rules
-from betimes.store.run_notes import Note, read_notes
+from betimes.store.run_notes import read_notes
 from betimes.store.telling import tell
 
 PARCELS_MAX = 100
@@ -38,45 +37,6 @@ ROUNDS_MAX = 3
 """How often a request leases again when nothing it leased was wanted or let in."""
 ASIDE = timedelta(milliseconds=100)
 """How long what only our own workers can do is out of sight of others."""
-
-
-class _Why(NamedTuple):
-    """Why a run ends instead of being handed out."""
-
-    state: RunState
-    reason: str
-
-
-CANCELLED = _Why(RunState.CANCELLED, "RUN_CANCELLED")
-UNABLE = _Why(RunState.QUEUED, "NO_WORKER_FOR_HANDLER")
-FULL = _Why(RunState.SKIPPED, CONCURRENCY_KEY_FULL)
-EXPIRED = _Why(RunState.EXPIRED, START_DEADLINE_PASSED)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leased:
-    """A run that a remote worker holds now."""
-
-    lease: HeldLease
-    run: WantedRun
-    spec: RunSpec
-    parcel: LeasedParcel
-    note: Note | None
-
-    @property
-    def queue(self) -> str:
-        """Where it waited."""
-        return self.parcel.queue
-
-    @property
-    def priority(self) -> int:
-        """How urgent it is."""
-        return self.parcel.priority
-
-    @property
-    def expires_at(self) -> datetime:
-        """Until when the worker holds it."""
-        return self.parcel.lease_until
 
 
 async def required(connection: Connection, tenant: TenantId, worker: WorkerId) -> RemoteWorker:
@@ -208,12 +168,32 @@ class Leasing:
             ttl=self.ttl,
             now=now,
         )
-        ranks = await rows.find_ready(connection, self.tenant, queues, suspects=suspects, now=now)
+        ready = await rows.find_ready(connection, self.tenant, queues, suspects=suspects, now=now)
+        ranks = self._not_left_to_others(ready)
         self.turns.rules = self.rules
         sources, bounds = best_first(self.turns.pick(list(ranks), most=SOURCES_MAX), ranks)
         limited = {one for one in sources if self.rules.limited(one.tenant, one.queue)}
         lot = await order.lease(connection, sources, most, self.ledger, limited, bounds)
         return lot.leased
+
+    def _not_left_to_others(self, ready: Mapping[Source, datetime]) -> Mapping[Source, datetime]:
+        """Without the places that had nothing for this worker a moment ago."""
+        strangers = self.turns.strangers(self.worker)
+        if not strangers:
+            return ready
+        now_ms = self._now_ms()
+        return {one: rank for one, rank in ready.items() if strangers.until_ms(one) <= now_ms}
+
+    def _learn_places(self, foreign: set[Source], ours: set[Source]) -> None:
+        """Where everything was for others, this worker stays away for a while."""
+        strangers = self.turns.strangers(self.worker)
+        for source in ours if strangers else ():
+            strangers.found_ours(source)
+        for source in foreign - ours:
+            strangers.found_foreign(source, self._now_ms())
+
+    def _now_ms(self) -> int:
+        return int(self.desk.clock.monotonic() * 1_000)
 
     async def _unpack(
         self, connection: Connection, parcels: Sequence[LeasedParcel]
@@ -222,27 +202,31 @@ class Leasing:
         found: list[Leased] = []
         unwanted = Freed()
         applicants: list[Applicant] = []
+        foreign: set[Source] = set()
         for shard in sorted({parcel.shard for parcel in parcels}):
             here = [parcel for parcel in parcels if parcel.shard == shard]
             runs = await rows.wanted(connection, shard, [run for one in here for run in one.runs])
             specs = await rows.specs(connection, shard, list(runs.values()))
             notes = await read_notes(connection, shard, list(runs)) if runs else {}
+            attended = await self._attended(connection, here, runs, specs)
             for parcel in here:
                 mine = [runs[run] for run in parcel.runs if run in runs]
-                over = [run for run in mine if run.cancel_at is not None]
-                endings = [_over(parcel, run, CANCELLED, now) for run in over]
+                stopped = [run for run in mine if run.cancel_at is not None]
+                endings = [over(parcel, run, CANCELLED, now) for run in stopped]
                 left = [run for run in mine if run.cancel_at is None]
-                late = [run for run in left if _is_late(run, parcel, specs[run.id], now)]
-                endings += [_over(parcel, run, EXPIRED, now) for run in late]
+                late = [run for run in left if is_late(run, parcel, specs[run.id], now)]
+                endings += [over(parcel, run, EXPIRED, now) for run in late]
                 left = [run for run in left if run not in late]
                 unable = [run for run in left if not self._can(run, specs[run.id])]
-                endings += self._put_back(parcel, unable, specs, now)
+                endings += self._put_back(parcel, unable, specs, attended, now)
+                if unable:
+                    foreign.add(parcel.source)
                 await self._end(connection, parcel, endings, unwanted, empty=not mine)
                 left = [run for run in left if run not in unable]
                 if left and parcel.terms.is_gated:
                     applicants.append(parcel.applicant(most_of(specs[left[0].id].options)))
                 found += [
-                    _leased(
+                    as_leased(
                         self.worker,
                         parcel,
                         run,
@@ -252,6 +236,7 @@ class Leasing:
                     )
                     for run in left
                 ]
+        self._learn_places(foreign, {one.parcel.source for one in found})
         if applicants:
             found = await self._let_in(connection, parcels, applicants, found, unwanted, now=now)
         self.offered += await release(connection, unwanted)
@@ -266,23 +251,48 @@ class Leasing:
             return False  # a request: ours to send, with the guard, the gates and the signature
         return not self.handlers or (run.handler or spec.handler) in self.handlers
 
+    async def _attended(
+        self,
+        connection: Connection,
+        parcels: Sequence[LeasedParcel],
+        runs: Mapping[RunId, WantedRun],
+        specs: Mapping[RunId, RunSpec],
+    ) -> set[RunId]:
+        """Runs that this worker cannot do, and somebody who is there can."""
+        asked = {
+            run: Errand(parcel.tenant, parcel.queue, handler)
+            for parcel in parcels
+            for run in parcel.runs
+            if run in runs and not self._can(runs[run], specs[run])
+            if (handler := runs[run].handler or specs[run].handler) is not None
+        }
+        now = self.desk.clock.stated()
+        known = await find_attended(connection, set(asked.values()), now=now)
+        return {run for run, errand in asked.items() if errand in known}
+
     def _put_back(
         self,
         parcel: LeasedParcel,
         unable: Sequence[WantedRun],
         specs: Mapping[RunId, RunSpec],
+        attended: Collection[RunId],
         now: datetime,
     ) -> list[Ending]:
         """What this worker cannot do hides for a while, uncounted; another one may be able to.
 
-        Requests hide only for a moment: our own workers wait for them.
+        Requests hide only for a moment: our own workers wait for them. So does what somebody who
+        is there can do.
         """
-        late, soon = now + out_of_sight(parcel.fence), now + ASIDE
-        times = [soon if specs[run.id].target else late for run in unable]
+        times = [
+            now + ASIDE
+            if specs[run.id].target
+            else now + out_of_sight(parcel.fence, attended=run.id in attended)
+            for run in unable
+        ]
         self.put_back += [(parcel.source, at) for at in dict.fromkeys(times)]
         names = self.desk.parcel_ids(times, parcel.shard)
         return [
-            replace(_over(parcel, run, UNABLE, now), again=Again(name, at))
+            replace(over(parcel, run, UNABLE, now), again=Again(name, at))
             for run, name, at in zip(unable, names, times, strict=True)
         ]
 
@@ -302,7 +312,7 @@ class Leasing:
         by_id = {parcel.id: parcel for parcel in parcels}
         for one in [one for one in found if one.lease.parcel in answer.refused]:
             parcel = by_id[one.lease.parcel]
-            ending = _over(parcel, one.run, FULL, now)
+            ending = over(parcel, one.run, FULL, now)
             await self._end(connection, parcel, [ending], unwanted)
         gone = {one.id for one in applicants} - answer.admitted
         return [one for one in found if one.lease.parcel not in gone]
@@ -326,51 +336,3 @@ class Leasing:
                 connection, self.worker, parcel.shard, held, endings, margin=self.desk.margin
             )
             unwanted.add(held.freed)
-
-
-def _is_late(run: WantedRun, parcel: LeasedParcel, spec: RunSpec, now: datetime) -> bool:
-    deadline = spec.start_deadline
-    return deadline is not None and run.is_overdue(deadline, now, deliveries=parcel.deliveries)
-
-
-def _over(parcel: LeasedParcel, run: WantedRun, why: _Why, now: datetime) -> Ending:
-    return Ending(
-        run=run.id,
-        parcel=parcel.id,
-        fence=parcel.fence,
-        tenant=parcel.tenant,
-        queue=parcel.queue,
-        priority=parcel.priority,
-        job=run.job,
-        handler=run.handler,
-        state=why.state,
-        attempt=run.attempt,
-        started_at=None,
-        ended_at=now,
-        reason=why.reason,
-    )
-
-
-def _leased(
-    worker: WorkerId,
-    parcel: LeasedParcel,
-    run: WantedRun,
-    spec: RunSpec,
-    note: Note | None,
-    now: datetime,
-) -> Leased:
-    return Leased(
-        lease=HeldLease(
-            run=run.id,
-            parcel=parcel.id,
-            worker=worker,
-            fence=parcel.fence,
-            attempt=run.attempt + parcel.deliveries,
-            started_us=to_us(now),
-            plain=spec.is_plain,
-        ),
-        run=run,
-        spec=spec,
-        parcel=parcel,
-        note=note,
-    )

@@ -10,14 +10,16 @@ from datetime import datetime, timedelta
 from itertools import groupby, islice, pairwise
 from typing import TypeVar
 
-from betimes.domain.ids import TenantId
+from betimes.domain.ids import TenantId, WorkerId
 from betimes.fairness.share import Shares
+from betimes.ops.strangers import Strangers
 from betimes.store.parcels import Source
 from betimes.store.rules import NO_RULES, Rules
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V", bound=Hashable)
 KEPT_MAX = 10_000
+WORKERS_MAX = 1_000
 SLACK = timedelta(seconds=1)
 """So much later is as good as the best: a step of priority is ten times as much, and what is due at
 one moment is leased many at a time."""
@@ -33,6 +35,7 @@ class Turns:
         self._tenants: Shares[TenantId] = Shares()
         self._queues: dict[TenantId, Shares[str]] = {}
         self._keys: dict[Queue, Shares[int]] = {}
+        self._strangers: dict[WorkerId, Strangers] = {}
         self.rules: Rules = NO_RULES
         """What holds now; whoever reads them puts them here."""
 
@@ -51,6 +54,14 @@ class Turns:
             _shares(self._queues, tenant).charge(queue, amount, rule.weight)
             if source.fair and rule.fairness == "key":
                 _shares(self._keys, (tenant, queue)).charge(source.fair, amount, 1.0)
+
+    def strangers(self, worker: WorkerId) -> Strangers:
+        """What a worker that speaks HTTP leaves to others."""
+        found = self._strangers.pop(worker, None) or Strangers()
+        self._strangers[worker] = found
+        if len(self._strangers) > WORKERS_MAX:
+            del self._strangers[next(iter(self._strangers))]
+        return found
 
     def _walk(self, tree: Tree) -> Iterator[Source]:
         tenants = {tenant: self.rules.tenant(tenant).weight for tenant in tree}

@@ -10,6 +10,7 @@ from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, WorkerId,
 from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.states import Trigger
 from betimes.store.admit import Admission, Applicant, admit
+from betimes.store.attending import Errand, find_attended
 from betimes.store.ceilings import close_ledger, open_ledger
 from betimes.store.database import Database
 from betimes.store.lease import (
@@ -211,6 +212,14 @@ class Parcels:
 
         async def work(connection: Connection) -> Admission:
             return await admit(connection, self.worker, applicants, now=now)
+
+        return await self.database.transact(work, lane=Pool.ENGINE, repeatable=True)
+
+    async def attended(self, errands: Collection[Errand], *, now: datetime | None) -> set[Errand]:
+        """Those of the errands that a live worker of a tenant has said it does."""
+
+        async def work(connection: Connection) -> set[Errand]:
+            return await find_attended(connection, errands, now=now)
 
         return await self.database.transact(work, lane=Pool.ENGINE, repeatable=True)
 

@@ -1,7 +1,7 @@
 """Leasing from one source: parcels become held, their runs become work."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -18,6 +18,7 @@ from betimes.ops.contents import Contents
 from betimes.ops.turns import Turns
 from betimes.rhythm import DatabaseTime
 from betimes.store.admit import CONCURRENCY_KEY_FULL, Offered
+from betimes.store.attending import Errand
 from betimes.store.handing import Handed, is_news, news_of
 from betimes.store.lease import NO_BOUNDS
 from betimes.store.parcels import LeasedParcel, Lot, Parcels, Source, WantedRun
@@ -157,8 +158,10 @@ class Claims:
         since, everything = self._clock.monotonic(), leased
         wanted = await self._parcels.wanted(leased)
         plans = await self._plans.of(wanted)
+        attended: Collection[RunId] = ()
         if any(plan.unable for plan in plans):
             foreign += _foreign(leased, wanted, plans)
+            attended = await self._attended(leased, wanted, plans)
         wanted, plans = await self._opened(leased, wanted, plans)
         if self._turns.rules.has_retries:
             plans = self._with_retries(leased, wanted, plans)
@@ -180,8 +183,9 @@ class Claims:
         ]
         await self._give_keys(held)
         homes = _homes(held, wanted)
-        for home in homes:
+        for run, home in zip(wanted, homes, strict=True):
             home.left += 1
+            home.attended |= run.id in attended
         for parcel in held:
             self._held.add(parcel)
             if not parcel.left:
@@ -197,6 +201,19 @@ class Claims:
             Handed(run, parcel.leased, plan.handler, run.attempt + 1) for run, parcel, plan in left
         )
         return len(left), iter(left), news_of(handed, rules) if telling else []
+
+    async def _attended(
+        self, leased: list[LeasedParcel], wanted: list[WantedRun], plans: list[Plan]
+    ) -> set[RunId]:
+        """Runs that this worker cannot do, and somebody who is there can."""
+        homes = {run: parcel for parcel in leased for run in parcel.runs}
+        asked = {
+            run.id: Errand(homes[run.id].tenant, homes[run.id].queue, plan.handler)
+            for run, plan in zip(wanted, plans, strict=True)
+            if plan.unable and plan.handler is not None
+        }
+        known = await self._parcels.attended(set(asked.values()), now=self._clock.stated())
+        return {run for run, errand in asked.items() if errand in known}
 
     async def _opened(
         self, leased: list[LeasedParcel], wanted: list[WantedRun], plans: list[Plan]

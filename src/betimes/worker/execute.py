@@ -216,7 +216,9 @@ class Executor:
         """The fast way for a plain success; any other outcome is decided upon."""
         if returned is UNHANDLED:
             again = self._new_parcel_id(parcel)
-            ending = unhandled(run, parcel.leased, plan, now=now, parcel_id=again)
+            ending = unhandled(
+                run, parcel.leased, plan, now=now, parcel_id=again, attended=parcel.attended
+            )
             self._reporter.ended(parcel, ending)
             return
         outcome = outcome_of(returned)

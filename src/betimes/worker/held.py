@@ -16,7 +16,7 @@ from betimes.store.parcels import LeasedParcel, Renewed
 class HeldParcel:
     """A leased parcel with what is left to do of it."""
 
-    __slots__ = ("keys", "leased", "left", "lost", "since", "trusted_until")
+    __slots__ = ("attended", "keys", "leased", "left", "lost", "since", "trusted_until")
 
     def __init__(
         self, leased: LeasedParcel, *, left: int, since: float, trusted_until: float
@@ -25,6 +25,8 @@ class HeldParcel:
         self.left = left
         """Runs without an outcome."""
         self.lost = False
+        self.attended = False
+        """Whether somebody else is there for what this worker cannot do of it."""
         self.keys: Keys | None = None
         """What seals results, where they are sealed."""
         self.since = since

@@ -18,6 +18,7 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import to_ms
 from betimes.domain.parcel import RUNS_MAX
+from betimes.ops.strangers import Strangers
 from betimes.ops.turns import Turns, best_first
 from betimes.rhythm import DatabaseTime, Stopping, first_of, full_jitter
 from betimes.store.lease import NO_BOUNDS
@@ -29,7 +30,6 @@ from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcels
 from betimes.worker.hints import Board, Hint, read_hints
 from betimes.worker.slots import Slots
-from betimes.worker.strangers import Strangers
 
 CLAIM_RUNS_MAX = 4 * RUNS_MAX
 """Most runs of one claim: enough to amortise it, few enough to leave some to others."""

@@ -82,12 +82,18 @@ def unstarted(
 
 
 def unhandled(
-    run: WantedRun, parcel: LeasedParcel, plan: Plan, *, now: datetime, parcel_id: ParcelId
+    run: WantedRun,
+    parcel: LeasedParcel,
+    plan: Plan,
+    *,
+    now: datetime,
+    parcel_id: ParcelId,
+    attended: bool,
 ) -> Ending:
     """What to write for a run that this worker cannot do: another one may, so nothing is counted.
 
     It is out of sight for a while that grows with each time it was handed out, so that workers
-    without the handler do not pass it back and forth.
+    without the handler do not pass it back and forth; a moment while somebody has the handler.
     """
     return Ending(
         **_whose(run, parcel, plan),
@@ -96,7 +102,7 @@ def unhandled(
         started_at=None,
         ended_at=now,
         reason=NO_WORKER_FOR_HANDLER,
-        again=Again(parcel_id, now + out_of_sight(parcel.fence)),
+        again=Again(parcel_id, now + out_of_sight(parcel.fence, attended=attended)),
     )
 
 

@@ -144,6 +144,34 @@ async def test_an_unknown_handler_costs_no_attempt(database: Database, clock: Ma
     assert (row["error"], row["reason"]) == (None, "NO_WORKER_FOR_HANDLER")
 
 
+async def test_what_another_worker_can_do_hides_for_a_moment_only(
+    database: Database, clock: ManualClock
+) -> None:
+    """However often it was handed out; what nobody has the handler for stays out of the way."""
+    for handler in ("theirs", "nobody's"):
+        await enqueue(database, clock.now(), [handler])
+    await rows(database, "UPDATE betimes.parcels SET fence = 12")
+    await rows(
+        database,
+        "WITH tenant AS (INSERT INTO betimes.tenants (id, slug, name) VALUES ($1, 'a', 'A'))"
+        " INSERT INTO betimes.workers"
+        " (id, tenant_id, name, queues, handlers, slots, started_at, heartbeat_at)"
+        " VALUES (gen_random_uuid(), $1, 'w', '{default}', '{theirs}', 1, $2, $2)",
+        TENANT,
+        clock.now(),
+    )
+    async with a_worker(database, clock) as bench:
+        await bench.once()
+    hidden = await rows(
+        database,
+        "SELECT run.handler, parcel.visible_at FROM betimes.parcels AS parcel"
+        " JOIN betimes.runs AS run ON run.id = ANY (parcel.run_ids)",
+    )
+    times = {row["handler"]: row["visible_at"] - clock.now() for row in hidden}
+    assert times["theirs"] < SECOND
+    assert times["nobody's"] > 20 * SECOND
+
+
 async def test_what_nobody_wants_any_more_is_not_executed(
     database: Database, clock: ManualClock
 ) -> None:

@@ -24,6 +24,17 @@ SELECT id, tenant_id, name, version, queues, handlers, slots, busy, started_at, 
        details::text AS details
   FROM betimes.workers WHERE tenant_id = :tenant::uuid AND id > :after::uuid ORDER BY id LIMIT :most::integer;
 
+-- name: find_attended :many
+-- Of some handlers in some queues, by their number, those that a live worker has said to have.
+-- Returns: number int8
+SELECT asked.number
+  FROM unnest(:tenants::uuid[], :queues::text[], :handlers::text[]) WITH ORDINALITY AS asked (tenant_id, queue, handler, number)
+ WHERE EXISTS (
+    SELECT FROM betimes.workers AS w
+     WHERE w.tenant_id = asked.tenant_id AND NOT w.draining
+       AND w.heartbeat_at > coalesce(:now::timestamptz, now()) - :within::interval
+       AND asked.queue = ANY (w.queues) AND asked.handler = ANY (w.handlers));
+
 -- name: beat_worker :maybe
 -- Say that a worker is alive, and what it says of itself; once told to drain it stays so.
 -- Returns: draining bool

@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from betimes.domain.ids import ShardId, TenantId
+from betimes.ops.strangers import PLACES_MAX, SHY_MS, SHY_MS_MAX, Strangers
 from betimes.store.parcels import Source
-from betimes.worker.strangers import PLACES_MAX, SHY_MS, SHY_MS_MAX, Strangers
 
 
 def source(number: int = 1) -> Source:

@@ -1,4 +1,4 @@
-"""Places that had nothing for this worker: it leaves them to others for a while. Pure.
+"""Places that had nothing for a worker: it leaves them to others for a while. Pure.
 
 Workers with different handlers may share a queue. Whoever takes what it cannot do gives it back at
 once; if it came back for it at once as well, it would be the first again and again, and those who
