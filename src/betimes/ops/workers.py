@@ -19,7 +19,8 @@ from betimes.domain.ids import (
 )
 from betimes.ops.checks import check_queue, check_text
 from betimes.ops.desk import TAIL_BYTES, Desk
-from betimes.ops.leasing import Leased, lease_runs, required
+from betimes.ops.leased import Leased
+from betimes.ops.leasing import lease_runs, required
 from betimes.ops.schemas import declare
 from betimes.ops.telling import tell_worker
 from betimes.store import remote as rows
