@@ -10,6 +10,7 @@ from uuid import UUID
 from betimes.domain.ids import JobId
 from betimes.domain.job import Definition
 from betimes.ops.bulk import Bulk
+from betimes.ops.contents import opened_definition
 from betimes.ops.desk import Desk
 from betimes.ops.end import cancel_job, delete_job
 from betimes.ops.pause import pause_job, resume_job
@@ -43,11 +44,12 @@ async def _delete(desk: Desk, operation: Operation, job: UUID) -> object:
 
 async def _set(desk: Desk, operation: Operation, job: UUID) -> object:
     found = await get_job(desk, operation.tenant, JobId(job))
+    wanted = changed(found.definition, operation.request["set"])
     return await update_job(
         desk,
         operation.tenant,
         found.id,
-        changed(found.definition, operation.request["set"]),
+        await opened_definition(desk, operation.tenant, wanted),
         expected_revision=found.revision,
         actor=_actor(operation),
     )

@@ -129,6 +129,29 @@ async def sealed_definition(
     return definition if payload is definition.payload else replace(definition, payload=payload)
 
 
+async def sealed_for_later(desk: Desk, tenant: TenantId, content: bytes | None) -> bytes | None:
+    """Content as it is written down for somebody who uses it in another transaction."""
+    if content is None or not desk.seals:
+        return content
+
+    async def work(connection: Connection) -> bytes | None:
+        return await sealed_one(desk, connection, tenant, content)
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def opened_definition(desk: Desk, tenant: TenantId, definition: Definition) -> Definition:
+    """A definition with its payload as it was given."""
+    if not is_sealed(definition.payload):
+        return definition
+
+    async def work(connection: Connection) -> Definition:
+        (payload,) = await open_bytes(desk, connection, tenant, [definition.payload])
+        return replace(definition, payload=payload)
+
+    return await desk.transact(work, tenant=tenant)
+
+
 async def open_runs(
     desk: Desk, connection: Connection, tenant: TenantId, runs: Sequence[Run]
 ) -> list[Run]:

@@ -1,5 +1,6 @@
 """Operations: long work that was asked for, its progress, and the wish to stop it."""
 
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -8,6 +9,7 @@ from uuid import UUID
 
 from betimes.domain.errors import AlreadyExists, IllegalTransition, NotFound
 from betimes.domain.ids import TenantId, random_ids, to_ms, to_text
+from betimes.ops.contents import open_bytes
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.store import operations as rows
 from betimes.store.operations import Operation, OperationState
@@ -62,14 +64,33 @@ async def start_operation(desk: Desk, operation: Operation) -> Operation:
             return operation
         found = await rows.read_operation(connection, operation.tenant, operation.id)
         same = found is not None and found.kind == operation.kind
-        if found is None or not same or dict(found.request) != dict(operation.request):
+        if found is None or not same or not await asks_the_same(connection, found):
             raise AlreadyExists(
                 f"the operation {to_text('op', operation.id)} exists and does something else",
                 pointer="/operation_id",
             )
         return found
 
+    async def asks_the_same(connection: Connection, found: Operation) -> bool:
+        asked = [await _opened(desk, connection, one) for one in (found, operation)]
+        return asked[0] == asked[1]
+
     return await desk.transact(work, tenant=operation.tenant)
+
+
+async def _opened(desk: Desk, connection: Connection, operation: Operation) -> dict[str, Any]:
+    """What is asked for, with a payload that many jobs are to get as it was given.
+
+    What is sealed twice is never the same.
+    """
+    request, change = dict(operation.request), operation.request.get("set")
+    if isinstance(change, Mapping) and isinstance(change.get("payload"), str):
+        kept = [b64decode(change["payload"])]
+        request["set"] = {
+            **change,
+            "payload": await open_bytes(desk, connection, operation.tenant, kept),
+        }
+    return request
 
 
 async def get_operation(desk: Desk, tenant: TenantId, operation: UUID) -> Operation:

@@ -217,3 +217,23 @@ async def test_what_is_said_goes_with_the_keys_of_its_tenant(served: Served, adm
         answer = await admin("GET", f"/v1/{path}")
         assert CANARY not in answer.body.decode()
         assert answer.json["code"] == "vault_locked", answer.body
+
+
+async def test_what_many_jobs_are_to_get_is_sealed_until_they_have_it(
+    served: Served, admin: Client
+) -> None:
+    """The operation writes it down, and is kept for a week."""
+    job = {"schedule": "every 1h", "handler": "noop", "name": "one"}
+    assert (await admin("POST", "/v1/jobs", job)).status == 201
+    body = {"action": "set", "set": {"payload": GIVEN}, "filter": {}, "confirm_count": 1}
+    body["operation_id"] = "op_01M7JECAC6G00T9EF5DFTRGPV9"
+    begun = await admin("POST", "/v1/jobs/bulk", body)
+    assert begun.status == 202, begun.body
+    assert (await admin("POST", "/v1/jobs/bulk", body)).status == 202, "asked twice, done once"
+    other = {**body, "set": {"payload": {"another": 1}}}
+    assert (await admin("POST", "/v1/jobs/bulk", other)).status == 409
+    assert CANARY not in await dump(served)
+    while await served.operate():
+        pass
+    assert (await admin("GET", "/v1/jobs/one?view=full")).json["payload"] == GIVEN
+    assert CANARY not in await dump(served)

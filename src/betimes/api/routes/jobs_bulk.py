@@ -1,5 +1,6 @@
 """Actions over a filter of jobs, as an operation: every job is an act of its own."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from betimes.domain.scopes import Scope
 from betimes.domain.states import JobState
 from betimes.ops.bulk import ITEMS_MAX
 from betimes.ops.bulk_jobs import BULK_JOBS, JOBS, change_of
+from betimes.ops.contents import sealed_for_later
 from betimes.ops.listing import JobFilter, find_all_jobs
 from betimes.ops.operations import new_operation
 from betimes.wire import jobs, operations
@@ -76,6 +78,9 @@ async def _change(call: Call[NoQuery, wire.BulkJobs], asked: wire.SetJob) -> dic
     given = {name: value for name, value in named.items() if value is not None}
     whole: jobs.NewJob = convert({"schedule": {"type": "manual"}, **given}, jobs.NewJob)
     definition = definition_of(whole, await context_of(call))
+    # The operation keeps it until every job has it.
+    payload = await sealed_for_later(call.service.desk, call.tenant, definition.payload)
+    definition = replace(definition, payload=payload)
     return change_of(definition, {name: STORED[name] for name in named})
 
 
