@@ -36,7 +36,7 @@ from betimes.ops.desk import Desk
 from betimes.ops.end import RunsOf, delete_job
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.read import get_named_job
-from betimes.ops.update import update_job
+from betimes.ops.update import ANCHOR, kept_anchor, update_job
 from betimes.wire import jobs as wire
 from betimes.wire.base import Members, Page
 
@@ -144,6 +144,8 @@ async def _update(
     fresh = [] if reference == job.definition.options.get("payload_ref") else [reference]
     context = await context_of(call, asked.schedule, works=[asked], references=fresh)
     definition = definition_of(asked, context)
+    if not (isinstance(asked.schedule, dict) and ANCHOR in asked.schedule):
+        definition = kept_anchor(definition, job.definition)
     if definition.queue != job.definition.queue:
         await check_open(call, [definition.queue])
     # Even without If-Match, what we merged into must still be there.
@@ -163,7 +165,13 @@ async def _update(
     return await perform(
         call,
         verb,
-        lambda edited: told_of(call, edited, status=200, event=event, before=revision),
+        lambda edited: told_of(
+            call,
+            edited,
+            status=200,
+            event=event if edited.revision != revision else None,
+            before=revision,
+        ),
         only_try=call.query.validate_only,
     )
 
