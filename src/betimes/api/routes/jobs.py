@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from betimes.api.acting import answer, intent_of, perform, replied
-from betimes.api.admitting import admitted, check_open
+from betimes.api.admitting import admitted, check_accepting, check_open
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
 from betimes.api.definitions import (
@@ -97,6 +97,7 @@ async def replace(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
 
 
 async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
+    check_accepting(call)
     body = call.body
     context = await context_of(call, body.schedule, works=[body], references=[reference_of(body)])
     new = new_job(body, context)
