@@ -5,6 +5,7 @@ from typing import Any
 
 from betimes.api.acting import replied
 from betimes.api.call import Call, Reply
+from betimes.domain.errors import Forbidden
 from betimes.domain.run import NewRun
 from betimes.ops.create import NewJob
 from betimes.ops.idempotency import Once, answered
@@ -30,6 +31,12 @@ async def admitted(
         jobs=[job.definition.payload for job in jobs], runs=[run.payload for run in runs]
     )
     return await admitted_demand(call, demand)
+
+
+def check_accepting(call: Call[Any, Any]) -> None:
+    """Refuse what is new in a tenant that takes nothing new, where a request may also change."""
+    if call.caller.rejecting:
+        raise Forbidden("the tenant accepts nothing new", code="tenant_suspended")
 
 
 async def admitted_demand(call: Call[Any, Any], demand: Demand) -> Reply | None:

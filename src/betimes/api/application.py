@@ -29,6 +29,7 @@ from betimes.api.reading import (
     Common,
     check_media,
     convert,
+    convert_each,
     read_body,
     read_json,
     read_query,
@@ -228,10 +229,13 @@ class Application:
         check_fields(route, common.fields or getattr(query, "fields", ()))
         raw = b""
         body: Any = None
+        unread: dict[int, Trouble] = {}
         if route.body is not None:
             raw = await read_body(receive, request, most=route.body_max)
-            body = _body(route, request, raw)
-        key = read_idempotency_key(route, request, body if raw else None)
+            body, unread = _body(route, request, raw)
+        # What could not be read belongs to the request as well.
+        told = raw if unread else body
+        key = read_idempotency_key(route, request, told if raw else None)
         return Call(
             service=self.service,
             route=route,
@@ -244,6 +248,7 @@ class Application:
             body=body,
             raw=raw,
             key=key,
+            unread=unread,
             fields=common.fields,
             leaves=Leaves(self.service.cursors),
             only_try=common.only_try or getattr(query, "validate_only", False),
@@ -285,19 +290,21 @@ def _doubled(pairs: Iterable[tuple[bytes, bytes]]) -> frozenset[bytes]:
     return frozenset(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
 
 
-def _body(route: Route, request: Request, raw: bytes) -> Any:
+def _body(route: Route, request: Request, raw: bytes) -> tuple[Any, dict[int, Trouble]]:
     check_media(request, route.media, raw, unpacks=route.unpacks)
     if route.unpacks:
         raw = unpacked(request, raw, most=route.body_max)
     if route.body is bytes:
         if not raw and not route.body_optional:
             raise Trouble("invalid_parameter", "expected a body, got nothing")
-        return raw
+        return raw, {}
     if not raw:
         if not route.body_optional:
             _missing()
-        return convert({}, route.body)
-    return convert(read_json(raw), route.body)
+        return convert({}, route.body), {}
+    if route.item is not None:
+        return convert_each(read_json(raw), route.body, route.item)
+    return convert(read_json(raw), route.body), {}
 
 
 def _missing() -> NoReturn:

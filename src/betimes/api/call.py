@@ -1,7 +1,8 @@
 """What a handler is given, and what it gives back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
@@ -13,11 +14,13 @@ from betimes.ops.keys import Caller
 
 if TYPE_CHECKING:
     from betimes.api.cursor import Leaves
+    from betimes.api.problem import Trouble
     from betimes.api.route import Route
     from betimes.api.service import Service
 
 Q = TypeVar("Q")
 B = TypeVar("B")
+T = TypeVar("T")
 
 JSON = "application/json"
 encode = msgspec.json.Encoder().encode
@@ -70,8 +73,15 @@ class Call(Generic[Q, B]):
     """Whether all is checked and nothing kept: `validate_only`."""
     leaves: "Leaves"
     """Cursors of lists that are read in one direction."""
+    unread: Mapping[int, "Trouble"] = field(default_factory=dict)
+    """Items of a batch that could not be read, by their places; the body has the others."""
     fields: Sequence[str] = ()
     """The members to show of a reading, where the handler leaves that to others."""
+
+    def placed(self, items: Iterable[T]) -> Iterator[tuple[int, T]]:
+        """Items of the body with the places they had among all that were sent."""
+        places = (place for place in count() if place not in self.unread)
+        return zip(places, items, strict=False)
 
     @property
     def tenant(self) -> TenantId:

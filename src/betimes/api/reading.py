@@ -32,6 +32,7 @@ VALIDATE_ONLY = "validate_only"
 PARAMETERS_MAX = 100
 PACKED = "gzip"
 GZIP_BITS = 31
+ALONE, ITEMS = "independent", "items"
 BATCHES = ("/items", "/jobs")
 """The members that hold the items of a batch."""
 _PARTS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
@@ -95,6 +96,39 @@ def convert(value: Any, kind: type[T] | Any, *, strict: bool = True) -> T:
     except msgspec.ValidationError as error:
         raise _invalid(complaint_of(str(error), kind, value)) from None
     return answer
+
+
+def convert_each(value: Any, kind: Any, item: Any) -> tuple[Any, dict[int, Trouble]]:
+    """A batch whose items stand for themselves: what can be read, and the rest by its place.
+
+    Raises:
+        Trouble: it is no such batch, or nothing of it can be read.
+
+    """
+    try:
+        return convert(value, kind), {}
+    except Trouble as trouble:
+        alone = isinstance(value, dict) and value.get("mode") == ALONE
+        sent = value.get(ITEMS) if alone else None
+        if not isinstance(sent, list) or trouble.code == "batch_too_large":
+            raise
+        unread = _unread(sent, item)
+        kept = [one for place, one in enumerate(sent) if place not in unread]
+        if not (unread and kept):
+            raise
+    return convert({**value, ITEMS: kept}, kind), unread
+
+
+def _unread(items: list[Any], kind: Any) -> dict[int, Trouble]:
+    found: dict[int, Trouble] = {}
+    for place, one in enumerate(items):
+        try:
+            convert(one, kind)
+        except Trouble as trouble:
+            for error in trouble.errors:
+                error.pointer = f"/{ITEMS}/{place}{error.pointer}"
+            found[place] = trouble
+    return found
 
 
 def read_query(raw: bytes, kind: type[S], *, common: "Common | None" = None) -> S:

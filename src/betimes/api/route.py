@@ -105,6 +105,8 @@ class Route:
     example: Any = None
     """A body that would be accepted, for the document."""
     retired: Retirement | None = None
+    item: Any = None
+    """What the items of a batch are, where each of them may stand for itself."""
     unpacks: bool = False
     """Whether its body may come packed with gzip, within the same bound once unpacked."""
     waits: bool = False

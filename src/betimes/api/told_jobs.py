@@ -24,7 +24,7 @@ def told_of(
     job: Job,
     *,
     status: int,
-    event: str,
+    event: str | None,
     before: int | None = None,
     will_fire: Sequence[datetime] | None = None,
 ) -> Told:

@@ -36,6 +36,7 @@ from betimes.store.occurrences import insert_decisions
 from betimes.store.pool import Connection
 
 PAUSED = (JobState.PAUSED, JobState.AUTO_PAUSED)
+ANCHOR = "anchor"
 
 
 async def update_job(
@@ -77,6 +78,14 @@ async def update_job(
     return edited
 
 
+def kept_anchor(new: Definition, old: Definition) -> Definition:
+    """A definition whose period goes on counting from where it began, if it is the same period."""
+    begun = old.schedule.get(ANCHOR)
+    if begun is None or {**new.schedule, ANCHOR: begun} != old.schedule:
+        return new
+    return replace(new, schedule=old.schedule)
+
+
 @dataclass(slots=True, kw_only=True)
 class Edit:
     """One edit of one job; it may be applied again when the reply of its commit was lost."""
@@ -99,6 +108,8 @@ class Edit:
         check_revision(job, self.expected_revision)
         if job.state is JobState.CANCELLED:
             raise IllegalTransition("a job that is cancelled cannot be edited; create a new one")
+        if self._changes_nothing(job):
+            return await look_at_one(connection, job, now=held.now), []
         self.replaces = job.revision
         await declare_gates(connection, job.tenant, [self.definition], now=held.now)
         await leave_gap(connection, held)
@@ -125,6 +136,11 @@ class Edit:
         await tell_completion(connection, job, edited)
         parcels = await insert_fires(connection, held, outlook.near, job=edited)
         return await look_at_one(connection, edited, now=held.now), parcels
+
+    def _changes_nothing(self, job: Job) -> bool:
+        """Whether a job that goes on is asked to be what it is: then nothing is planned anew."""
+        same = job.definition == self.definition and job.tzdata == self.desk.tzdata
+        return same and job.state is JobState.ACTIVE
 
     def _check(self, job: Job, outlook: Outlook) -> None:
         """A schedule that is over may stay as it is, but nobody may give a job a new one."""

@@ -119,3 +119,15 @@ async def test_pages_follow_one_another(admin: Client) -> None:
     first = (await admin("GET", "/v1/jobs?limit=2")).json["next_cursor"]
     stolen = await admin("GET", f"/v1/jobs?limit=2&queue=other&cursor={first}")
     assert (stolen.status, stolen.code) == (400, "cursor_invalid")
+
+
+async def test_a_definition_put_again_is_no_new_revision(admin: Client) -> None:
+    place, force = "/v1/jobs/hourly?force=true", {"schedule": "every 1h", "handler": "h"}
+    made = await admin("PUT", place, force)
+    again = await admin("PUT", place, force)
+    assert (again.status, again.headers["etag"]) == (200, '"1"')
+    assert again.json["next_fires"] == made.json["next_fires"]
+    assert (await admin("PATCH", "/v1/jobs/hourly", {"handler": "h"})).headers["etag"] == '"1"'
+    changed = await admin("PUT", place, {**force, "priority": 9})
+    assert changed.headers["etag"] == '"2"'
+    assert len((await admin("GET", "/v1/jobs/hourly/revisions")).json["items"]) == 2

@@ -37,6 +37,29 @@ async def test_a_name_that_is_taken_is_pointed_at(served: Served, admin: Client)
     assert (again.status, len(again.json["skipped"])) == (200, 2), again.body
 
 
+async def test_items_that_stand_for_themselves_are_read_for_themselves(admin: Client) -> None:
+    for path, item, status in (
+        ("/v1/jobs/batch", JOB, 201),
+        ("/v1/runs/batch", {"handler": "h"}, 202),
+    ):
+        items = [item, {**item, "queue": "a:b"}, "no", {**item, "zzz": 1}, {**item, "priority": 3}]
+        body = {"items": items, "mode": "independent"}
+        mixed = await admin("POST", path, body, idem=path)
+        assert mixed.status == 207, mixed.body
+        told = mixed.json["items"]
+        assert [one["status"] for one in told] == [status, 400, 400, 400, status]
+        pointers = [one["error"]["errors"][0]["pointer"] for one in told[1:4]]
+        assert pointers == ["/items/1/queue", "/items/2", "/items/3/zzz"]
+        again = await admin("POST", path, body, idem=path)
+        assert (again.body, again.headers["idempotent-replayed"]) == (mixed.body, "true")
+        other = {**body, "items": [items[0], {**item, "queue": "c:d"}, *items[2:]]}
+        assert (await admin("POST", path, other, idem=path)).code == "idempotency_key_reused"
+        together = await admin("POST", path, {"items": items})
+        assert (together.status, together.json["errors"][0]["pointer"]) == (400, "/items/1/queue")
+        nothing = await admin("POST", path, {"items": ["no"], "mode": "independent"})
+        assert nothing.status == 400
+
+
 async def test_a_batch_has_a_thousand_items_at_most(admin: Client) -> None:
     for path, item in (("/v1/jobs/batch", JOB), ("/v1/runs/batch", {"handler": "h"})):
         refused = await admin("POST", path, {"items": [item] * 1001})

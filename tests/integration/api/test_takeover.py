@@ -92,3 +92,13 @@ async def test_quotas_hold(served: Served, admin: Client) -> None:
     small = served.client(await served.key(tenant))
     refused = await small("POST", "/v1/import/crontab", raw=CRONTAB)
     assert (refused.status, refused.code) == (429, "quota_exceeded")
+
+
+async def test_a_crontab_without_end_is_not_read(admin: Client) -> None:
+    """Reading each of these lines would take longer than the test may."""
+    lines = b"# a comment costs nothing\n" * 10_000 + b"* * * * * true\n" * 60_000
+    asked = {"content-type": "text/plain"}
+    refused = await admin(
+        "POST", "/v1/import/crontab?dry_run=true", raw=lines[: 1 << 20], headers=asked
+    )
+    assert (refused.status, refused.code) == (413, "batch_too_large")

@@ -25,6 +25,8 @@ async def test_a_key_is_made_bound_rotated_and_revoked(served: Served, admin: Cl
     assert (gone.status, gone.code) == (401, "invalid_credentials")
     listed = (await admin("GET", "/v1/api-keys")).json["items"]
     assert "secret" not in listed[0]
+    late = {"name": "late", "expires_at": "2020-01-01T00:00:00Z"}
+    assert (await admin("POST", "/v1/api-keys", late)).json["errors"][0]["pointer"] == "/expires_at"
     bound = await admin("POST", "/v1/api-keys", {"name": "far", "ip_allow": ["10.0.0.0/8"]})
     far = await served.client(bound.json["secret"])("GET", "/v1/whoami")
     assert (far.status, far.code) == (403, "ip_not_allowed")
@@ -60,6 +62,28 @@ async def test_an_administrator_acts_for_a_tenant_by_header(served: Served, admi
     assert (await service("GET", "/v1/jobs")).status == 200
     tenant = (await admin("GET", "/v1/tenants/acme")).json
     assert tenant["state"] == "suspended"
+
+
+async def test_a_tenant_that_takes_nothing_new_takes_it_by_no_door(
+    served: Served, admin: Client
+) -> None:
+    service = served.client(await served.key(await served.tenant("full"), kind="sk"))
+    plain = {"schedule": "every 1h", "handler": "noop"}
+    old = {**plain, "name": "old"}
+    assert (await service("POST", "/v1/jobs", old)).status == 201
+    await admin("POST", "/v1/tenants/full/suspend", {"mode": "reject_new"})
+    declared = {"jobs": [{**plain, "name": "new"}]}
+    doors = [
+        await service("POST", "/v1/jobs", HOURLY),
+        await service("PUT", "/v1/jobs/new?force=true", plain),
+        await service("POST", "/v1/jobs/apply", declared),
+        await service("POST", "/v1/jobs/batch", {"items": [plain]}),
+        await service("POST", "/v1/import/betimes", {"format": "betimes/1", "jobs": [plain]}),
+    ]
+    assert [one.code for one in doors] == ["tenant_suspended"] * len(doors)
+    edited = await service("PUT", "/v1/jobs/old?force=true", {**plain, "priority": 1})
+    assert edited.status == 200, "what is there may change"
+    assert len((await service("GET", "/v1/jobs")).json["items"]) == 1
 
 
 async def test_a_tenant_is_changed_member_by_member(admin: Client) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from betimes.api.acting import answer, intent_of, perform
-from betimes.api.admitting import check_open
+from betimes.api.admitting import check_accepting, check_open
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
 from betimes.api.definitions import new_job, reference_of
@@ -58,6 +58,8 @@ async def apply(call: Call[NoQuery, wire.ApplyJobs]) -> Reply:
             adopt=body.adopt,
             actor=call.caller.key,
         )
+        if done.created:
+            check_accepting(call)
         await check_jobs(desk, call.tenant, call.caller.quotas, more=0)
         await _note(call, desk, done)
         return done

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from betimes.api.acting import answer, intent_of, perform, replied
-from betimes.api.admitting import admitted, check_open
+from betimes.api.admitting import admitted, check_accepting, check_open
 from betimes.api.call import Call, Reply
 from betimes.api.callbacks import check_listeners
 from betimes.api.context import context_of
@@ -37,7 +37,7 @@ from betimes.ops.desk import Desk
 from betimes.ops.end import RunsOf, delete_job
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.read import get_named_job
-from betimes.ops.update import update_job
+from betimes.ops.update import ANCHOR, kept_anchor, update_job
 from betimes.wire import jobs as wire
 from betimes.wire.base import Members, Page
 
@@ -99,6 +99,7 @@ async def replace(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
 
 
 async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
+    check_accepting(call)
     body = call.body
     context = await context_of(call, body.schedule, works=[body], references=[reference_of(body)])
     await check_listeners(call, [body])
@@ -147,6 +148,8 @@ async def _update(
     fresh = [] if reference == job.definition.options.get("payload_ref") else [reference]
     context = await context_of(call, asked.schedule, works=[asked], references=fresh)
     definition = definition_of(asked, context)
+    if not (isinstance(asked.schedule, dict) and ANCHOR in asked.schedule):
+        definition = kept_anchor(definition, job.definition)
     if definition.queue != job.definition.queue:
         await check_open(call, [definition.queue])
     # Even without If-Match, what we merged into must still be there.
@@ -166,7 +169,13 @@ async def _update(
     return await perform(
         call,
         verb,
-        lambda edited: told_of(call, edited, status=200, event=event, before=revision),
+        lambda edited: told_of(
+            call,
+            edited,
+            status=200,
+            event=event if edited.revision != revision else None,
+            before=revision,
+        ),
         only_try=call.query.validate_only,
     )
 

@@ -128,9 +128,9 @@ async def _each_alone(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
 async def _each(
     call: Call[Any, wire.NewJobs], desk: Desk, context: Context
 ) -> list[wire.BatchItem]:
-    told: dict[int, wire.BatchItem] = {}
+    told = {place: _refused(call, trouble) for place, trouble in call.unread.items()}
     new: dict[int, NewJob] = {}
-    for place, item in enumerate(call.body.items):
+    for place, item in call.placed(call.body.items):
         try:
             one = _read(context, place, item)
             await check_open(call, [one.definition.queue])
@@ -239,6 +239,7 @@ ROUTES = (
         scope=Scope.JOBS_WRITE,
         query=wire.CreateOptions,
         body=wire.NewJobs,
+        item=wire.NewJob,
         body_max=BATCH_BYTES_MAX,
         answers={201: wire.MadeJobs, 207: wire.MadeJobs},
         keyed=Keyed.REQUIRED,

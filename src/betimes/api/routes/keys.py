@@ -8,6 +8,7 @@ from betimes.api.call import Call, Reply
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Route
 from betimes.api.shaping import coerced, maybe_instant, page, paged, read_instant, read_span
+from betimes.domain.errors import Invalid
 from betimes.domain.scopes import OF_ROLE, Scope
 from betimes.ops import keys as ops
 from betimes.ops.acting import Told
@@ -47,13 +48,18 @@ async def create(call: Call[NoQuery, wire.NewKey]) -> Reply:
     if body.scopes and body.role is not None:
         raise Trouble("invalid_parameter", "expected scopes or a role, got both")
     scopes = sorted(OF_ROLE[body.role]) if body.role is not None else body.scopes
+    expires_at = maybe_instant(body.expires_at, pointer="/expires_at")
+    if expires_at is not None and expires_at <= call.service.now():
+        raise Invalid(
+            "expected an expiry in the future, got one that has passed", pointer="/expires_at"
+        )
     new = ops.NewKey(
         name=body.name,
         kind=body.kind,
         scopes=scopes,
         queues=body.queues,
         networks=body.ip_allow,
-        expires_at=maybe_instant(body.expires_at, pointer="/expires_at"),
+        expires_at=expires_at,
     )
     await check_keys(call.service.desk, call.tenant, call.caller.quotas)
 

@@ -96,9 +96,10 @@ def _read_all(
     call: Call[NoQuery, wire.NewRuns], accepted: Accepted, references: References, *, stop: bool
 ) -> tuple[list[NewRun], dict[int, BatchItem]]:
     """What can be enqueued, and what not by its place in the batch."""
-    new, refused = list[NewRun](), dict[int, BatchItem]()
+    new = list[NewRun]()
+    refused = {place: _refused(call, trouble) for place, trouble in call.unread.items()}
     targets = targets_of(call)
-    for place, asked in enumerate(call.body.items):
+    for place, asked in call.placed(call.body.items):
         try:
             made = new_run(
                 asked,
@@ -116,9 +117,13 @@ def _read_all(
                 one.pointer = f"/items/{place}{one.pointer}"
             if stop:
                 raise trouble from None
-            told = msgspec.json.decode(body_of(trouble, call.request.id))
-            refused[place] = BatchItem(status=trouble.status, error=told)
+            refused[place] = _refused(call, trouble)
     return new, refused
+
+
+def _refused(call: Call[Any, Any], trouble: Trouble) -> BatchItem:
+    told = msgspec.json.decode(body_of(trouble, call.request.id))
+    return BatchItem(status=trouble.status, error=told)
 
 
 async def read(call: Call[wire.RunView, None]) -> Reply:
@@ -232,6 +237,7 @@ ROUTES = (
         handler=enqueue_many,
         scope=Scope.RUNS_WRITE,
         body=wire.NewRuns,
+        item=wire.NewRun,
         body_max=5 << 20,
         answers={202: wire.RunsMade, 207: wire.RunsTold},
         keyed=Keyed.REQUIRED,

@@ -27,6 +27,7 @@ from betimes.ops.pause import pause_job
 from betimes.wire import jobs, queues
 
 JOBS_MAX = 1_000
+LINES_MAX = 2 * JOBS_MAX
 SUSPENDED = "it was suspended where it comes from"
 
 
@@ -42,7 +43,9 @@ async def import_crontab(call: Call[queues.ImportCrontab, bytes]) -> Reply:
         queue=query.queue,
         prefix=query.prefix,
     )
-    return await _take_over(call, crontab.read_crontab(_text(call.body), where))
+    text = _text(call.body)
+    _check_lines(text)
+    return await _take_over(call, crontab.read_crontab(text, where))
 
 
 async def import_manifests(call: Call[queues.ImportManifests, queues.Manifests]) -> Reply:
@@ -62,6 +65,15 @@ def _text(body: bytes) -> str:
     if "\x00" in text:
         raise _no_text("it has a NUL")
     return text
+
+
+def _check_lines(text: str) -> None:
+    """Reading a line costs half a millisecond, so there must not be too many to be read at all."""
+    lines = sum(
+        bool(line.strip()) and not line.lstrip().startswith("#") for line in text.split("\n")
+    )
+    if lines > LINES_MAX:
+        raise Trouble("batch_too_large", f"expected at most {LINES_MAX} lines, got {lines}")
 
 
 def _no_text(why: str) -> Trouble:
