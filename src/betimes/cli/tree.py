@@ -263,6 +263,7 @@ NOUNS: dict[str, Noun] = {
             Verb("approve", "workflow_runs.approve", done="approved", columns=WORKFLOW_RUNS),
             Verb("signal", "workflow_runs.signal", done="signalled", columns=WORKFLOW_RUNS),
         ),
+        (("graph", "betimes.cli.graph:graph", "Draw a workflow, or one of its runs."),),
     ),
     "schedule": Noun(
         "Schedules, looked at before they are used.",
