@@ -62,7 +62,10 @@ def files() -> dict[str, str]:
 def errors() -> str:
     """The error classes."""
     lines = [
-        '"""Errors of the API as classes: one for each code, so that `except` can be precise."""',
+        '"""Errors of the API as classes: one for each code, so that `except` can be precise.',
+        "",
+        "Long because it is generated: one class for each code.",
+        '"""',
         "",
         NOTE,
         "",

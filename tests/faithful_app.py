@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from betimes import App, Context, PermanentError, Retry, Snooze
+from betimes import App, Context, PermanentError, Retry, Snooze, WorkflowBuilder
 from betimes.sdk.options import RetryOptions
 from betimes.sdk.task import Configured
 
@@ -49,3 +49,58 @@ def calls() -> dict[str, Configured[Any, Any]]:
         "hopeless picky": act.configure(retry=picky),
         "fine later": act.configure(delay="300ms"),
     }
+
+
+@app.task(retry={"max_attempts": 1})
+def give(what: Any, more: Any = None) -> Any:
+    if what == "fail":
+        raise ValueError("as asked for")
+    return what if more is None else [what, more]
+
+
+@app.workflow
+def fine(w: WorkflowBuilder) -> None:
+    listed = w.run(give, ["a", "b", "c"])
+    each = w.map(give, over=listed, max_parallel=2, more={"as": {"$set": 1}, "in": [listed[1]]})
+    w.run(give, {"last": each[2], "all": each, "part": each.path("/0/1")}, id="last")
+
+
+@app.workflow
+def fails_fast(w: WorkflowBuilder) -> None:
+    each = w.map(give, over=["a", "fail", "c"], max_parallel=1, id="each")
+    w.run(give, each, id="after")
+    w.run(give, each, when="all_done", id="clean")
+
+
+@app.workflow(failure_policy="continue")
+def goes_on(w: WorkflowBuilder) -> None:
+    each = w.map(give, over=["a", "fail", "c"], max_parallel=1, id="each")
+    w.run(give, each, id="after")
+    w.run(give, "beside", id="beside")
+    w.run(give, each, when="any_failed", id="mend")
+    w.run(give, 1, needs=[each], when="any_success", id="never")
+
+
+@app.workflow(failure_policy="continue")
+def cannot_be_given(w: WorkflowBuilder) -> None:
+    thing = w.run(give, {"a": 1})
+    w.run(give, thing["b"], id="no_part")
+    w.map(give, over=thing, id="no_list")
+    w.map(give, over=[], id="nothing")
+    w.map(give, over=[{"a": 1}, {}], what=w.item["a"], id="no_element")
+
+
+@app.workflow
+def waits(w: WorkflowBuilder) -> None:
+    first = w.run(give, 1, gate={"type": "timer", "delay": "300ms"}, id="first")
+    w.run(give, first, gate={"type": "approval", "timeout": "400ms"}, id="nobody_comes")
+    w.run(give, first, when="all_done", id="clean")
+
+
+@app.workflow(timeout="600ms")
+def too_long(w: WorkflowBuilder) -> None:
+    gate = w.run(give, 1, gate="signal", id="gate")
+    w.run(give, gate, when="all_done", id="clean")
+
+
+WORKFLOWS = (fine, fails_fast, goes_on, cannot_be_given, waits, too_long)

@@ -240,6 +240,14 @@ RECIPES: Mapping[str, Recipe] = {
     "schedules.preview": Recipe(body={"schedule": "every 1h"}),
     "schedules.parse": Recipe(body={"text": "every day at 9:00"}),
     "jobs.backfill": Recipe(body={**SPAN, "dry_run": True}),
+    "workflows.put": Recipe(
+        body=_of(lambda w: {**w.workflow_definition, "timeout": "1h"}),
+    ),
+    "workflow_runs.retry": Recipe(places={"workflow_run": World.cancelled_workflow_run}),
+    "workflow_runs.signal": Recipe(
+        body=_of(lambda w: {"data": w.word}),
+        places={"workflow_run": World.signalled_workflow_run, "workflow_node": World.last_node},
+    ),
     "calendars.put": Recipe(
         body=_of(lambda w: {"dates": ["2026-12-25"], "description": w.word}), query=FORCED
     ),
@@ -309,6 +317,22 @@ FURTHER: Mapping[tuple[str, int], Recipe] = {
     ("calendars.put", 201): Recipe(
         body={"dates": ["2026-12-25"]}, query=FORCED, places={"calendar": some_name}
     ),
+    ("workflows.put", 200): Recipe(body=_of(lambda w: w.workflow_definition)),
+    ("workflows.put", 201): Recipe(
+        body=_of(lambda w: w.workflow_definition), places={"workflow": some_name}
+    ),
+    ("workflows.put", 422): Recipe(
+        body={"nodes": {"a": {"handler": "h", "needs": ["a"]}}}, places={"workflow": some_name}
+    ),
+    ("workflows.delete", 409): Recipe(places={"workflow": World.used_workflow}),
+    ("workflows.start", 422): Recipe(
+        body={"input": "nonsense"}, places={"workflow": World.strict_workflow}
+    ),
+    ("workflow_runs.cancel", 409): Recipe(places={"workflow_run": World.failed_workflow_run}),
+    ("workflow_runs.retry", 409): Recipe(),
+    ("workflow_runs.skip", 409): Recipe(places={"workflow_run": World.cancelled_workflow_run}),
+    ("workflow_runs.approve", 409): Recipe(places={"workflow_node": World.last_node}),
+    ("workflow_runs.signal", 409): Recipe(),
     ("runs.create", 200): Recipe(body=_same_run),
     ("runs.payload", 206): Recipe(headers={"Range": "bytes=0-0"}),
     ("runs.result", 206): Recipe(headers={"Range": "bytes=-1"}, places={"run": World.finished_run}),

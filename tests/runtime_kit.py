@@ -12,6 +12,7 @@ from api_kit import DEFAULT, Served, half
 from betimes import App
 from betimes.app.direct import DirectLine
 from betimes.config.settings import DatabaseSettings
+from betimes.coordinator.advancer import Advancer
 from betimes.domain.clock import Clock
 from betimes.rhythm import Stopping
 from betimes.runtime.http_line import http_lines
@@ -84,6 +85,24 @@ async def working(
             yield crew
         finally:
             crew.stopping.request("the test is over")
+
+
+@asynccontextmanager
+async def advancing(served: Served) -> AsyncIterator[None]:
+    """Workflows move on inside the block, as a coordinator lets them."""
+    clock, stopping = RealClock(), Stopping()
+    advancer = Advancer(
+        desk=served.service.desk,
+        clock=clock,
+        telemetry=Telemetry(clock=clock),
+        every=timedelta(milliseconds=50),
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(advancer.run(stopping))
+        try:
+            yield
+        finally:
+            stopping.request("the test is over")
 
 
 async def eventually(look: Callable[[], Awaitable[Any]], *, seconds: float = 20.0) -> Any:

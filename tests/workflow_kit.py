@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -25,7 +25,7 @@ from betimes.telemetry import Telemetry
 from betimes.testing import ManualClock
 from betimes.worker.handlers import Handlers
 from ops_kit import TENANT, make_desk
-from worker_kit import Bench, a_worker
+from worker_kit import Bench, a_worker, settle_down
 
 LANE = Lane.ENGINE
 ONCE = {"retry": {"max_attempts": 1}}
@@ -54,6 +54,8 @@ class Flow:
     advancer: Advancer
     clock: ManualClock
     id: UUID | None = None
+    busy: set[str] = field(default_factory=set)
+    """Runs of handlers that wait for the database."""
 
     async def start(
         self, nodes: Mapping[str, Mapping[str, Any]], *, given: Any = None, **more: Any
@@ -81,6 +83,9 @@ class Flow:
         """Everything that can be done without time passing."""
         while True:
             moved = await self.bench.poll_once()
+            while self.busy:
+                await settle_down()
+            await self.bench.parts.reporter.flush()
             moved += await self.advancer.tick()
             if not moved:
                 return
@@ -114,13 +119,14 @@ async def a_flow(
     *,
     handlers: Handlers | None = None,
     desk: Desk | None = None,
+    busy: set[str] | None = None,
 ) -> AsyncIterator[Flow]:
     """A desk, a worker and an advancer over one database."""
     desk = desk or make_desk(database, clock)
     telemetry = Telemetry(clock=clock)
     advancer = Advancer(desk=desk, clock=clock, telemetry=telemetry, every=timedelta(seconds=1))
     async with a_worker(database, clock, handlers=handlers) as bench:
-        yield Flow(desk, bench, advancer, clock)
+        yield Flow(desk, bench, advancer, clock, busy=set() if busy is None else busy)
 
 
 def over(view: WorkflowRunView) -> WorkflowState:

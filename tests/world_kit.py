@@ -160,6 +160,69 @@ class World:
         await self.job(schedule=schedule)
         return name
 
+    @property
+    def workflow_definition(self) -> dict[str, Any]:
+        """A workflow in which nothing happens by itself."""
+        gate = {"type": "approval"}
+        node = {"handler": self.word, "payload": self.word}
+        return {
+            "nodes": {
+                "first": {**node, "gate": gate},
+                "last": {
+                    **node,
+                    "needs": ["first"],
+                    "gate": {"type": "signal"},
+                    "when": "all_done",
+                },
+            }
+        }
+
+    async def workflow(self) -> str:
+        name = fresh("workflow")
+        await self.made("PUT", f"/v1/workflows/{name}", self.workflow_definition)
+        return name
+
+    async def used_workflow(self) -> str:
+        name = await self.workflow()
+        await self.job(handler=None, target={"type": "workflow", "workflow": name})
+        return name
+
+    async def workflow_run(self) -> str:
+        body = {"input": self.word, "tags": {self.word: self.word}}
+        told = await self.made("POST", f"/v1/workflows/{await self.workflow()}/runs", body)
+        return str(told["id"])
+
+    async def strict_workflow(self) -> str:
+        """One that takes an object and nothing else."""
+        name = fresh("workflow")
+        body = {**self.workflow_definition, "input_schema": {"type": "object"}}
+        await self.made("PUT", f"/v1/workflows/{name}", body)
+        return name
+
+    async def failed_workflow_run(self) -> str:
+        """One whose only node could not be given what it refers to."""
+        name = fresh("workflow")
+        body = {"nodes": {"n": {"handler": self.word, "payload": {"$input": "/nobody"}}}}
+        await self.made("PUT", f"/v1/workflows/{name}", body)
+        return str((await self.made("POST", f"/v1/workflows/{name}/runs", {}))["id"])
+
+    async def cancelled_workflow_run(self) -> str:
+        run = await self.workflow_run()
+        await self.made("POST", f"/v1/workflow-runs/{run}/cancel", {"cleanup": False})
+        return run
+
+    async def signalled_workflow_run(self) -> str:
+        """One whose last node waits for a signal."""
+        run = await self.workflow_run()
+        await self.made("POST", f"/v1/workflow-runs/{run}/nodes/first/skip", {})
+        return run
+
+    async def first_node(self) -> str:
+        return "first"
+
+    async def last_node(self) -> str:
+        return "last"
+
     async def member(self) -> str:
         body = {"email": f"{fresh('m')}@example.org", "name": self.word}
         return str((await self.made("POST", "/v1/members", body))["id"])
@@ -284,6 +347,9 @@ PLACES: Mapping[str, Make] = {
     "queue": World.queue,
     "node": World.node,
     "catchup": World.catchup,
+    "workflow": World.workflow,
+    "workflow_run": World.workflow_run,
+    "workflow_node": World.first_node,
     "code": World.code,
     "lease": World.lease,
     "handler": World.handler,

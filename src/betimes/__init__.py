@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from betimes.sdk.task import Task as Task
     from betimes.sdk.tracing import OpenTelemetryMiddleware as OpenTelemetryMiddleware
     from betimes.sdk.workflow import Workflow as Workflow
+    from betimes.sdk.workflow_handle import WorkflowHandle as WorkflowHandle
+    from betimes.sdk.workflow_handle import WorkflowRunFailed as WorkflowRunFailed
 
 _HOMES = {
     "App": "application",
@@ -49,6 +51,8 @@ _HOMES = {
     "Unfit": "shapes",
     "Workflow": "workflow",
     "WorkflowBuilder": "builder",
+    "WorkflowHandle": "workflow_handle",
+    "WorkflowRunFailed": "workflow_handle",
     "current_context": "context",
 }
 
@@ -71,6 +75,8 @@ __all__ = [
     "Unfit",
     "Workflow",
     "WorkflowBuilder",
+    "WorkflowHandle",
+    "WorkflowRunFailed",
     "current_context",
 ]
 

@@ -6,8 +6,10 @@ Lines that must be errors carry an ignore for each checker, as in `tasks_as_writ
 from dataclasses import dataclass
 from typing import Any, assert_type
 
-from betimes import App, Context, Node, Workflow, WorkflowBuilder
+from betimes import App, Context, Node, Workflow, WorkflowBuilder, WorkflowHandle
 from betimes.sdk.schedules import Fire
+from betimes.sdk.workflow_handle import EndedWorkflow
+from betimes.wire.workflows import NodeState
 
 app = App("http://127.0.0.1:8090", "btm_sk_…", name="shop")
 
@@ -85,8 +87,22 @@ def total_line(total: Node[Total]) -> str:
 def workflows_keep_their_types() -> None:
     assert_type(daily, Workflow[[]])
     assert_type(daily.definition(), dict[str, Any])
-    assert_type(of_a_day.encode(Day("monday", [])), bytes | None)
+    assert_type(of_a_day.start(Day("monday", [])), WorkflowHandle)
+    assert_type(daily.start().wait(timeout=5), EndedWorkflow)
+    assert_type(daily.start().wait().check().nodes["merge"].state, NodeState)
     assert_type(daily.next(3), list[Fire])
+
+
+async def the_awaited_half() -> None:
+    run = await of_a_day.astart(day=Day("monday", []))
+    await run.aapprove("publish")
+    assert_type(await run.awaited(), EndedWorkflow)
+
+
+def wrong_starts_are_errors() -> None:
+    daily.start(1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    of_a_day.start()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    of_a_day.start("monday")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def wrong_nodes_are_errors(w: WorkflowBuilder) -> None:

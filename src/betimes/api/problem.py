@@ -10,6 +10,7 @@ import msgspec
 from betimes.api.codes import CODES
 from betimes.domain.errors import (
     AmbiguousText,
+    CyclicGraph,
     FencedOut,
     Locked,
     Overloaded,
@@ -59,6 +60,8 @@ def refused(error: Refused) -> Trouble:
     headers: dict[str, str] = {}
     if isinstance(error, AmbiguousText):
         more["alternatives"] = list(error.alternatives)
+    if isinstance(error, CyclicGraph):
+        more["cycle"] = list(error.cycle)
     if isinstance(error, QuotaReached):
         reset = shown_maybe(error.resets_at)
         more |= {"quota": error.quota, "limit": error.limit, "used": error.used, "resets_at": reset}

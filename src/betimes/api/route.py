@@ -24,7 +24,7 @@ BODY_BYTES_MAX = 1 << 20
 BATCH_BYTES_MAX = 5 << 20
 SEGMENT_LENGTH_MAX = 512
 FIELDS, VALIDATE_ONLY = "fields", "validate_only"
-MAKING = (".create", ".create_many", ".invite")
+MAKING = (".create", ".create_many", ".invite", ".start")
 
 
 class NoQuery(Asked):

@@ -9,12 +9,14 @@ from betimes.api.call import Call
 from betimes.api.shaping import maybe_limit
 from betimes.domain.errors import Refused
 from betimes.domain.spec import from_ms, to_ms
+from betimes.ops.checks import check_name
 from betimes.target.definition import read_target
 from betimes.target.policy import redaction_for
 from betimes.target.redact import Redaction
 from betimes.target.url import UrlPolicy
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_duration
+from betimes.wire.workflow_target import WorkflowTarget
 
 HIDDEN = frozenset({"headers", "body", "body_base64"})
 """Members that are shown only to who may read payloads."""
@@ -35,13 +37,16 @@ def work_of(
     return None, stored_target(target, policy)
 
 
-def stored_target(asked: wire.HttpTarget, policy: UrlPolicy) -> dict[str, Any]:
-    """An HTTP target as it is kept: only what differs from the default, and checked."""
+def stored_target(asked: wire.HttpTarget | WorkflowTarget, policy: UrlPolicy) -> dict[str, Any]:
+    """A target as it is kept: only what differs from the default, and checked."""
     stored = {
         name: value
         for name, value in msgspec.to_builtins(asked).items()
         if value not in (None, [], {}) and (name, value) != ("follow_redirects", 0)
     }
+    if isinstance(asked, WorkflowTarget):
+        check_name(asked.workflow, pointer="/target/workflow")
+        return stored
     timeout = maybe_limit(stored.pop("timeout", None), pointer="/target/timeout")
     if timeout is not None:
         stored["timeout_ms"] = to_ms(timeout)

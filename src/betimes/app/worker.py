@@ -11,10 +11,21 @@ from betimes.app.listening import listener
 from betimes.app.masters import opening_vault
 from betimes.app.node import Node
 from betimes.app.shelves import shelf_of
-from betimes.domain.ids import TAIL_BYTES, TenantId, WorkerId, random_ids, to_ms
+from betimes.domain.ids import (
+    TAIL_BYTES,
+    JobId,
+    RunId,
+    TenantId,
+    WorkerId,
+    from_text,
+    random_ids,
+    to_ms,
+)
 from betimes.ops.blobs import keep_blob, new_blob, read_reference
 from betimes.ops.contents import Contents
 from betimes.ops.shelf import Shelf
+from betimes.ops.workflow_target import TYPE as WORKFLOW
+from betimes.ops.workflow_target import follow_workflow
 from betimes.rhythm import Stopping
 from betimes.store.database import Database
 from betimes.store.hints import NO_HINTS, Hinter, Hints, NoHints
@@ -22,6 +33,8 @@ from betimes.store.pool import Lane
 from betimes.store.workers import WorkerCard
 from betimes.target.definition import TYPE as HTTP
 from betimes.worker import Chance, Handlers, Worker
+from betimes.worker.context import Context
+from betimes.worker.handlers import Function
 from betimes.worker.hints import CHANNEL
 from betimes.worker.service import Large, OpenDatabase
 
@@ -48,6 +61,7 @@ class WorkerRole:
                 group.create_task(hints.run(), name="worker.hints"),
             ]
             handlers = self._handlers.also(HTTP, delivery.deliver)
+            handlers = handlers.also(WORKFLOW, await _following(self._node, hints, shelf))
             try:
                 await make_worker(self._node, identity, handlers, hints, large).run(stopping)
             finally:
@@ -92,6 +106,25 @@ def make_worker(
         hints=hints,
         large=large,
     )
+
+
+async def _following(node: Node, hints: Hinter, shelf: Shelf | None) -> Function:
+    """The handler of runs whose target is a workflow."""
+    desk = await desk_of(node, hints, vault=await opening_vault(node), shelf=shelf)
+
+    async def follow(context: Context) -> object:
+        job = context.job_id
+        return await follow_workflow(
+            desk,
+            context.tenant,
+            RunId(from_text("run", context.run_id)),
+            attempt=context.attempt,
+            job=None if job is None else JobId(from_text("job", job)),
+            target=context.target,
+            payload=context.payload,
+        )
+
+    return follow
 
 
 async def _large(node: Node, shelf: Shelf | None) -> Large:

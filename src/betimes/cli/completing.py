@@ -27,6 +27,8 @@ SOURCES = {
     "letter": Source("/v1/dead-letters", "id"),
     "calendar": Source("/v1/calendars", "name"),
     "catchup": Source("/v1/catchups", "id"),
+    "workflow": Source("/v1/workflows", "name"),
+    "workflow-run": Source("/v1/workflow-runs", "id"),
     "operation": Source("/v1/operations", "id"),
     "tenant": Source("/v1/tenants", "slug"),
     "key": Source("/v1/api-keys", "id"),

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from betimes.cli.command import Talk, service_command
+from betimes.cli.declared_workflows import changed_workflows, put_workflows, workflows_of
 from betimes.cli.edit import EDITED
 from betimes.cli.forms import yaml_text
 from betimes.cli.looks import DIM, GREEN, RED, YELLOW
@@ -24,6 +25,7 @@ from betimes.importers.verdict import slug
 TAG = "set"
 SUFFIXES = (".yaml", ".yml", ".json")
 FORMAT = "betimes/1"
+PARTS = {"jobs", "calendars", "workflows"}
 OK, DIFFERS = 0, 1
 Command = Callable[..., Any]
 
@@ -35,6 +37,7 @@ class Declared:
     jobs: list[dict[str, Any]] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     calendars: list[dict[str, Any]] = field(default_factory=list)
+    workflows: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 def _options(command: Command) -> Command:
@@ -59,7 +62,8 @@ def apply(
 ) -> int:  # fmt: skip
     """Bring a file or directory of YAML about: create, change and, with --prune, delete.
 
-    All of it happens, or nothing. Jobs that the set does not own are left alone.
+    All of it happens, or nothing; workflows and calendars are brought first, one by one. Jobs that
+    the set does not own are left alone.
     """
     where = _where(path, place)
     declared = read(where)
@@ -68,9 +72,12 @@ def apply(
         doomed = _ask(talk, {**body, "dry_run": True}, declared)["deleted"]
         if doomed:
             talk.confirm(f"This deletes {', '.join(doomed[:5])}{_more(doomed)}. Go on")
-    if not trial:
+    if trial:
+        workflows = changed_workflows(talk, declared.workflows)
+    else:
         _put_calendars(talk, declared)
-    told = _ask(talk, {**body, "dry_run": trial}, declared)
+        workflows = put_workflows(talk, declared.workflows)
+    told = {**_ask(talk, {**body, "dry_run": trial}, declared), "workflows": workflows}
     if talk.for_people:
         click.echo(summary(talk, told), nl=False)
     else:
@@ -89,7 +96,10 @@ def diff(
     where = _where(path, place)
     declared = read(where)
     body = _body(declared, name or set_name(where), prune=prune, adopt=adopt)
-    told = _ask(talk, {**body, "dry_run": True}, declared)
+    told = {
+        **_ask(talk, {**body, "dry_run": True}, declared),
+        "workflows": changed_workflows(talk, declared.workflows),
+    }
     if talk.for_people:
         wanted = {_name(job): job for job in body["jobs"]}
         for line in differences(talk, told, wanted):
@@ -97,7 +107,7 @@ def diff(
         click.echo(summary(talk, told), nl=False)
     else:
         talk.show(told)
-    changed = any(told[kind] for kind in ("created", "updated", "deleted"))
+    changed = any(told[kind] for kind in ("created", "updated", "deleted", "workflows"))
     return DIFFERS if exit_code and changed else OK
 
 
@@ -141,15 +151,19 @@ def documents(file: Path) -> Iterator[Any]:
 
 
 def _take(document: Any, file: Path, declared: Declared) -> None:
-    """One document: a job, a list of jobs, or an export with jobs and calendars."""
+    """One document: a job, a list of jobs, or an object with jobs, calendars and workflows."""
     jobs: list[Any]
     calendars: list[Any]
     if isinstance(document, list):
         jobs, calendars = document, []
-    elif isinstance(document, dict) and ("jobs" in document or "calendars" in document):
+    elif isinstance(document, dict) and PARTS & document.keys():
         if document.get("format", FORMAT) != FORMAT:
             raise Invalid(f"expected the format {FORMAT} in {file}, got {document['format']!r}")
         jobs, calendars = document.get("jobs") or [], document.get("calendars") or []
+        for name, workflow in workflows_of(document.get("workflows") or {}, file).items():
+            if name in declared.workflows:
+                raise Invalid(f"the workflow {name!r} is declared twice, also in {file}")
+            declared.workflows[name] = workflow
     else:
         jobs, calendars = [document], []
     for job in jobs:
@@ -206,6 +220,7 @@ def summary(talk: Talk, told: Mapping[str, Any]) -> str:
         for one in told["diff"]
     ]
     lines += [painted(f"- {name}", RED, eye) for name in told["deleted"]]
+    lines += [painted(f"~ workflow {name}", YELLOW, eye) for name in told.get("workflows", ())]
     would = "would be " if told["dry_run"] else ""
     lines.append(
         f"{len(told['created'])} {would}created, {len(told['updated'])} {would}changed, "

@@ -65,6 +65,7 @@ COMMANDS = {
     "rate-limit": Place("betimes.cli.nouns:rate_limit", "Rates that runs of one key share."),
     "relay": Place("betimes.cli.relay:relay", "Carry what an outbox holds to the service."),
     "run": Place("betimes.cli.nouns:run", "One time that something is done."),
+    "workflow": Place("betimes.cli.nouns:workflow", "Graphs of work, and their runs."),
     "schedule": Place("betimes.cli.nouns:schedule", "Look at schedules as the service does."),
     "search": Place("betimes.cli.nouns:search", "Find something by its id or name."),
     "secret": Place("betimes.cli.nouns:secret", "Secrets that headers and payloads name."),

@@ -46,6 +46,10 @@ ATTEMPTS = (
     "NO=number OUTCOME=outcome STARTED=started_at:when FINISHED=finished_at:when "
     "WORKER=worker_id RETRY=next_retry_at:when ERROR=error.message"
 )
+WORKFLOW_RUNS = (
+    "ID=id WORKFLOW=workflow VERSION=version STATE=state STARTED=started_at:when "
+    "FINISHED=finished_at:when ERROR=error.message"
+)
 FIRES = "LOCAL=local OFFSET=offset UTC=utc:time FLAGS=flags"
 
 NOUNS: dict[str, Noun] = {
@@ -232,6 +236,34 @@ NOUNS: dict[str, Noun] = {
             Verb("set", "calendars.put", done="set"),
             Verb("delete", "calendars.delete", done="deleted", danger="Delete the calendar {}"),
         ),
+    ),
+    "workflow": Noun(
+        "Graphs of work, and their runs.",
+        "NAME=name VERSION=version NODES=nodes:count POLICY=failure_policy CREATED=created_at:when",
+        "TIMEOUT=timeout BY=created_by",
+        (
+            Verb("list", "workflows.list"),
+            Verb("get", "workflows.get"),
+            Verb("set", "workflows.put", done="set"),
+            Verb("delete", "workflows.delete", done="deleted", danger="Delete the workflow {}"),
+            Verb("versions", "workflows.versions"),
+            Verb("version", "workflows.version"),
+            Verb("start", "workflows.start", columns=WORKFLOW_RUNS),
+            Verb("runs", "workflow_runs.list", columns=WORKFLOW_RUNS),
+            Verb("run", "workflow_runs.get", columns=WORKFLOW_RUNS),
+            Verb(
+                "cancel",
+                "workflow_runs.cancel",
+                done="cancelled",
+                danger="Cancel the workflow run {}",
+                columns=WORKFLOW_RUNS,
+            ),
+            Verb("retry", "workflow_runs.retry", done="retried", columns=WORKFLOW_RUNS),
+            Verb("skip", "workflow_runs.skip", done="skipped", columns=WORKFLOW_RUNS),
+            Verb("approve", "workflow_runs.approve", done="approved", columns=WORKFLOW_RUNS),
+            Verb("signal", "workflow_runs.signal", done="signalled", columns=WORKFLOW_RUNS),
+        ),
+        (("graph", "betimes.cli.graph:graph", "Draw a workflow, or one of its runs."),),
     ),
     "schedule": Noun(
         "Schedules, looked at before they are used.",

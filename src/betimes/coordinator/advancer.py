@@ -14,7 +14,7 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import to_text
 from betimes.ops.desk import Desk
-from betimes.ops.workflow_runs import (
+from betimes.ops.workflow_advance import (
     advance_workflow,
     due_workflows,
     find_lost_turns,

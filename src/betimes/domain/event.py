@@ -165,7 +165,7 @@ _EVERY = (
         "workflow_run.succeeded",
         Severity.INFO,
         "A workflow run ended, and whatever failed in it was handled.",
-        {**_WORKFLOW, "state": "succeeded", "error": None},
+        {**_WORKFLOW, "state": "succeeded"},
     ),
     EventType(
         "workflow_run.failed",
@@ -181,7 +181,7 @@ _EVERY = (
         "workflow_run.cancelled",
         Severity.INFO,
         "A workflow run was cancelled, or one of its nodes was.",
-        {**_WORKFLOW, "state": "cancelled", "error": None},
+        {**_WORKFLOW, "state": "cancelled"},
     ),
     EventType("queue.paused", Severity.INFO, "Nothing of a queue is handed out.", _QUEUE),
     EventType("queue.resumed", Severity.INFO, "A queue goes on.", _QUEUE),

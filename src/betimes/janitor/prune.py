@@ -87,6 +87,7 @@ class Pruner:
             rows = await self._pruning.dead_letters(shard, before=letters)
             rows += await self._pruning.default_runs(shard, before=runs)
             rows += await self._pruning.catchups(shard, before=runs)
+            rows += await self._pruning.workflow_runs(shard, before=runs)
             rows += await self._pruning.words(shard, before=runs)
             rows += await self._pruning.alerts(shard, before=runs)
             rows += await self._pruning.callbacks(shard, before=sent)

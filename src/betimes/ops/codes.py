@@ -156,6 +156,31 @@ CODES: Mapping[str, Told] = MappingProxyType(
             "POST /v1/queues/{queue}/resume",
             "Its queue is paused.",
         ),
+        # workflows
+        "WORKFLOW_RUNNING": Told(
+            "It has started a workflow run and waits for its end.",
+            "Look at the workflow run.",
+            "GET /v1/workflow-runs",
+        ),
+        "WORKFLOW_STOPPED": Told(
+            "Its workflow run is being stopped: another node failed, or somebody cancelled it.",
+            "Retry the workflow run.",
+            "POST /v1/workflow-runs/{workflow_run}/retry",
+        ),
+        "WORKFLOW_CANCELLED": Told("The workflow run that it had started was cancelled."),
+        "WORKFLOW_TIMED_OUT": Told("The workflow run took longer than its timeout."),
+        "GATE_TIMED_OUT": Told("Nobody opened the gate of the node in time."),
+        "CONDITION_NOT_MET": Told("The condition of the node (when) did not hold."),
+        "NODE_FAILED": Told("A node of the workflow run failed."),
+        "ITEMS_FAILED": Told("Some items of the mapped node failed."),
+        "NOT_A_LIST": Told("What the node maps over is no list."),
+        "TOO_MANY_ITEMS": Told("What the node maps over has too many items."),
+        "REFERENCE_MISSING": Told("A reference in the payload of the node leads to nothing."),
+        "OUTPUT_TOO_LARGE": Told(
+            "An output is too large to be a part of a payload.",
+            "Let it be the whole payload of the node.",
+        ),
+        "OUTPUT_UNREADABLE": Told("An output that lies apart could not be read."),
         "SKIPPED_BY_USER": Told(
             "Somebody skipped it.", "Run it by hand.", "POST /v1/jobs/{job}/run"
         ),

@@ -26,6 +26,20 @@ from betimes.domain.workflow import NodeState, Stop, WorkflowState
 from betimes.ops.contents import sealed_one
 from betimes.ops.desk import Desk
 from betimes.ops.enqueue import Order
+from betimes.ops.workflow_facts import (
+    CONDITION,
+    ENDS,
+    GATE_TIMED_OUT,
+    NODE_FAILED,
+    STOPPED,
+    TIMED_OUT,
+    closed_gate_time,
+    error_of,
+    item_name,
+    items_error,
+    read_item_name,
+    standing_of,
+)
 from betimes.ops.workflow_values import Pantry, Unready
 from betimes.ops.workflows import Plan
 from betimes.store.adhoc import Batch
@@ -34,24 +48,20 @@ from betimes.store.pool import Connection
 from betimes.store.telling import News, tell
 from betimes.store.workflow_runs import (
     EndedItem,
-    EndedRun,
     NodeRow,
     WorkflowRun,
-    add_turn,
     delete_items,
-    drop_turns,
     end_items,
     insert_items,
-    read_ended,
     running_items,
     write_nodes,
     write_workflow_run,
 )
+from betimes.store.workflow_turns import EndedRun, add_turn, drop_turns, read_ended, wake_run
 from betimes.workflow.advance import (
     Cancel,
     Hold,
     Interrupt,
-    Items,
     Move,
     Settle,
     Skip,
@@ -60,34 +70,8 @@ from betimes.workflow.advance import (
     StartItems,
     advance,
 )
-from betimes.workflow.graph import Gate, GateType
-from betimes.workflow.policy import Passing, gate_time
-
-STOPPED = "WORKFLOW_STOPPED"
-TIMED_OUT = "WORKFLOW_TIMED_OUT"
-GATE_TIMED_OUT = "GATE_TIMED_OUT"
-CONDITION = "CONDITION_NOT_MET"
-NODE_FAILED = "NODE_FAILED"
-ITEMS_FAILED = "ITEMS_FAILED"
-ENDS = {
-    RunState.SUCCEEDED: NodeState.SUCCEEDED,
-    RunState.DEAD: NodeState.FAILED,
-    RunState.EXPIRED: NodeState.FAILED,
-    RunState.MISSED: NodeState.FAILED,
-    RunState.CANCELLED: NodeState.CANCELLED,
-    RunState.SKIPPED: NodeState.SKIPPED,
-}
-
-
-def item_name(node: str, place: int) -> str:
-    """What the run of an item is told to be the work of."""
-    return f"{node}[{place}]"
-
-
-def read_item_name(text: str) -> tuple[str, int | None]:
-    """The node, and the place of the item if it is one."""
-    node, bracket, rest = text.partition("[")
-    return node, int(rest.removesuffix("]")) if bracket else None
+from betimes.workflow.graph import GateType
+from betimes.workflow.policy import Passing
 
 
 class WorkflowTurn:
@@ -127,13 +111,16 @@ class WorkflowTurn:
         items: list[EndedItem] = []
         for one in ended:
             name, place = read_item_name(one.node or "")
-            if name not in self.nodes:
-                continue  # the run of the job that started it
-            if place is None:
+            if one.id == self.run.run:
+                # Whoever waited for it has ended first: it is not wanted any more.
+                self.run.stop = self.run.stop or Stop.CANCEL
+            elif name not in self.nodes:
+                continue
+            elif place is None:
                 self._absorb_node(self.nodes[name], one)
             else:
                 state = ENDS[one.state]
-                items.append(EndedItem(name, place, one.id, state, one.result, _error_of(one)))
+                items.append(EndedItem(name, place, one.id, state, one.result, error_of(one)))
         await self._absorb_items(items)
 
     def _absorb_node(self, row: NodeRow, ended: EndedRun) -> None:
@@ -141,7 +128,7 @@ class WorkflowTurn:
         if row.run != ended.id or row.state is not NodeState.RUNNING:
             return
         row.output = ended.result
-        self._end(row, ENDS[ended.state], at=ended.finished_at, error=_error_of(ended))
+        self._end(row, ENDS[ended.state], at=ended.finished_at, error=error_of(ended))
         row.started_at = ended.started_at or row.started_at
 
     async def _absorb_items(self, items: Sequence[EndedItem]) -> None:
@@ -161,7 +148,7 @@ class WorkflowTurn:
             run.stop = Stop.TIMEOUT
         for row in self.nodes.values():
             gate = self.plan.graph.nodes[row.node].gate
-            time = _gate_time(gate, row)
+            time = closed_gate_time(gate, row)
             if time is None or time[0] > self._now:
                 continue
             if time[1] is Passing.OPENS:
@@ -224,7 +211,7 @@ class WorkflowTurn:
         self._news.append(News(run.shard, run.tenant, kind, text, body))
 
     def _standings(self) -> dict[str, Standing]:
-        return {name: _standing(row) for name, row in self.nodes.items()}
+        return {name: standing_of(row) for name, row in self.nodes.items()}
 
     async def _make(self, move: Move) -> None:
         row = self.nodes[move.node]
@@ -241,7 +228,7 @@ class WorkflowTurn:
                 self._end(row, NodeState.CANCELLED, at=self._now, reason=STOPPED)
             case Settle(state=state):
                 failed = state is NodeState.FAILED
-                error = _items_error(row) if failed else None
+                error = items_error(row) if failed else None
                 self._end(row, state, at=self._now, error=error)
             case Interrupt():
                 await self._interrupt(row)
@@ -341,7 +328,8 @@ class WorkflowTurn:
         run = self.run
         run.state, run.finished_at = end, self._now
         run.error = self._error() if end is WorkflowState.FAILED else None
-        self.tell(f"workflow_run.{end.name.lower()}", error=run.error)
+        more = {} if run.error is None else {"error": run.error}
+        self.tell(f"workflow_run.{end.name.lower()}", **more)
 
     def _error(self) -> dict[str, Any]:
         """Why it failed: its time, or the first node that did."""
@@ -363,15 +351,23 @@ class WorkflowTurn:
         await tell(connection, self._news)
         if run.state.is_final:
             await drop_turns(connection, run.id)
+            await self._wake()
         elif (time := self._next_time()) is not None:
             await add_turn(connection, run.id, run.tenant, cause=run.id, due_at=time)
+
+    async def _wake(self) -> None:
+        """The run that waits for this end need not wait for its time."""
+        run = self.run
+        if run.run is not None:
+            for queue, fair in await wake_run(self._connection, run.run, run.tenant, now=self._now):
+                self._desk.hints.hint(run.shard, queue, run.tenant, self._now, fair)
 
     def _next_time(self) -> datetime | None:
         """When something happens by itself."""
         times = [
             time[0]
             for row in self.nodes.values()
-            if (time := _gate_time(self.plan.graph.nodes[row.node].gate, row)) is not None
+            if (time := closed_gate_time(self.plan.graph.nodes[row.node].gate, row)) is not None
         ]
         if self.run.deadline_at is not None and self.run.stop is None:
             times.append(self.run.deadline_at)
@@ -397,41 +393,3 @@ class WorkflowTurn:
     def _touch(self, row: NodeRow) -> NodeRow:
         self._changed[row.node] = row
         return row
-
-
-def _standing(row: NodeRow) -> Standing:
-    items = None
-    if row.items_total is not None:
-        items = Items(
-            total=row.items_total,
-            started=row.items_started,
-            succeeded=row.items_succeeded,
-            failed=row.items_failed,
-            cancelled=row.items_cancelled,
-        )
-    return Standing(
-        state=row.state, is_open=row.is_open, is_interrupted=row.is_interrupted, items=items
-    )
-
-
-def _gate_time(gate: Gate | None, row: NodeRow) -> tuple[datetime, Passing] | None:
-    """When something happens to the closed gate of a node that waits before it."""
-    closed = row.state is NodeState.READY and not row.is_open
-    if gate is None or not closed or row.ready_at is None:
-        return None
-    return gate_time(gate, row.ready_at)
-
-
-def _error_of(ended: EndedRun) -> dict[str, Any] | None:
-    if ENDS[ended.state] is NodeState.SUCCEEDED:
-        return None
-    if ended.error:
-        return {name: ended.error.get(name) for name in ("type", "message")}
-    return {"type": ended.reason or ended.state.name, "message": ""}
-
-
-def _items_error(row: NodeRow) -> dict[str, Any]:
-    return {
-        "type": ITEMS_FAILED,
-        "message": f"{row.items_failed} of {row.items_total} items failed",
-    }

@@ -55,6 +55,9 @@ def call(task: AnyTask, context: Context, payload: bytes, lease: str) -> ReportO
     except Unfit as error:
         return ending.unfit(lease, error)
     try:
+        if not task.app.middleware:
+            current.set(context)
+            return ending.returned(lease, task.arguments.call(context, arguments))
         with Around(task, context) as around:
             around.result = task.arguments.call(context, arguments)
         return ending.returned(lease, around.result)

@@ -1,4 +1,7 @@
-"""Errors of the API as classes: one for each code, so that `except` can be precise."""
+"""Errors of the API as classes: one for each code, so that `except` can be precise.
+
+Long because it is generated: one class for each code.
+"""
 
 # Written by scripts/write_sdk.py; do not edit.
 
@@ -134,6 +137,10 @@ class DependencyInUse(ApiError):
     """Something else still needs it."""
 
 
+class WorkflowVersionConflict(ApiError):
+    """Somebody else has just made the same version of the workflow; read it and try again."""
+
+
 class RetentionExpired(ApiError):
     """It is older than anything that is kept; if it existed, its data was removed."""
 
@@ -192,6 +199,14 @@ class InvalidPayload(ApiError):
 
 class UrlNotAllowed(ApiError):
     """The target may not or cannot be called."""
+
+
+class WorkflowCycle(ApiError):
+    """Nodes of the workflow wait for each other; `cycle` names them, the first one ..."""
+
+
+class WorkflowUnknownNode(ApiError):
+    """A node needs, or refers to, a node that the workflow does not have."""
 
 
 class BackfillTooLarge(ApiError):
@@ -279,6 +294,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "queue_draining": QueueDraining,
     "worker_draining": WorkerDraining,
     "dependency_in_use": DependencyInUse,
+    "workflow_version_conflict": WorkflowVersionConflict,
     "retention_expired": RetentionExpired,
     "precondition_failed": PreconditionFailed,
     "payload_too_large": PayloadTooLarge,
@@ -294,6 +310,8 @@ BY_CODE: dict[str, type[ApiError]] = {
     "invalid_rrule": InvalidRrule,
     "invalid_payload": InvalidPayload,
     "url_not_allowed": UrlNotAllowed,
+    "workflow_cycle": WorkflowCycle,
+    "workflow_unknown_node": WorkflowUnknownNode,
     "backfill_too_large": BackfillTooLarge,
     "confirm_count_mismatch": ConfirmCountMismatch,
     "idempotency_key_reused": IdempotencyKeyReused,
@@ -380,5 +398,8 @@ __all__ = [
     "UrlNotAllowed",
     "VaultLocked",
     "WorkerDraining",
+    "WorkflowCycle",
+    "WorkflowUnknownNode",
+    "WorkflowVersionConflict",
     "error_of",
 ]

@@ -29,6 +29,7 @@ import betimes.wire.schedules
 import betimes.wire.secrets
 import betimes.wire.targets
 import betimes.wire.workers
+import betimes.wire.workflows
 from betimes.sdk.operation import Operation
 
 META_HEALTH = Operation(
@@ -597,6 +598,97 @@ RUNS_ENQUEUE_BODY = Operation(
     answers={202: betimes.wire.runs.RunMade, 200: betimes.wire.runs.Run},
     keyed=True,
     media="*/*",
+)
+WORKFLOWS_LIST = Operation(
+    name="workflows.list",
+    method="GET",
+    path="/v1/workflows",
+    answers={200: betimes.wire.base.Page[betimes.wire.workflows.Workflow]},
+)
+WORKFLOWS_GET = Operation(
+    name="workflows.get",
+    method="GET",
+    path="/v1/workflows/{workflow}",
+    answers={200: betimes.wire.workflows.Workflow},
+)
+WORKFLOWS_PUT = Operation(
+    name="workflows.put",
+    method="PUT",
+    path="/v1/workflows/{workflow}",
+    answers={200: betimes.wire.workflows.Workflow, 201: betimes.wire.workflows.Workflow},
+    keyed=True,
+)
+WORKFLOWS_DELETE = Operation(
+    name="workflows.delete",
+    method="DELETE",
+    path="/v1/workflows/{workflow}",
+    answers={204: None},
+)
+WORKFLOWS_VERSIONS = Operation(
+    name="workflows.versions",
+    method="GET",
+    path="/v1/workflows/{workflow}/versions",
+    answers={200: betimes.wire.base.Page[betimes.wire.workflows.Workflow]},
+)
+WORKFLOWS_VERSION = Operation(
+    name="workflows.version",
+    method="GET",
+    path="/v1/workflows/{workflow}/versions/{version}",
+    answers={200: betimes.wire.workflows.Workflow},
+)
+WORKFLOWS_START = Operation(
+    name="workflows.start",
+    method="POST",
+    path="/v1/workflows/{workflow}/runs",
+    answers={202: betimes.wire.workflows.WorkflowRun},
+    keyed=True,
+)
+WORKFLOW_RUNS_LIST = Operation(
+    name="workflow_runs.list",
+    method="GET",
+    path="/v1/workflow-runs",
+    answers={200: betimes.wire.base.Page[betimes.wire.workflows.WorkflowRun]},
+)
+WORKFLOW_RUNS_GET = Operation(
+    name="workflow_runs.get",
+    method="GET",
+    path="/v1/workflow-runs/{workflow_run}",
+    answers={200: betimes.wire.workflows.WorkflowRun},
+)
+WORKFLOW_RUNS_CANCEL = Operation(
+    name="workflow_runs.cancel",
+    method="POST",
+    path="/v1/workflow-runs/{workflow_run}/cancel",
+    answers={202: betimes.wire.workflows.WorkflowRun},
+    keyed=True,
+)
+WORKFLOW_RUNS_RETRY = Operation(
+    name="workflow_runs.retry",
+    method="POST",
+    path="/v1/workflow-runs/{workflow_run}/retry",
+    answers={202: betimes.wire.workflows.WorkflowRun},
+    keyed=True,
+)
+WORKFLOW_RUNS_SKIP = Operation(
+    name="workflow_runs.skip",
+    method="POST",
+    path="/v1/workflow-runs/{workflow_run}/nodes/{workflow_node}/skip",
+    answers={200: betimes.wire.workflows.WorkflowRun},
+    keyed=True,
+)
+WORKFLOW_RUNS_APPROVE = Operation(
+    name="workflow_runs.approve",
+    method="POST",
+    path="/v1/workflow-runs/{workflow_run}/nodes/{workflow_node}/approve",
+    answers={200: betimes.wire.workflows.WorkflowRun},
+    keyed=True,
+)
+WORKFLOW_RUNS_SIGNAL = Operation(
+    name="workflow_runs.signal",
+    method="POST",
+    path="/v1/workflow-runs/{workflow_run}/nodes/{workflow_node}/signal",
+    answers={200: betimes.wire.workflows.WorkflowRun},
+    keyed=True,
 )
 RUNS_FOLLOW_LOG = Operation(
     name="runs.follow_log",
@@ -1287,6 +1379,20 @@ OPERATIONS = (
     RUNS_UPDATE,
     RUNS_BULK,
     RUNS_ENQUEUE_BODY,
+    WORKFLOWS_LIST,
+    WORKFLOWS_GET,
+    WORKFLOWS_PUT,
+    WORKFLOWS_DELETE,
+    WORKFLOWS_VERSIONS,
+    WORKFLOWS_VERSION,
+    WORKFLOWS_START,
+    WORKFLOW_RUNS_LIST,
+    WORKFLOW_RUNS_GET,
+    WORKFLOW_RUNS_CANCEL,
+    WORKFLOW_RUNS_RETRY,
+    WORKFLOW_RUNS_SKIP,
+    WORKFLOW_RUNS_APPROVE,
+    WORKFLOW_RUNS_SIGNAL,
     RUNS_FOLLOW_LOG,
     AUDIT_EXPORT,
     CATCHUPS_LIST,

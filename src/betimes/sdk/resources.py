@@ -33,6 +33,8 @@ import betimes.wire.schedules
 import betimes.wire.secrets
 import betimes.wire.targets
 import betimes.wire.workers
+import betimes.wire.workflow_target
+import betimes.wire.workflows
 from betimes.sdk import operations as table
 from betimes.sdk.calling import UNSET, AsyncCaller, AsyncPages, Caller, Pages, Unset
 
@@ -628,7 +630,11 @@ class Jobs:
         name: str | Unset | None = UNSET,
         group: str | Unset = UNSET,
         description: str | Unset = UNSET,
-        target: betimes.wire.jobs.TaskTarget | betimes.wire.jobs.HttpTarget | Unset | None = UNSET,
+        target: betimes.wire.jobs.TaskTarget
+        | betimes.wire.jobs.HttpTarget
+        | betimes.wire.workflow_target.WorkflowTarget
+        | Unset
+        | None = UNSET,
         handler: str | Unset | None = UNSET,
         payload: Any | Unset = UNSET,
         payload_ref: str | Unset | None = UNSET,
@@ -773,7 +779,11 @@ class Jobs:
         name: str | Unset | None = UNSET,
         group: str | Unset = UNSET,
         description: str | Unset = UNSET,
-        target: betimes.wire.jobs.TaskTarget | betimes.wire.jobs.HttpTarget | Unset | None = UNSET,
+        target: betimes.wire.jobs.TaskTarget
+        | betimes.wire.jobs.HttpTarget
+        | betimes.wire.workflow_target.WorkflowTarget
+        | Unset
+        | None = UNSET,
         handler: str | Unset | None = UNSET,
         payload: Any | Unset = UNSET,
         payload_ref: str | Unset | None = UNSET,
@@ -1745,7 +1755,11 @@ class Runs:
         self,
         *,
         handler: str | Unset | None = UNSET,
-        target: betimes.wire.jobs.TaskTarget | betimes.wire.jobs.HttpTarget | Unset | None = UNSET,
+        target: betimes.wire.jobs.TaskTarget
+        | betimes.wire.jobs.HttpTarget
+        | betimes.wire.workflow_target.WorkflowTarget
+        | Unset
+        | None = UNSET,
         payload: Any | Unset = UNSET,
         payload_ref: str | Unset | None = UNSET,
         queue: str | Unset = UNSET,
@@ -2172,6 +2186,276 @@ class Runs:
         answer: betimes.wire.explain.Explanation = self._caller.call(
             table.RUNS_EXPLAIN,
             path={"run": run},
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class Workflows:
+    """Operations of workflows."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.workflows.Workflow]:
+        """List workflows by name, each in its newest version."""
+        answer: Pages[betimes.wire.workflows.Workflow] = self._caller.pages(
+            table.WORKFLOWS_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def get(
+        self,
+        workflow: str,
+        *,
+        view: Literal["basic", "full"] | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.Workflow:
+        """Read the newest version of a workflow."""
+        answer: betimes.wire.workflows.Workflow = self._caller.call(
+            table.WORKFLOWS_GET,
+            path={"workflow": workflow},
+            query={"view": view},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def put(
+        self,
+        workflow: str,
+        *,
+        nodes: dict[str, betimes.wire.workflows.NewNode],
+        failure_policy: Literal["fail_fast", "continue"] | Unset = UNSET,
+        timeout: str | float | Unset | None = UNSET,
+        input_schema: dict[str, Any] | Unset | None = UNSET,
+        if_match: str | None = None,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.Workflow:
+        """Keep a workflow; what differs from its newest version is the next one."""
+        answer: betimes.wire.workflows.Workflow = self._caller.call(
+            table.WORKFLOWS_PUT,
+            path={"workflow": workflow},
+            body={
+                "nodes": nodes,
+                "failure_policy": failure_policy,
+                "timeout": timeout,
+                "input_schema": input_schema,
+            },
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def delete(
+        self,
+        workflow: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget a workflow that no job starts; what runs of it goes on."""
+        answer: None = self._caller.call(
+            table.WORKFLOWS_DELETE,
+            path={"workflow": workflow},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def versions(
+        self,
+        workflow: str,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.workflows.Workflow]:
+        """List the versions of a workflow, newest first."""
+        answer: Pages[betimes.wire.workflows.Workflow] = self._caller.pages(
+            table.WORKFLOWS_VERSIONS,
+            path={"workflow": workflow},
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def version(
+        self,
+        workflow: str,
+        version: str,
+        *,
+        view: Literal["basic", "full"] | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.Workflow:
+        """Read one version of a workflow."""
+        answer: betimes.wire.workflows.Workflow = self._caller.call(
+            table.WORKFLOWS_VERSION,
+            path={"workflow": workflow, "version": version},
+            query={"view": view},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def start(
+        self,
+        workflow: str,
+        *,
+        input: Any | Unset = UNSET,
+        version: int | Unset | None = UNSET,
+        tags: dict[str, str] | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.WorkflowRun:
+        """Start a workflow."""
+        answer: betimes.wire.workflows.WorkflowRun = self._caller.call(
+            table.WORKFLOWS_START,
+            path={"workflow": workflow},
+            body={"input": input, "version": version, "tags": tags},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class WorkflowRuns:
+    """Operations of workflow_runs."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        workflow: str | Unset | None = UNSET,
+        state: builtins.list[Literal["running", "succeeded", "failed", "cancelled"]]
+        | Unset = UNSET,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> Pages[betimes.wire.workflows.WorkflowRun]:
+        """List workflow runs, newest first."""
+        answer: Pages[betimes.wire.workflows.WorkflowRun] = self._caller.pages(
+            table.WORKFLOW_RUNS_LIST,
+            query={"workflow": workflow, "state": state, "limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def get(
+        self,
+        workflow_run: str,
+        *,
+        include: builtins.list[Literal["graph"]] | Unset = UNSET,
+        view: Literal["basic", "full"] | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.WorkflowRun:
+        """Read one workflow run; with `include=graph` its nodes, their times and the critical path."""
+        answer: betimes.wire.workflows.WorkflowRun = self._caller.call(
+            table.WORKFLOW_RUNS_GET,
+            path={"workflow_run": workflow_run},
+            query={"include": include, "view": view},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def cancel(
+        self,
+        workflow_run: str,
+        *,
+        reason: str | Unset = UNSET,
+        cleanup: bool | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.WorkflowRun:
+        """Stop a workflow run; what cleans up still runs unless that is not wanted."""
+        answer: betimes.wire.workflows.WorkflowRun = self._caller.call(
+            table.WORKFLOW_RUNS_CANCEL,
+            path={"workflow_run": workflow_run},
+            body={"reason": reason, "cleanup": cleanup},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def retry(
+        self,
+        workflow_run: str,
+        *,
+        origin: Literal["failed", "node", "start"] | Unset = UNSET,
+        node: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.WorkflowRun:
+        """Do a workflow run again from where it failed, from a node, or from its start."""
+        answer: betimes.wire.workflows.WorkflowRun = self._caller.call(
+            table.WORKFLOW_RUNS_RETRY,
+            path={"workflow_run": workflow_run},
+            body={"from": origin, "node": node},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def skip(
+        self,
+        workflow_run: str,
+        workflow_node: str,
+        *,
+        reason: str | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.WorkflowRun:
+        """Skip a node that has not started."""
+        answer: betimes.wire.workflows.WorkflowRun = self._caller.call(
+            table.WORKFLOW_RUNS_SKIP,
+            path={"workflow_run": workflow_run, "workflow_node": workflow_node},
+            body={"reason": reason},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def approve(
+        self,
+        workflow_run: str,
+        workflow_node: str,
+        *,
+        reason: str | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.WorkflowRun:
+        """Open the gate of a node that waits for an approval."""
+        answer: betimes.wire.workflows.WorkflowRun = self._caller.call(
+            table.WORKFLOW_RUNS_APPROVE,
+            path={"workflow_run": workflow_run, "workflow_node": workflow_node},
+            body={"reason": reason},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def signal(
+        self,
+        workflow_run: str,
+        workflow_node: str,
+        *,
+        data: Any | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.WorkflowRun:
+        """Open the gate of a node that waits for a signal, with what it is told."""
+        answer: betimes.wire.workflows.WorkflowRun = self._caller.call(
+            table.WORKFLOW_RUNS_SIGNAL,
+            path={"workflow_run": workflow_run, "workflow_node": workflow_node},
+            body={"data": data},
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer
@@ -3948,6 +4232,8 @@ class Resources(Meta):
         self.targets = Targets(caller)
         self.secrets = Secrets(caller)
         self.runs = Runs(caller)
+        self.workflows = Workflows(caller)
+        self.workflow_runs = WorkflowRuns(caller)
         self.audit = Audit(caller)
         self.catchups = Catchups(caller)
         self.dead_letters = DeadLetters(caller)
@@ -4561,7 +4847,11 @@ class AsyncJobs:
         name: str | Unset | None = UNSET,
         group: str | Unset = UNSET,
         description: str | Unset = UNSET,
-        target: betimes.wire.jobs.TaskTarget | betimes.wire.jobs.HttpTarget | Unset | None = UNSET,
+        target: betimes.wire.jobs.TaskTarget
+        | betimes.wire.jobs.HttpTarget
+        | betimes.wire.workflow_target.WorkflowTarget
+        | Unset
+        | None = UNSET,
         handler: str | Unset | None = UNSET,
         payload: Any | Unset = UNSET,
         payload_ref: str | Unset | None = UNSET,
@@ -4706,7 +4996,11 @@ class AsyncJobs:
         name: str | Unset | None = UNSET,
         group: str | Unset = UNSET,
         description: str | Unset = UNSET,
-        target: betimes.wire.jobs.TaskTarget | betimes.wire.jobs.HttpTarget | Unset | None = UNSET,
+        target: betimes.wire.jobs.TaskTarget
+        | betimes.wire.jobs.HttpTarget
+        | betimes.wire.workflow_target.WorkflowTarget
+        | Unset
+        | None = UNSET,
         handler: str | Unset | None = UNSET,
         payload: Any | Unset = UNSET,
         payload_ref: str | Unset | None = UNSET,
@@ -5678,7 +5972,11 @@ class AsyncRuns:
         self,
         *,
         handler: str | Unset | None = UNSET,
-        target: betimes.wire.jobs.TaskTarget | betimes.wire.jobs.HttpTarget | Unset | None = UNSET,
+        target: betimes.wire.jobs.TaskTarget
+        | betimes.wire.jobs.HttpTarget
+        | betimes.wire.workflow_target.WorkflowTarget
+        | Unset
+        | None = UNSET,
         payload: Any | Unset = UNSET,
         payload_ref: str | Unset | None = UNSET,
         queue: str | Unset = UNSET,
@@ -6105,6 +6403,276 @@ class AsyncRuns:
         answer: betimes.wire.explain.Explanation = await self._caller.call(
             table.RUNS_EXPLAIN,
             path={"run": run},
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class AsyncWorkflows:
+    """Operations of workflows."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.workflows.Workflow]:
+        """List workflows by name, each in its newest version."""
+        answer: AsyncPages[betimes.wire.workflows.Workflow] = self._caller.pages(
+            table.WORKFLOWS_LIST,
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def get(
+        self,
+        workflow: str,
+        *,
+        view: Literal["basic", "full"] | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.Workflow:
+        """Read the newest version of a workflow."""
+        answer: betimes.wire.workflows.Workflow = await self._caller.call(
+            table.WORKFLOWS_GET,
+            path={"workflow": workflow},
+            query={"view": view},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def put(
+        self,
+        workflow: str,
+        *,
+        nodes: dict[str, betimes.wire.workflows.NewNode],
+        failure_policy: Literal["fail_fast", "continue"] | Unset = UNSET,
+        timeout: str | float | Unset | None = UNSET,
+        input_schema: dict[str, Any] | Unset | None = UNSET,
+        if_match: str | None = None,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.Workflow:
+        """Keep a workflow; what differs from its newest version is the next one."""
+        answer: betimes.wire.workflows.Workflow = await self._caller.call(
+            table.WORKFLOWS_PUT,
+            path={"workflow": workflow},
+            body={
+                "nodes": nodes,
+                "failure_policy": failure_policy,
+                "timeout": timeout,
+                "input_schema": input_schema,
+            },
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def delete(
+        self,
+        workflow: str,
+        *,
+        if_match: str | None = None,
+        request_timeout: float | None = None,
+    ) -> None:
+        """Forget a workflow that no job starts; what runs of it goes on."""
+        answer: None = await self._caller.call(
+            table.WORKFLOWS_DELETE,
+            path={"workflow": workflow},
+            if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def versions(
+        self,
+        workflow: str,
+        *,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.workflows.Workflow]:
+        """List the versions of a workflow, newest first."""
+        answer: AsyncPages[betimes.wire.workflows.Workflow] = self._caller.pages(
+            table.WORKFLOWS_VERSIONS,
+            path={"workflow": workflow},
+            query={"limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def version(
+        self,
+        workflow: str,
+        version: str,
+        *,
+        view: Literal["basic", "full"] | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.Workflow:
+        """Read one version of a workflow."""
+        answer: betimes.wire.workflows.Workflow = await self._caller.call(
+            table.WORKFLOWS_VERSION,
+            path={"workflow": workflow, "version": version},
+            query={"view": view},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def start(
+        self,
+        workflow: str,
+        *,
+        input: Any | Unset = UNSET,
+        version: int | Unset | None = UNSET,
+        tags: dict[str, str] | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.WorkflowRun:
+        """Start a workflow."""
+        answer: betimes.wire.workflows.WorkflowRun = await self._caller.call(
+            table.WORKFLOWS_START,
+            path={"workflow": workflow},
+            body={"input": input, "version": version, "tags": tags},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+
+class AsyncWorkflowRuns:
+    """Operations of workflow_runs."""
+
+    def __init__(self, caller: AsyncCaller) -> None:
+        self._caller = caller
+
+    def list(
+        self,
+        *,
+        workflow: str | Unset | None = UNSET,
+        state: builtins.list[Literal["running", "succeeded", "failed", "cancelled"]]
+        | Unset = UNSET,
+        limit: int | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> AsyncPages[betimes.wire.workflows.WorkflowRun]:
+        """List workflow runs, newest first."""
+        answer: AsyncPages[betimes.wire.workflows.WorkflowRun] = self._caller.pages(
+            table.WORKFLOW_RUNS_LIST,
+            query={"workflow": workflow, "state": state, "limit": limit},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def get(
+        self,
+        workflow_run: str,
+        *,
+        include: builtins.list[Literal["graph"]] | Unset = UNSET,
+        view: Literal["basic", "full"] | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.WorkflowRun:
+        """Read one workflow run; with `include=graph` its nodes, their times and the critical path."""
+        answer: betimes.wire.workflows.WorkflowRun = await self._caller.call(
+            table.WORKFLOW_RUNS_GET,
+            path={"workflow_run": workflow_run},
+            query={"include": include, "view": view},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def cancel(
+        self,
+        workflow_run: str,
+        *,
+        reason: str | Unset = UNSET,
+        cleanup: bool | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.WorkflowRun:
+        """Stop a workflow run; what cleans up still runs unless that is not wanted."""
+        answer: betimes.wire.workflows.WorkflowRun = await self._caller.call(
+            table.WORKFLOW_RUNS_CANCEL,
+            path={"workflow_run": workflow_run},
+            body={"reason": reason, "cleanup": cleanup},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def retry(
+        self,
+        workflow_run: str,
+        *,
+        origin: Literal["failed", "node", "start"] | Unset = UNSET,
+        node: str | Unset | None = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.WorkflowRun:
+        """Do a workflow run again from where it failed, from a node, or from its start."""
+        answer: betimes.wire.workflows.WorkflowRun = await self._caller.call(
+            table.WORKFLOW_RUNS_RETRY,
+            path={"workflow_run": workflow_run},
+            body={"from": origin, "node": node},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def skip(
+        self,
+        workflow_run: str,
+        workflow_node: str,
+        *,
+        reason: str | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.WorkflowRun:
+        """Skip a node that has not started."""
+        answer: betimes.wire.workflows.WorkflowRun = await self._caller.call(
+            table.WORKFLOW_RUNS_SKIP,
+            path={"workflow_run": workflow_run, "workflow_node": workflow_node},
+            body={"reason": reason},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def approve(
+        self,
+        workflow_run: str,
+        workflow_node: str,
+        *,
+        reason: str | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.WorkflowRun:
+        """Open the gate of a node that waits for an approval."""
+        answer: betimes.wire.workflows.WorkflowRun = await self._caller.call(
+            table.WORKFLOW_RUNS_APPROVE,
+            path={"workflow_run": workflow_run, "workflow_node": workflow_node},
+            body={"reason": reason},
+            idempotency_key=idempotency_key,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def signal(
+        self,
+        workflow_run: str,
+        workflow_node: str,
+        *,
+        data: Any | Unset = UNSET,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workflows.WorkflowRun:
+        """Open the gate of a node that waits for a signal, with what it is told."""
+        answer: betimes.wire.workflows.WorkflowRun = await self._caller.call(
+            table.WORKFLOW_RUNS_SIGNAL,
+            path={"workflow_run": workflow_run, "workflow_node": workflow_node},
+            body={"data": data},
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer
@@ -7881,6 +8449,8 @@ class AsyncResources(AsyncMeta):
         self.targets = AsyncTargets(caller)
         self.secrets = AsyncSecrets(caller)
         self.runs = AsyncRuns(caller)
+        self.workflows = AsyncWorkflows(caller)
+        self.workflow_runs = AsyncWorkflowRuns(caller)
         self.audit = AsyncAudit(caller)
         self.catchups = AsyncCatchups(caller)
         self.dead_letters = AsyncDeadLetters(caller)

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from betimes.schedule import parse
 from betimes.schedule.parse import shorthand
 from betimes.sdk.ambient import wall_clock
@@ -60,12 +62,16 @@ def _told(one: dict[str, Any]) -> Fire:
 
 
 def sync(app: "App", *, prune: bool, dry_run: bool) -> "Applied":
-    """Apply the jobs of an app as one set, marked by its name."""
+    """Bring workflows to the service, then the jobs of an app as one set, marked by its name."""
     from betimes.sdk.exchange import Given  # noqa: PLC0415 -- only who calls needs it
     from betimes.sdk.operations import JOBS_APPLY  # noqa: PLC0415 -- as above
 
     owner = {OWNER_TAG: app.name}
     jobs = [_job(task, owner) for task in app.tasks.values() if task.options.get("schedule")]
+    jobs += [_starting(one, owner) for one in app.workflows.values() if one.options.get("schedule")]
+    if not dry_run:
+        for workflow in app.workflows.values():
+            workflow.put()
     body = {"jobs": jobs, "selector": {"tags": owner}, "prune": prune, "dry_run": dry_run}
     applied: Applied = app.client.perform(JOBS_APPLY, Given(body=body))
     return applied
@@ -83,4 +89,21 @@ def _job(task: "AnyTask", owner: dict[str, str]) -> dict[str, Any]:
     job["tags"] = {**job.get("tags", {}), **owner}
     # A schedule calls without arguments: better refused here than by every fire.
     task.arguments.decode(None)
+    return job
+
+
+def _starting(workflow: "AnyWorkflow", owner: dict[str, str]) -> dict[str, Any]:
+    """The job that starts a workflow."""
+    job: dict[str, Any] = {
+        "name": workflow.name,
+        "target": {"type": "workflow", "workflow": workflow.name},
+        "schedule": members_of(workflow),
+        "tags": {**workflow.options.get("tags", {}), **owner},
+    }
+    if description := workflow.options.get("description"):
+        job["description"] = description
+    # As above: better refused here than by every fire.
+    data = workflow.encode()
+    if data is not None:
+        job["payload"] = msgspec.Raw(data)
     return job

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from betimes.sdk.application import App
     from betimes.sdk.schedules import Fire
+    from betimes.sdk.workflow_handle import WorkflowHandle
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -146,6 +147,43 @@ class Workflow(Generic[P]):
         except (NotImplementedError, TypeError, ValueError) as error:
             raise Unfit(f"{self.name}: {error}") from error
         return data
+
+    # --- at the service ---
+
+    def start(self, *args: P.args, **kwargs: P.kwargs) -> "WorkflowHandle":
+        """Begin a run of the graph with an input; it is durable when this returns.
+
+        The service runs the version that `app.sync_schedules()` or `put` has brought there last.
+        """
+        from betimes.sdk.workflow_handle import WorkflowHandle  # noqa: PLC0415 -- only who calls needs it
+
+        made = self.app.client.perform(*self._starting(self.encode(*args, **kwargs)))
+        return WorkflowHandle(self.app, made)
+
+    async def astart(self, *args: P.args, **kwargs: P.kwargs) -> "WorkflowHandle":
+        """The same, awaited."""
+        from betimes.sdk.workflow_handle import WorkflowHandle  # noqa: PLC0415 -- as above
+
+        made = await self.app.async_client.perform(*self._starting(self.encode(*args, **kwargs)))
+        return WorkflowHandle(self.app, made)
+
+    def put(self) -> int:
+        """Bring the definition to the service; its version, which is new when it has changed."""
+        from betimes.sdk.exchange import Given  # noqa: PLC0415 -- as above
+        from betimes.sdk.operations import WORKFLOWS_PUT  # noqa: PLC0415 -- as above
+
+        given = Given(path={"workflow": self.name}, body=self.definition())
+        version: int = self.app.client.perform(WORKFLOWS_PUT, given).version
+        return version
+
+    def _starting(self, data: bytes | None) -> tuple[Any, Any]:
+        from betimes.sdk.exchange import Given  # noqa: PLC0415 -- as above
+        from betimes.sdk.operations import WORKFLOWS_START  # noqa: PLC0415 -- as above
+
+        body: dict[str, Any] = {} if data is None else {"input": msgspec.Raw(data)}
+        if self.options.get("tags"):
+            body["tags"] = dict(self.options["tags"])
+        return WORKFLOWS_START, Given(path={"workflow": self.name}, body=body)
 
     def next(self, count: int = 5) -> "list[Fire]":
         """The next fires of its schedule."""

@@ -36,6 +36,10 @@ class Pruning:
         """Episodes of catching up that were over before an instant."""
         return await self._count("prune_catchups", shard=shard, before=before)
 
+    async def workflow_runs(self, shard: ShardId, *, before: datetime) -> int:
+        """Workflow runs that were over before an instant, with everything of them."""
+        return await self._count("prune_workflow_runs", shard=shard, before=before)
+
     async def alerts(self, shard: ShardId, *, before: datetime) -> int:
         """Episodes of alerts that were over before an instant."""
         return await self._count("prune_alerts", shard=shard, before=before)

@@ -10,8 +10,6 @@ import asyncpg
 
 from betimes.domain.errors import Bug
 from betimes.domain.ids import JobId, RunId, ShardId, TenantId, shard_of
-from betimes.domain.run import bounds
-from betimes.domain.states import RunState
 from betimes.domain.workflow import NodeState, Stop, WorkflowState
 from betimes.store.ask import execute, many, maybe
 from betimes.store.jobs import from_json, to_json, to_optional_json
@@ -19,8 +17,6 @@ from betimes.store.pool import Connection
 from betimes.store.queries import load
 
 SQL = load("workflow_runs")
-TURNS_ROWS = 10
-"""So many rows of due turns are read for each workflow run that is wanted."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,19 +72,6 @@ class NodeRow:
     """What it was just sent; not read with the row."""
 
 
-class EndedRun(NamedTuple):
-    """A run that is over, as far as its node is concerned."""
-
-    id: RunId
-    node: str | None
-    state: RunState
-    result: bytes | None
-    error: Mapping[str, Any] | None
-    reason: str | None
-    started_at: datetime | None
-    finished_at: datetime
-
-
 class EndedItem(NamedTuple):
     """What became of an item."""
 
@@ -98,23 +81,6 @@ class EndedItem(NamedTuple):
     state: NodeState
     output: bytes | None
     error: Mapping[str, Any] | None
-
-
-class Due(NamedTuple):
-    """A workflow run that is to be looked at."""
-
-    shard: ShardId
-    id: UUID
-
-
-class Suspect(NamedTuple):
-    """A node or an item that counts as running."""
-
-    shard: ShardId
-    workflow_run: UUID
-    run: RunId
-    tenant: TenantId
-    is_over: bool
 
 
 async def insert_workflow_run(
@@ -334,87 +300,6 @@ async def delete_items(connection: Connection, run: UUID, nodes: Sequence[str]) 
     """Forget the items of nodes that are done again."""
     query = SQL["delete_workflow_items"]
     await execute(connection, query, shard=shard_of(run), workflow_run=run, nodes=list(nodes))
-
-
-async def read_ended(
-    connection: Connection, shard: ShardId, runs: Sequence[RunId]
-) -> list[EndedRun]:
-    """Those of some runs that are over."""
-    if not runs:
-        return []
-    low, high = bounds(runs)
-    rows = await many(
-        connection, SQL["read_ended_runs"], shard=shard, runs=list(runs), low=low, high=high
-    )
-    return [
-        EndedRun(
-            row["id"],
-            row["node"],
-            RunState(row["state"]),
-            row["result"],
-            from_json(row["error"]) or None,
-            row["reason"],
-            row["started_at"],
-            row["finished_at"],
-        )
-        for row in rows
-    ]
-
-
-async def due_turns(connection: Connection, *, now: datetime | None, most: int) -> list[Due]:
-    """Workflow runs that are to be looked at."""
-    rows = await many(connection, SQL["find_due_turns"], now=now, rows=most * TURNS_ROWS, most=most)
-    return [Due(row["shard"], row["workflow_run_id"]) for row in rows]
-
-
-async def take_turns(connection: Connection, run: UUID, *, now: datetime) -> list[UUID]:
-    """Take the word that was left for a workflow run; the causes."""
-    query = SQL["take_turns"]
-    rows = await many(connection, query, shard=shard_of(run), workflow_run=run, now=now)
-    return [row["cause"] for row in rows]
-
-
-async def postpone_turns(
-    connection: Connection, run: UUID, *, now: datetime, due_at: datetime
-) -> None:
-    """Leave the word that is due for later."""
-    await execute(
-        connection,
-        SQL["postpone_turns"],
-        shard=shard_of(run),
-        workflow_run=run,
-        now=now,
-        due_at=due_at,
-    )
-
-
-async def drop_turns(connection: Connection, run: UUID) -> None:
-    """Nobody needs to look at it any more."""
-    await execute(connection, SQL["drop_turns"], shard=shard_of(run), workflow_run=run)
-
-
-async def add_turn(
-    connection: Connection, run: UUID, tenant: TenantId, *, cause: UUID, due_at: datetime
-) -> None:
-    """Somebody is to look at it at an instant."""
-    await execute(
-        connection,
-        SQL["add_turn"],
-        shard=shard_of(run),
-        workflow_run=run,
-        tenant=tenant,
-        cause=cause,
-        due_at=due_at,
-    )
-
-
-async def suspects(
-    connection: Connection, *, items: bool, after: tuple[int, UUID], most: int
-) -> list[Suspect]:
-    """A page of nodes, or of items, that count as running."""
-    query = SQL["find_lost_items" if items else "find_lost_nodes"]
-    rows = await many(connection, query, shard=after[0], after=after[1], most=most)
-    return [Suspect(*row.values()) for row in rows]
 
 
 def _workflow_run(row: asyncpg.Record) -> WorkflowRun:

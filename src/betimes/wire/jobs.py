@@ -16,6 +16,7 @@ from betimes.wire.base import (
     Shown,
 )
 from betimes.wire.insights import JobStats
+from betimes.wire.workflow_target import WorkflowTarget
 
 Name = Annotated[
     str,
@@ -142,7 +143,8 @@ class HttpTarget(Asked, tag="http", tag_field="type"):
     redact: Redact | None = None
 
 
-Target = TaskTarget | HttpTarget
+NodeTarget = TaskTarget | HttpTarget
+Target = TaskTarget | HttpTarget | WorkflowTarget
 
 
 class NewJob(Asked):

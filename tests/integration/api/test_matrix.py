@@ -33,11 +33,14 @@ MISSING = {
     "delivery": "dlv_01JD00000000000000000000ZZ",
     "rule": "nowhere",
     "silence": "sil_01JD00000000000000000000ZZ",
+    "workflow": "nowhere",
+    "workflow_run": "wfr_01JD00000000000000000000ZZ",
 }
 OF_EVERYBODY = {"tenant", "code", "queue", "node", "handler"}
 """Names that mean something for every tenant, or things that belong to none."""
 TAKES_NAMES = {
     *("jobs.replace", "calendars.put", "secrets.put", "rate_limits.put", "alert_rules.put"),
+    "workflows.put",
 }
 WITH_IDS = [
     route

@@ -31,6 +31,44 @@ A = "name: a\nschedule: 0 2 * * *\nhandler: report\n"
 B = "jobs:\n  - {name: b, schedule: every 1h, handler: h, group: night}\n"
 
 
+FLOW = """
+workflows:
+  daily:
+    timeout: 1h
+    nodes:
+      list: {handler: list_files, queue: default}
+      parse: {handler: parse, payload: {file: {$item: ""}}, map: {over: {$output: list}}}
+jobs:
+  - {name: daily, schedule: 0 6 * * *, target: {type: workflow, workflow: daily}}
+"""
+
+
+async def test_workflows_are_brought_before_the_jobs_that_start_them(home: Path) -> None:
+    write(home, flow=FLOW)
+    tried = await acall("apply", "nightly", "--dry-run")
+    assert tried.out.splitlines()[:2] == ["+ daily", "~ workflow daily"], tried.err
+    assert (await acall("workflow", "list", "-o", "name")).out == ""
+    done = await acall("apply", "nightly", "-o", "json")
+    assert json.loads(done.out)["workflows"] == ["daily"], done.err
+    assert (await acall("diff", "nightly", "--exit-code")).code == 0, "nothing is left to do"
+    write(home, flow=FLOW.replace("timeout: 1h", "timeout: 2h"))
+    differs = await acall("diff", "nightly", "--exit-code")
+    assert (differs.code, "~ workflow daily" in differs.out) == (1, True)
+    await acall("apply", "nightly")
+    assert "version 2" in (await acall("workflow", "graph", "daily")).out
+    again = await acall("apply", "nightly", "-o", "json")
+    assert json.loads(again.out)["workflows"] == []
+    write(home, more="workflows: {other: {needs: []}}\n")
+    assert "expected nodes in the workflow 'other'" in (await acall("apply", "nightly")).err
+    write(home, more="workflows: {daily: {nodes: {}}}\n")
+    assert "'daily' is declared twice" in (await acall("apply", "nightly")).err
+    write(home, more="workflows: 7\n")
+    assert "expected workflows by name" in (await acall("apply", "nightly")).err
+    write(home, more="workflows: [{name: loop, nodes: {a: {handler: h, needs: [a]}}}]\n")
+    refused = await acall("apply", "nightly")
+    assert (refused.code, "a needs a" in refused.err) == (1, True), refused.err
+
+
 async def test_a_directory_is_brought_about_changed_and_pruned(home: Path) -> None:
     folder = write(home, one=A, two=B)
     tried = await acall("apply", "nightly", "--dry-run")

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from api_kit import Served
-from betimes import App, Context
+from betimes import App, Context, WorkflowBuilder, WorkflowRunFailed
 from betimes.inbox import SCHEMA
 from betimes.runtime.dead import DeadRun
-from runtime_kit import eventually, http, working
+from betimes.sdk import errors
+from runtime_kit import advancing, eventually, http, working
 
 PAGE = Path(__file__).parents[3] / "docs" / "howto" / "tasks.md"
 BLOCK = re.compile(r"<!-- run: (\w+) -->\n```python\n(.*?)```", re.DOTALL)
@@ -49,7 +50,9 @@ async def _has(names: dict[str, Any], tasks: tuple[str, ...]) -> bool:
 
 
 def test_every_example_is_here() -> None:
-    assert set(BLOCKS) == {"typed", "schedule", "later", "charge", "export", "http"}
+    assert set(BLOCKS) == {
+        *("typed", "schedule", "later", "charge", "export", "daily", "rebuild", "http"),
+    }
 
 
 async def test_a_typed_task(
@@ -180,6 +183,96 @@ async def test_long_work(served: Served, names: dict[str, Any], app: App) -> Non
     assert ended.run.progress == {"percent": 100, "message": "row 3000"}
     # The second attempt began after the checkpoint of the first, not at the beginning.
     assert written == [*range(1, 1500), *range(1001, 3001)]
+
+
+class Reports:
+    """Stand-ins for the tasks of the workflows."""
+
+    def __init__(self, app: App) -> None:
+        self.published: list[int] = []
+        self.cleaned = 0
+
+        @app.task
+        def list_files() -> list[str]:
+            return ["a.csv", "bb.csv", "ccc.csv"]
+
+        @app.task(retry={"max_attempts": 1})
+        def parse(file: str, strict: bool = False) -> int:
+            if strict and file == "!":
+                raise ValueError("no file")
+            return len(file)
+
+        @app.task
+        async def merge(parts: list[int]) -> int:
+            return sum(parts)
+
+        @app.task
+        def publish(total: int) -> None:
+            self.published.append(total)
+
+        @app.task
+        def cleanup() -> None:
+            self.cleaned += 1
+
+        self.tasks = {task.name: task for task in (list_files, parse, merge, publish, cleanup)}
+
+
+async def test_a_graph_of_tasks(served: Served, names: dict[str, Any], app: App) -> None:
+    reports = Reports(app)
+    names |= reports.tasks
+    execute("daily", names)
+    applied = await asyncio.to_thread(app.sync_schedules)
+    assert applied.created == ["daily"]
+    job = await app.async_client.jobs.get("daily")
+    assert job.target is not None
+    assert (job.target["type"], job.target["workflow"]) == ("workflow", "daily")
+    again = await asyncio.to_thread(app.sync_schedules, prune=True)
+    assert (again.unchanged, again.updated) == (["daily"], [])
+    async with advancing(served), (await served_by(names, served, "daily"))():
+        run = await names["daily"].astart()
+        assert run.version == 1, "what was brought twice has one version"
+
+        async def waits() -> bool:
+            return [node.state for node in (await _graph(run)).nodes if node.gate] == ["ready"]
+
+        await eventually(waits)
+        assert not reports.published
+        await run.aapprove("publish")
+        ended = (await run.awaited(timeout=30)).check()
+    assert (reports.published, reports.cleaned) == ([5 + 6 + 7], 1)
+    assert {name: node.state for name, node in ended.nodes.items()} == dict.fromkeys(
+        ("list_files", "parse", "merge", "publish", "cleanup"), "succeeded"
+    )
+    assert ended.nodes["parse"].items is not None
+    assert ended.nodes["parse"].items.succeeded == 3
+    del app._workflows["daily"]
+    gone = await asyncio.to_thread(app.sync_schedules, prune=True)
+    assert gone.deleted == ["daily"]
+
+
+async def _graph(run: Any) -> Any:
+    return (await run.afetch()).graph
+
+
+async def test_a_graph_with_an_input(served: Served, names: dict[str, Any], app: App) -> None:
+    @dataclass
+    class Day:
+        name: str
+        files: list[str]
+
+    reports = Reports(app)
+    names |= {**reports.tasks, "Day": Day, "WorkflowBuilder": WorkflowBuilder}
+    async with advancing(served), (await served_by(names, served, "app"))():
+        await asyncio.to_thread(execute, "rebuild", names)
+        assert names["run"].fetch is not None
+        # An input that nobody could take is refused by the service as well.
+        with pytest.raises(errors.InvalidPayload, match="does not fit the workflow 'rebuild'"):
+            await app.async_client.workflows.start("rebuild", input={"name": 1})
+        failed = await names["rebuild"].astart(Day("tuesday", ["!"]))
+        ended = await failed.awaited(timeout=30)
+    with pytest.raises(WorkflowRunFailed, match="the node 'parse' failed"):
+        ended.check()
+    assert ended.nodes["merge"].state == "cancelled"
 
 
 async def test_no_worker_at_all(names: dict[str, Any], app: App) -> None:

@@ -41,7 +41,7 @@ CONCURRENCY = {"key": "k", "on_limit": "drop"}
             "/notify/0/on/0",
             "cancellation, failure or success, got 'never'",
         ),
-        (NewJob, {"target": {"type": "ftp"}}, "/target/type", "task or http, got 'ftp'"),
+        (NewJob, {"target": {"type": "ftp"}}, "/target/type", "task, http or workflow, got 'ftp'"),
         (NewJob, {"priority": 10}, "/priority", "a whole number of at most 9, got 10"),
         (NewJob, {"priority": -1}, "/priority", "a whole number of at least 0, got -1"),
         (NewJob, {"priority": "5"}, "/priority", "a whole number, got text"),

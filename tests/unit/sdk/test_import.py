@@ -37,6 +37,19 @@ def test_declaring_tasks_loads_no_network_and_no_server() -> None:
     assert not found & set(HEAVY)
 
 
+def test_describing_a_workflow_loads_no_network_and_no_server() -> None:
+    found = loaded(
+        "from betimes import App\n"
+        "app = App()\n"
+        "@app.task\n"
+        "def f(n: int) -> list[int]: return [n]\n"
+        "@app.workflow(schedule='0 2 * * *')\n"
+        "def flow(w, n: int): w.map(f, over=w.run(f, n))\n"
+        "assert len(flow.definition()['nodes']) == 2"
+    )
+    assert not found & set(HEAVY)
+
+
 def test_every_public_name_is_there() -> None:
     for name in betimes.__all__:
         assert getattr(betimes, name).__name__ == name

@@ -1,5 +1,9 @@
 """The example of a workflow, as the documentation shows it; only its tasks are placeholders."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 from betimes import App
 from betimes.testing import Harness
 
@@ -84,3 +88,12 @@ def test_a_failure_ends_it_and_cleaning_up_is_done() -> None:
         "cleanup": "succeeded",
     }
     assert cleaned == ["cleaned"]
+
+
+def test_the_program_among_the_examples_works() -> None:
+    program = Path(__file__).parents[3] / "examples" / "workflow.py"
+    told = subprocess.run(
+        [sys.executable, str(program), "--try"], capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.splitlines()[-1] == "monday: 285 sold, most of it in the north"

@@ -155,7 +155,8 @@ def test_nothing_to_map_over_is_nothing_and_what_is_no_list_fails() -> None:
     assert (run.nodes["none"].state, run.outputs["none"]) == ("succeeded", [])
     assert run.nodes["no_list"].error == "expected a list to map over, got int"
     assert "'/b' in the output of 'a'" in run.nodes["no_part"].error
-    assert (run.nodes["no_element"].state, len(run.nodes["no_element"].runs)) == ("failed", 1)
+    assert (run.nodes["no_element"].state, len(run.nodes["no_element"].runs)) == ("failed", 0)
+    assert "'/a' in the item" in run.nodes["no_element"].error
     assert run.state == "failed"
 
 

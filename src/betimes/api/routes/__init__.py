@@ -45,6 +45,8 @@ from betimes.api.routes import (
     trail,
     trigger,
     workers,
+    workflow_runs,
+    workflows,
 )
 
 ROUTES: tuple[Route, ...] = (
@@ -72,6 +74,8 @@ ROUTES: tuple[Route, ...] = (
     *runs_control.ROUTES,
     *runs_bulk.ROUTES,
     *enqueue.ROUTES,
+    *workflows.ROUTES,
+    *workflow_runs.ROUTES,
     *following.ROUTES,
     *catchups.ROUTES,
     *dead_letters.ROUTES,

@@ -39,6 +39,28 @@ DELETE FROM betimes.catchups USING aged
  WHERE catchups.shard = :shard::smallint AND catchups.id = aged.id
 RETURNING catchups.id;
 
+-- name: prune_workflow_runs :many
+-- Forget workflow runs that were over before an instant, with their nodes and items, a bounded number.
+-- Index: workflow_runs_old_idx
+-- Returns: id uuid
+WITH aged AS MATERIALIZED (
+    SELECT id FROM betimes.workflow_runs
+     WHERE shard = :shard::smallint AND finished_at < :before::timestamptz
+     LIMIT :most::integer FOR UPDATE SKIP LOCKED
+), nodes AS (
+    DELETE FROM betimes.workflow_nodes USING aged
+     WHERE workflow_nodes.shard = :shard::smallint AND workflow_nodes.workflow_run_id = aged.id
+), items AS (
+    DELETE FROM betimes.workflow_items USING aged
+     WHERE workflow_items.shard = :shard::smallint AND workflow_items.workflow_run_id = aged.id
+), turns AS (
+    DELETE FROM betimes.workflow_turns USING aged
+     WHERE workflow_turns.shard = :shard::smallint AND workflow_turns.workflow_run_id = aged.id
+)
+DELETE FROM betimes.workflow_runs USING aged
+ WHERE workflow_runs.shard = :shard::smallint AND workflow_runs.id = aged.id
+RETURNING workflow_runs.id;
+
 -- name: prune_alerts :many
 -- Forget episodes of alerts that were over before an instant, a bounded number.
 -- Index: alerts_resolved_idx

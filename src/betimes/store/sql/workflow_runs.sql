@@ -150,6 +150,20 @@ SELECT :shard::smallint, fresh.id, :tenant::uuid, fresh.due_at, :created_at::tim
        AS fresh (id, due_at, state, priority, queue, handler, payload, options, fair, when_full, gate, rate_key,
                  start_by, node);
 
+-- name: link_run :exec
+-- Write into a run which workflow run it has started: whoever ends it leaves word there.
+-- Index: runs_pkey
+UPDATE betimes.runs SET workflow_run_id = :workflow_run::uuid WHERE shard = :shard::smallint AND id = :id::uuid;
+
+-- name: wake_run :many
+-- Let a run that sleeps in its parcel be handed out at once.
+-- Guard: only a parcel that nobody holds
+-- Returns: queue text, fair int2
+UPDATE betimes.parcels SET visible_at = :now::timestamptz, rank = least(rank, :now::timestamptz)
+ WHERE shard = :shard::smallint AND tenant_id = :tenant::uuid AND run_ids && ARRAY[:run::uuid] AND worker_id IS NULL
+   AND visible_at > :now::timestamptz
+RETURNING queue, fair;
+
 -- name: read_ended_runs :many
 -- Those of some runs that are over, and what became of them.
 -- Index: runs_pkey

@@ -1,6 +1,6 @@
 """Operations of the service as the Harness answers them: those that apps call."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -10,8 +10,10 @@ from betimes.sdk import operations as known
 from betimes.sdk.exchange import Given
 from betimes.sdk.operation import Operation
 from betimes.sdk.task import AnyTask
+from betimes.testing.harness.answering_workflows import workflow_answers
 from betimes.testing.harness.asking import due_of, read_run, terms_of
 from betimes.testing.harness.client import missing, over, shown_made, shown_many, shown_run
+from betimes.testing.harness.flows import Flows
 from betimes.testing.harness.run import HarnessRun
 from betimes.testing.harness.world import World
 from betimes.wire.apply import Applied
@@ -21,11 +23,11 @@ from betimes.wire.runs import Run, RunMade, RunsMade
 class Answering:
     """Answers calls of clients from a world."""
 
-    def __init__(self, world: World, tasks: Mapping[str, AnyTask]) -> None:
+    def __init__(self, world: World, tasks: Mapping[str, AnyTask], flows: Flows) -> None:
         self._world = world
         self._tasks = tasks
         self._repeated: dict[str, HarnessRun] = {}
-        self._answers = {
+        self._answers: dict[str, Callable[[Given], Any]] = {
             known.RUNS_CREATE.name: self._create,
             known.RUNS_CREATE_MANY.name: self._create_many,
             known.RUNS_GET.name: self._get,
@@ -33,6 +35,7 @@ class Answering:
             known.RUNS_CANCEL.name: self._cancel,
             known.RUNS_CANCEL_BY_KEY.name: self._cancel_by_key,
             known.JOBS_APPLY.name: self._apply,
+            **workflow_answers(flows),
         }
 
     def waits(self, operation: Operation) -> bool:

@@ -50,24 +50,69 @@ class Heard:
         return self._run.cancel_wanted
 
 
+class RunFacts:
+    """What the handler is told, worked out of its run when it asks: most ask for little."""
+
+    __slots__ = ("_run", "attempt", "checkpoint", "fence", "started_at")
+    job_id = None
+    idempotency_key = traceparent = ""
+
+    def __init__(self, run: HarnessRun, now: datetime) -> None:
+        self._run = run
+        self.attempt = run.attempt
+        self.fence = run.fence
+        self.checkpoint = run.checkpoint
+        self.started_at = now
+
+    @property
+    def run_id(self) -> str:
+        """Its run."""
+        return self._run.id
+
+    @property
+    def handler(self) -> str:
+        """Its task."""
+        return self._run.task.name
+
+    @property
+    def max_attempts(self) -> int:
+        """How often it may be tried."""
+        return self._run.terms.retry.max_attempts
+
+    @property
+    def queue(self) -> str:
+        """Where it waited."""
+        return self._run.terms.queue
+
+    @property
+    def priority(self) -> int:
+        """How urgent it is."""
+        return self._run.terms.priority
+
+    @property
+    def due_at(self) -> datetime:
+        """When it was due."""
+        return self._run.due_at
+
+    @property
+    def scheduled_for(self) -> datetime | None:
+        """The fire it stands for."""
+        return self._run.fire_at
+
+    @property
+    def timeout(self) -> timedelta | None:
+        """How long it may take."""
+        return self._run.terms.timeout
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        """What it was tagged with."""
+        return self._run.terms.tags
+
+
 def context_of(run: HarnessRun, now: datetime) -> Context:
-    """What the handler is told."""
-    facts = Facts(
-        run_id=run.id,
-        handler=run.name,
-        attempt=run.attempt,
-        max_attempts=run.terms.retry.max_attempts,
-        fence=run.fence,
-        queue=run.terms.queue,
-        priority=run.terms.priority,
-        due_at=run.due_at,
-        scheduled_for=run.fire_at,
-        started_at=now,
-        timeout=run.terms.timeout,
-        checkpoint=run.checkpoint,
-        tags=run.terms.tags,
-    )
-    return Context(facts, Heard(run))
+    """What the handler is given."""
+    return Context(cast("Facts", RunFacts(run, now)), Heard(run))
 
 
 class Planned:
@@ -84,20 +129,33 @@ class Planned:
         raise self._error
 
 
-def attempt(run: HarnessRun, now: datetime, planned: BaseException | None) -> Awaiting:
-    """Call the handler as the runtime of workers does; returns the outcome of its report."""
-    task = run.task if planned is None else cast("AnyTask", Planned(run.task, planned))
+def attempt(run: HarnessRun, now: datetime, planned: BaseException | None) -> Outcome:
+    """Call a plain handler as the runtime of workers does; the outcome of its report."""
     context = context_of(run, now)
-    payload = b"null" if run.payload is None else run.payload
     token = current.set(context)
     try:
-        if run.task.is_async:
-            report = yield call_async(task, context, payload, LEASE)
-        else:
-            report = call(task, context, payload, LEASE)
+        return outcome_of(call(_task(run, planned), context, _payload(run), LEASE), now)
+    finally:
+        current.reset(token)
+
+
+def attempt_async(run: HarnessRun, now: datetime, planned: BaseException | None) -> Awaiting:
+    """The same for a coroutine function: what it awaits is awaited by whoever drives this."""
+    context = context_of(run, now)
+    token = current.set(context)
+    try:
+        report = yield call_async(_task(run, planned), context, _payload(run), LEASE)
     finally:
         current.reset(token)
     return outcome_of(report, now)
+
+
+def _task(run: HarnessRun, planned: BaseException | None) -> AnyTask:
+    return run.task if planned is None else cast("AnyTask", Planned(run.task, planned))
+
+
+def _payload(run: HarnessRun) -> bytes:
+    return b"null" if run.payload is None else run.payload
 
 
 def outcome_of(report: ReportOne, now: datetime) -> Outcome:

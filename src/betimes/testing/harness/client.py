@@ -102,15 +102,16 @@ def shown_run(run: HarnessRun) -> Run:
 
 def missing(what: str) -> NotFound:
     """There is none."""
-    return NotFound(_problem(404, "not_found", what))
+    return NotFound(problem(404, "not_found", what))
 
 
 def over(run: HarnessRun) -> InvalidState:
     """It has ended already."""
-    return InvalidState(_problem(409, "invalid_state", f"{run.id} is {run.state}"))
+    return InvalidState(problem(409, "invalid_state", f"{run.id} is {run.state}"))
 
 
-def _problem(status: int, code: str, detail: str) -> Problem:
+def problem(status: int, code: str, detail: str) -> Problem:
+    """What the service would say of a refusal."""
     return Problem(
         type="about:blank",
         title=code,

@@ -1,7 +1,7 @@
 """Workflows in memory: what is next is said by the rules of the service, and done in the world."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import count
 from typing import Any, Protocol
@@ -14,14 +14,15 @@ from betimes.domain.workflow import NodeState, Stop, WorkflowState
 from betimes.sdk.task import AnyTask
 from betimes.sdk.workflow import AnyWorkflow, Workflow
 from betimes.testing.harness.asking import read_run, span, terms_of
-from betimes.testing.harness.run import HarnessRun, Place
+from betimes.testing.harness.kind import Kind
+from betimes.testing.harness.run import HarnessRun, Place, Runs
 from betimes.testing.harness.workflow_run import (
     ENDS,
     HarnessNode,
     HarnessWorkflowRun,
     WorkflowRuns,
 )
-from betimes.testing.harness.world import Kind, World
+from betimes.testing.harness.world import World
 from betimes.workflow.advance import (
     Cancel,
     Hold,
@@ -67,6 +68,11 @@ class Flows:
         self._numbers = count(1)
         world.on_node_end = self._node_run_ended
         world.on_carrier = self._carried
+
+    @property
+    def now(self) -> datetime:
+        """The time it is."""
+        return self._world.now
 
     # --- who is meant ---
 
@@ -130,27 +136,45 @@ class Flows:
             carrier=carrier,
         )
         self.runs.append(run)
-        if graph.timeout is not None:
-            lapse = partial(self._stop, run, Stop.TIMEOUT, run.round)
-            self._world.then(self._world.now + graph.timeout, Kind.LAPSE, lapse)
+        self._limit(run)
         self._turn_soon(run)
         return run
 
-    def cancel(self, run: HarnessWorkflowRun, *, abandon: bool = False) -> None:
-        """End it; what cleans up still runs, unless it is abandoned."""
+    def _limit(self, run: HarnessWorkflowRun) -> None:
+        if run.graph.timeout is not None:
+            lapse = partial(self._time_out, run, run.round)
+            self._world.then(self._world.now + run.graph.timeout, Kind.LAPSE, lapse)
+
+    def _time_out(self, run: HarnessWorkflowRun, of_round: int) -> None:
+        if not run.is_final and run.round == of_round and run.stop is None:
+            run.stop = Stop.TIMEOUT
+            self._turn_soon(run)
+
+    def cancel(self, run: HarnessWorkflowRun, *, cleanup: bool = True) -> None:
+        """End it; what cleans up still runs, unless that is not wanted either."""
+        if run.stored is WorkflowState.CANCELLED:
+            return
         if run.is_final:
-            raise Conflict(f"expected a workflow run that goes on, {run.id} is {run.state}")
-        self._stop(run, Stop.ABANDON if abandon else Stop.CANCEL, run.round)
+            raise Conflict(f"expected a workflow run that goes on, {run.id} has {run.state}")
+        if run.stop is None or not cleanup:
+            run.stop = Stop.CANCEL if cleanup else Stop.ABANDON
+        self._turn_soon(run)
 
     def retry(self, run: HarnessWorkflowRun, origin: Origin, node: str | None = None) -> None:
         """Do again what failed, or a node and what follows it, or everything."""
         if not run.is_final:
             raise Conflict(f"expected a workflow run that is over, {run.id} is {run.state}")
+        if origin is Origin.NODE:
+            self._node(run, node or "")
         states = {name: one.stored for name, one in run.nodes.items()}
+        again = reset(run.graph, states, origin, node)
+        if not again:
+            raise Conflict(f"nothing of {run.id} has failed or was cancelled")
         run.round += 1
-        for name in reset(run.graph, states, origin, node):
-            run.nodes = {**run.nodes, name: HarnessNode(id=name, round=run.round)}
+        fresh = {name: HarnessNode(id=name, round=run.round) for name in again}
+        run.nodes = {name: fresh.get(name, one) for name, one in run.nodes.items()}
         run.stored, run.stop, run.finished_at = WorkflowState.RUNNING, None, None
+        self._limit(run)
         self._turn_soon(run)
 
     def approve(self, run: HarnessWorkflowRun, node: str) -> None:
@@ -234,28 +258,41 @@ class Flows:
         fan = run.graph.nodes[node.id].fan
         try:
             if fan is None:
-                node.made = [self._begin(run, node)]
+                node.runs = Runs([self._begin(run, node, self._payload(run, node))])
             else:
                 node.elements = _elements(resolve(fan.over, self._values(run, node)))
         except Missing as missing:
-            node.error = str(missing)
-            self._end_node(node, NodeState.FAILED)
+            self._give_up(node, missing)
 
     def _start_items(
         self, run: HarnessWorkflowRun, node: HarnessNode, first: int, most: int
     ) -> None:
-        for item in range(first, first + most):
-            try:
-                node.made.append(self._begin(run, node, item))
-            except Missing as missing:
-                node.error = str(missing)
-                node.made.append(None)
+        places = range(first, first + most)
+        try:
+            payloads = [self._payload(run, node, item) for item in places]
+        except Missing as missing:
+            self._give_up(node, missing)
+            return
+        begun = [
+            self._begin(run, node, payload, item)
+            for item, payload in zip(places, payloads, strict=True)
+        ]
+        node.runs = Runs([*node.runs, *begun])
+
+    def _give_up(self, node: HarnessNode, missing: Missing) -> None:
+        """A node cannot be given what it needs: what runs of it is not waited for."""
+        node.error = str(missing)
+        self._end_node(node, NodeState.FAILED)
+        for one in node.runs:
+            self._world.cancel(one)
+
+    def _payload(self, run: HarnessWorkflowRun, node: HarnessNode, item: int | None = None) -> Any:
+        return resolve(run.graph.nodes[node.id].payload, self._values(run, node, item))
 
     def _begin(
-        self, run: HarnessWorkflowRun, node: HarnessNode, item: int | None = None
+        self, run: HarnessWorkflowRun, node: HarnessNode, payload: Any, item: int | None = None
     ) -> HarnessRun:
         asked = run.graph.nodes[node.id]
-        payload = resolve(asked.payload, self._values(run, node, item))
         task = self._tasks[asked.handler or ""]
         return self._world.begin(
             task,
@@ -314,11 +351,6 @@ class Flows:
 
     def _end_node(self, node: HarnessNode, state: NodeState) -> None:
         node.stored, node.finished_at = state, self._world.now
-
-    def _stop(self, run: HarnessWorkflowRun, stop: Stop, of_round: int) -> None:
-        if not run.is_final and run.round == of_round:
-            run.stop = stop if run.stop is None else max(run.stop, stop)
-            self._turn_soon(run)
 
     def _end(self, run: HarnessWorkflowRun, state: WorkflowState) -> None:
         run.stored, run.finished_at = state, self._world.now

@@ -1,6 +1,6 @@
 """The wall clock of the client library, stopped."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -31,3 +31,16 @@ def told(clock: Callable[[], datetime]) -> Iterator[None]:
     finally:
         for module in (ambient, schedules):
             module.wall_clock = before  # type: ignore[attr-defined]
+
+
+@contextmanager
+def patient(
+    pause: Callable[[float], None], apause: Callable[[float], Awaitable[None]]
+) -> Iterator[None]:
+    """Let something else happen where the client library would sleep."""
+    before = ambient.pause, ambient.apause
+    ambient.pause, ambient.apause = pause, apause  # type: ignore[assignment]  # that is the point
+    try:
+        yield
+    finally:
+        ambient.pause, ambient.apause = before

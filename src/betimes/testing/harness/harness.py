@@ -21,11 +21,12 @@ from betimes.testing.harness.asserting import Where, matching, open_harnesses
 from betimes.testing.harness.client import AsyncHarnessClient, AtOnce, HarnessClient
 from betimes.testing.harness.driving import Driver
 from betimes.testing.harness.flows import Flows, Which
-from betimes.testing.harness.frozen import told
+from betimes.testing.harness.frozen import patient, told
 from betimes.testing.harness.job import Job
+from betimes.testing.harness.kind import WorkerDies
 from betimes.testing.harness.run import HarnessRun, Runs, Terms
 from betimes.testing.harness.workflow_run import WorkflowRuns
-from betimes.testing.harness.world import WorkerDies, World
+from betimes.testing.harness.world import World
 
 START = "2026-01-01T00:00Z"
 STEPS_MAX = 1_000_000
@@ -72,7 +73,7 @@ class Harness:
             self._tasks,
             {one.name: one for app in apps for one in app.workflows.values()},
         )
-        self._answering = Answering(self._world, self._tasks)
+        self._answering = Answering(self._world, self._tasks, self._flows)
         self._stack = ExitStack()
         self._driver = Driver()
 
@@ -80,6 +81,7 @@ class Harness:
 
     def __enter__(self) -> Self:
         self._stack.enter_context(told(lambda: self._world.now))
+        self._stack.enter_context(patient(self._wait, self._await))
         for app in self._apps:
             self._stack.enter_context(self._joined(app))
         open_harnesses.append(self)
@@ -191,9 +193,9 @@ class Harness:
     def _collecting(self, drive: Generator[Any, Any, None]) -> Generator[Any, Any, Runs]:
         if self._world.in_handler:
             raise RuntimeError("expected a handler to leave time alone; it may say `spend`")
-        before = {run for run in self._world.runs if run.is_final}
+        before = len(self._world.ended)
         yield from drive
-        return Runs(run for run in self._world.runs if run.is_final and run not in before)
+        return Runs(sorted(self._world.ended[before:], key=_number))
 
     # --- what goes wrong ---
 
@@ -349,6 +351,15 @@ class Harness:
 
     # --- what the app asks of its client ---
 
+    def _wait(self, _seconds: float) -> None:
+        """Nobody sleeps here: whoever would lets happen what can."""
+        if not self._world.in_handler:
+            self.run_until_idle()
+
+    async def _await(self, _seconds: float) -> None:
+        if not self._world.in_handler:
+            await self.arun_until_idle()
+
     def _perform(self, operation: Operation, given: Given) -> Any:
         if self._answering.waits(operation) and not self._world.in_handler:
             self.run_until_idle()
@@ -358,6 +369,10 @@ class Harness:
         if self._answering.waits(operation) and not self._world.in_handler:
             await self.arun_until_idle()
         return self._answering.answer(operation, given)
+
+
+def _number(run: HarnessRun) -> int:
+    return run.number
 
 
 def _text(moment: datetime) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 
@@ -11,8 +11,16 @@ from betimes.domain.dedupe import Dedupe
 from betimes.domain.ids import compose, to_ms, to_text
 from betimes.domain.outcome import ErrorFacts
 from betimes.domain.retry import RetryPolicy
-from betimes.domain.states import FINAL, RunState, Shown, Trigger
+from betimes.domain.states import FINAL, RunState, Shown, Trigger, shown
 from betimes.sdk.task import AnyTask
+
+if TYPE_CHECKING:
+    from betimes.testing.harness.job import Job
+
+SHOWN = {state: shown(state) for state in RunState}
+FIRST_FINAL = min(FINAL)
+"""All states from here on are final; asked so often that it must cost nothing."""
+NOT_FINAL = {Shown.RUNNING, *(SHOWN[state] for state in RunState if state not in FINAL)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,8 @@ class HarnessRun:
     trigger: Trigger = Trigger.API
     fire_at: datetime | None = None
     """The fire of its schedule; None for what was enqueued."""
+    job: "Job | None" = None
+    """Whose fire that is."""
     stored: RunState = RunState.SCHEDULED
     running: bool = False
     attempt: int = 0
@@ -76,7 +86,7 @@ class HarnessRun:
     reason: str = ""
     result_data: bytes | None = None
     error: ErrorFacts | None = None
-    log: list[Line] = field(default_factory=list)
+    lines: list[Line] | None = None
     progress: tuple[float, str | None] | None = None
     checkpoint: Any = None
     held_until: datetime | None = None
@@ -92,6 +102,13 @@ class HarnessRun:
         return to_text("run", compose(to_ms(self.created_at), 0, self.number))
 
     @property
+    def log(self) -> list[Line]:
+        """What it has logged."""
+        if self.lines is None:
+            self.lines = []
+        return self.lines
+
+    @property
     def name(self) -> str:
         """The name of its task."""
         return self.task.name
@@ -101,12 +118,12 @@ class HarnessRun:
         """As every interface shows it."""
         if self.running or self.held_until is not None:
             return Shown.RUNNING
-        return Shown(self.stored.name.lower())
+        return SHOWN[self.stored]
 
     @property
     def is_final(self) -> bool:
         """Whether nothing will happen to it any more."""
-        return self.stored in FINAL
+        return self.stored >= FIRST_FINAL
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -157,7 +174,11 @@ class Runs(Sequence[HarnessRun]):
 
     def count(self, state: Any) -> int:
         """How many are in a state: `runs.count("retry_wait")`."""
-        return sum(run.state == Shown(state) for run in self._runs)
+        wanted = Shown(state)
+        if wanted in NOT_FINAL:
+            return sum(run.state is wanted for run in self._runs)
+        stored = RunState[wanted.name]
+        return sum(run.stored is stored for run in self._runs)
 
     @property
     def succeeded(self) -> int:

@@ -18,9 +18,10 @@ ENDS = {
     RunState.SUCCEEDED: NodeState.SUCCEEDED,
     **dict.fromkeys(FAILED, NodeState.FAILED),
     RunState.CANCELLED: NodeState.CANCELLED,
-    RunState.SKIPPED: NodeState.CANCELLED,
+    RunState.SKIPPED: NodeState.SKIPPED,
 }
 """What the end of its run means to a node."""
+WITHOUT = (NodeState.CANCELLED, NodeState.SKIPPED)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -39,19 +40,14 @@ class HarnessNode:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     elements: list[Any] | None = None
-    made: list[HarnessRun | None] = field(default_factory=list)
-    """Its runs; None for an element that no call could be made of."""
+    runs: Runs = field(default_factory=lambda: Runs(()))
+    """Its runs; of a mapped node one for each element that was begun."""
     round: int = 0
 
     @property
     def state(self) -> str:
         """As every interface shows it: `waiting`, `ready` (for its gate), `running` and so on."""
         return self.stored.name.lower()
-
-    @property
-    def runs(self) -> Runs:
-        """Its runs; of a mapped node one for each element that was begun."""
-        return Runs(run for run in self.made if run is not None)
 
     def standing(self) -> Standing:
         """As the rules of workflows see it."""
@@ -63,13 +59,13 @@ class HarnessNode:
         )
 
     def _items(self, elements: list[Any]) -> Items:
-        ends = [NodeState.FAILED if run is None else ENDS.get(run.stored) for run in self.made]
+        ends = [ENDS.get(run.stored) for run in self.runs]
         return Items(
             total=len(elements),
-            started=len(self.made),
+            started=len(self.runs),
             succeeded=ends.count(NodeState.SUCCEEDED),
             failed=ends.count(NodeState.FAILED),
-            cancelled=ends.count(NodeState.CANCELLED),
+            cancelled=sum(end in WITHOUT for end in ends),
         )
 
     def __repr__(self) -> str:

@@ -6,10 +6,8 @@ is only the order of events and a clock that jumps from one to the next.
 """
 
 import heapq
-from collections import deque
 from collections.abc import Callable, Generator
 from datetime import datetime, timedelta
-from enum import IntEnum
 from itertools import count
 from random import Random
 from typing import Any
@@ -22,9 +20,11 @@ from betimes.fairness.dedupe import answer as dedupe_answer
 from betimes.fairness.overlap import Unended, Verdict, policy_of
 from betimes.fairness.overlap import answer as overlap_answer
 from betimes.sdk.task import AnyTask
-from betimes.testing.harness.attempt import attempt, limited
+from betimes.testing.harness.attempt import attempt, attempt_async, limited
 from betimes.testing.harness.fires import Fires
 from betimes.testing.harness.job import Job
+from betimes.testing.harness.keys import Keys
+from betimes.testing.harness.kind import Kind, WorkerDies
 from betimes.testing.harness.run import HarnessRun, Place, Terms
 
 LEASE = timedelta(seconds=30)
@@ -34,29 +34,13 @@ DEDUPED, KEY_FULL, DEADLINE = "DEDUPED", "CONCURRENCY_KEY_FULL", "START_DEADLINE
 Driving = Generator[Any, Any, None]
 
 
-class WorkerDies(Exception):
-    """An attempt takes its worker with it."""
-
-
-class Kind(IntEnum):
-    """What happens, in the order of things that happen at the same moment."""
-
-    END = 0
-    TURN = 1
-    """Something became of a workflow run: what is next is decided."""
-    EXPIRE = 2
-    FIRE = 3
-    DUE = 4
-    LAPSE = 5
-    """Something was waited for too long."""
-
-
 class World:
     """Runs, jobs, a clock, and what is going to happen."""
 
     def __init__(self, now: datetime, seed: int) -> None:
         self.now = now
         self.runs: list[HarnessRun] = []
+        self.ended: list[HarnessRun] = []
         self.jobs: dict[str, Job] = {}
         self.planned_failure: Callable[[HarnessRun], BaseException | None] = lambda _: None
         self.on_dead: Callable[[HarnessRun], None] = lambda _: None
@@ -70,8 +54,7 @@ class World:
         self._order = count()
         self._numbers = count(1)
         self._keys: dict[str, tuple[HarnessRun, timedelta | None]] = {}
-        self._gates: dict[str, list[HarnessRun]] = {}
-        self._at_gates: dict[str, deque[HarnessRun]] = {}
+        self._in_flight = Keys()
         self._outcomes: dict[HarnessRun, Outcome] = {}
         self._fires = Fires(self._fired, lambda at, what: self._push(at, Kind.FIRE, what))
 
@@ -104,6 +87,7 @@ class World:
         due_at: datetime,
         fire_at: datetime | None = None,
         *,
+        job: Job | None = None,
         place: Place | None = None,
         carries: bool = False,
     ) -> HarnessRun:
@@ -116,6 +100,7 @@ class World:
             terms=terms,
             trigger=Trigger.API if fire_at is None else Trigger.SCHEDULE,
             fire_at=fire_at,
+            job=job,
             stored=RunState.QUEUED if due_at <= self.now else RunState.SCHEDULED,
             place=place,
             carries=carries,
@@ -129,7 +114,13 @@ class World:
 
     def _fired(self, job: Job, due_at: datetime, fire_at: datetime) -> HarnessRun:
         return self._make(
-            job.task, None, job.terms, due_at, fire_at=fire_at, carries=job.starts_workflow
+            job.task,
+            None,
+            job.terms,
+            due_at,
+            fire_at=fire_at,
+            job=job,
+            carries=job.starts_workflow,
         )
 
     def begin(self, task: AnyTask, payload: bytes | None, terms: Terms, place: Place) -> HarnessRun:
@@ -183,12 +174,19 @@ class World:
 
     def drive(self, until: datetime) -> Driving:
         """Let everything happen up to a moment, in order; the clock stops there."""
-        while (at := self.next_at(begun_only=False)) is not None and at <= until:
-            _, kind, _, _, what = heapq.heappop(self._events)
-            self.now = max(self.now, at)
+        events = self._events
+        while events and events[0][0] <= until:
+            at, kind, _, _, what = heapq.heappop(events)
             if kind == Kind.DUE:
-                yield from self._due(what)
-            elif kind == Kind.FIRE:
+                if what.is_final:
+                    continue
+                self.now = max(self.now, at)
+                starting = self._due(what)
+                if starting is not None:
+                    yield from starting
+                continue
+            self.now = max(self.now, at)
+            if kind == Kind.FIRE:
                 self._fires.fire(*what)
             elif kind == Kind.END:
                 self._ended(what)
@@ -198,20 +196,22 @@ class World:
                 what()
         self.now = max(self.now, until)
 
-    def _due(self, run: HarnessRun) -> Driving:
-        if run.is_final or run.running or run.held_until is not None:
-            return
+    def _due(self, run: HarnessRun) -> Driving | None:
+        """Begin a run if it may; what is left of an async one is for the caller to drive."""
+        if run.running or run.held_until is not None:
+            return None
         deadline = run.terms.start_deadline
         if deadline is not None and not run.fence and self.now > run.due_at + deadline:
             self._finish(run, RunState.EXPIRED, DEADLINE)
-            return
+            return None
         if run.stored is RunState.SCHEDULED:
             run.stored = RunState.QUEUED
-        if self._passes_overlap(run) and self._passes_gate(run):
-            yield from self._start(run)
+        if self._passes_overlap(run) and self._passes_key(run):
+            return self._start(run)
+        return None
 
     def _passes_overlap(self, run: HarnessRun) -> bool:
-        job = self.jobs.get(run.name) if run.fire_at is not None else None
+        job = run.job
         if job is None or run.fence:
             return True
         if not job.begun and not job.waiting:
@@ -233,38 +233,47 @@ class World:
             return False
         return True
 
-    def _passes_gate(self, run: HarnessRun) -> bool:
-        gate = run.terms.gate
-        if gate is None:
-            return True
-        inside = self._gates.setdefault(gate, [])
-        if len(inside) < run.terms.gate_most:
+    def _passes_key(self, run: HarnessRun) -> bool:
+        if run.terms.gate is None or not self._in_flight.is_full(run):
             return True
         if run.terms.skips_when_full:
             self._finish(run, RunState.SKIPPED, KEY_FULL)
         else:
-            self._at_gates.setdefault(gate, deque()).append(run)
+            self._in_flight.wait(run)
         return False
 
-    def _start(self, run: HarnessRun) -> Driving:
+    def _start(self, run: HarnessRun) -> Driving | None:
         run.attempt += 1
         run.fence += 1
-        run.started_at = self.now
-        run.first_started_at = run.first_started_at or self.now
+        run.started_at = now = self.now
+        run.first_started_at = run.first_started_at or now
         run.running, run.reason = True, ""
         self._enter(run)
         if run.carries:
             self.on_carrier(run)
-            return
+            return None
         planned = self.planned_failure(run)
         if self.crashing == "before" or isinstance(planned, WorkerDies):
             self._lose(run)
-            return
+            return None
         self.spent, self.in_handler = NO_TIME, True
+        if run.task.is_async:
+            return self._await(run, planned)
         try:
-            outcome = yield from attempt(run, self.now, planned)
+            outcome = attempt(run, now, planned)
         finally:
             self.in_handler = False
+        self._came_to(run, outcome)
+        return None
+
+    def _await(self, run: HarnessRun, planned: BaseException | None) -> Driving:
+        try:
+            outcome = yield from attempt_async(run, self.now, planned)
+        finally:
+            self.in_handler = False
+        self._came_to(run, outcome)
+
+    def _came_to(self, run: HarnessRun, outcome: Outcome) -> None:
         outcome, spent = limited(outcome, self.spent, run.terms.timeout)
         if self.crashing == "after":
             self._lose(run)
@@ -281,12 +290,13 @@ class World:
 
     def _settle(self, run: HarnessRun, outcome: Outcome) -> None:
         run.running = False
-        run.error = facts_of(outcome) or run.error
         if isinstance(outcome, Succeeded):
             run.result_data, run.error = outcome.result, None
-        elif run.cancel_wanted:
-            outcome = Cancelled("RUN_CANCELLED")
-        self._leave_gate(run)
+        else:
+            run.error = facts_of(outcome) or run.error
+            if run.cancel_wanted:
+                outcome = Cancelled("RUN_CANCELLED")
+        self._leave_key(run)
         effort = Effort(run.attempt, run.first_started_at or self.now)
         decision = decide(outcome, effort, run.terms.retry, self.now, self._dice.random())
         if isinstance(decision, Finish):
@@ -299,8 +309,10 @@ class World:
     def _finish(self, run: HarnessRun, state: RunState, reason: str) -> None:
         run.stored, run.reason, run.running = state, reason, False
         run.finished_at, run.held_until = self.now, None
-        self._leave_gate(run)
-        job = self.jobs.get(run.name) if run.fire_at is not None else None
+        if not run.carries:
+            self.ended.append(run)
+        self._leave_key(run)
+        job = run.job
         if job is not None:
             self._account(job, run)
         if run.place is not None:
@@ -329,19 +341,13 @@ class World:
             self._fires.next(job, self.now, last_end=self.now)
 
     def _enter(self, run: HarnessRun) -> None:
-        if run.terms.gate is not None:
-            self._gates.setdefault(run.terms.gate, []).append(run)
-        job = self.jobs.get(run.name) if run.fire_at is not None else None
-        if job is not None and run not in job.begun:
-            job.begun.append(run)
+        self._in_flight.enter(run)
+        if run.job is not None and run not in run.job.begun:
+            run.job.begun.append(run)
 
-    def _leave_gate(self, run: HarnessRun) -> None:
-        """Whoever waited behind it may come now."""
-        gate = run.terms.gate
-        if gate is not None and run in self._gates.get(gate, ()):
-            self._gates[gate].remove(run)
-            if waiting := self._at_gates.get(gate):
-                self._push(self.now, Kind.DUE, waiting.popleft())
+    def _leave_key(self, run: HarnessRun) -> None:
+        if run.terms.gate is not None and (freed := self._in_flight.leave(run)) is not None:
+            self._push(self.now, Kind.DUE, freed)
 
     def _end_now(self, run: HarnessRun) -> None:
         """Somebody else wants its place: it ends as cancelled."""
@@ -367,7 +373,7 @@ class World:
             return
         run.held_until = None
         run.error = facts_of(Abandoned(run.fence))
-        self._leave_gate(run)
+        self._leave_key(run)
         if run.cancel_wanted:
             self._finish(run, RunState.CANCELLED, "RUN_CANCELLED")
         elif run.attempt >= run.terms.retry.max_attempts:

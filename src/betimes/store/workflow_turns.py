@@ -1,0 +1,146 @@
+"""Word of what has ended in workflow runs, and the runs that it is about."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from betimes.domain.ids import RunId, ShardId, TenantId, shard_of
+from betimes.domain.run import bounds
+from betimes.domain.states import RunState
+from betimes.store.ask import execute, many
+from betimes.store.jobs import from_json
+from betimes.store.pool import Connection
+from betimes.store.queries import load
+
+SQL = load("workflow_runs")
+TURNS_ROWS = 10
+"""So many rows of due turns are read for each workflow run that is wanted."""
+
+
+class EndedRun(NamedTuple):
+    """A run that is over, as far as its node is concerned."""
+
+    id: RunId
+    node: str | None
+    state: RunState
+    result: bytes | None
+    error: Mapping[str, Any] | None
+    reason: str | None
+    started_at: datetime | None
+    finished_at: datetime
+
+
+class Due(NamedTuple):
+    """A workflow run that is to be looked at."""
+
+    shard: ShardId
+    id: UUID
+
+
+class Suspect(NamedTuple):
+    """A node or an item that counts as running."""
+
+    shard: ShardId
+    workflow_run: UUID
+    run: RunId
+    tenant: TenantId
+    is_over: bool
+
+
+async def read_ended(
+    connection: Connection, shard: ShardId, runs: Sequence[RunId]
+) -> list[EndedRun]:
+    """Those of some runs that are over."""
+    if not runs:
+        return []
+    low, high = bounds(runs)
+    rows = await many(
+        connection, SQL["read_ended_runs"], shard=shard, runs=list(runs), low=low, high=high
+    )
+    return [
+        EndedRun(
+            row["id"],
+            row["node"],
+            RunState(row["state"]),
+            row["result"],
+            from_json(row["error"]) or None,
+            row["reason"],
+            row["started_at"],
+            row["finished_at"],
+        )
+        for row in rows
+    ]
+
+
+async def link_run(connection: Connection, run: RunId, workflow_run: UUID) -> None:
+    """Remember what a run has started, so that its end leaves word there."""
+    await execute(
+        connection, SQL["link_run"], shard=shard_of(run), id=run, workflow_run=workflow_run
+    )
+
+
+async def wake_run(
+    connection: Connection, run: RunId, tenant: TenantId, *, now: datetime
+) -> list[tuple[str, int]]:
+    """Let a run that sleeps be handed out at once; the queue and bucket where it waits."""
+    rows = await many(
+        connection, SQL["wake_run"], shard=shard_of(run), tenant=tenant, run=run, now=now
+    )
+    return [(row["queue"], row["fair"]) for row in rows]
+
+
+async def due_turns(connection: Connection, *, now: datetime | None, most: int) -> list[Due]:
+    """Workflow runs that are to be looked at."""
+    rows = await many(connection, SQL["find_due_turns"], now=now, rows=most * TURNS_ROWS, most=most)
+    return [Due(row["shard"], row["workflow_run_id"]) for row in rows]
+
+
+async def take_turns(connection: Connection, run: UUID, *, now: datetime) -> list[UUID]:
+    """Take the word that was left for a workflow run; the causes."""
+    query = SQL["take_turns"]
+    rows = await many(connection, query, shard=shard_of(run), workflow_run=run, now=now)
+    return [row["cause"] for row in rows]
+
+
+async def postpone_turns(
+    connection: Connection, run: UUID, *, now: datetime, due_at: datetime
+) -> None:
+    """Leave the word that is due for later."""
+    await execute(
+        connection,
+        SQL["postpone_turns"],
+        shard=shard_of(run),
+        workflow_run=run,
+        now=now,
+        due_at=due_at,
+    )
+
+
+async def drop_turns(connection: Connection, run: UUID) -> None:
+    """Nobody needs to look at it any more."""
+    await execute(connection, SQL["drop_turns"], shard=shard_of(run), workflow_run=run)
+
+
+async def add_turn(
+    connection: Connection, run: UUID, tenant: TenantId, *, cause: UUID, due_at: datetime
+) -> None:
+    """Somebody is to look at it at an instant."""
+    await execute(
+        connection,
+        SQL["add_turn"],
+        shard=shard_of(run),
+        workflow_run=run,
+        tenant=tenant,
+        cause=cause,
+        due_at=due_at,
+    )
+
+
+async def suspects(
+    connection: Connection, *, items: bool, after: tuple[int, UUID], most: int
+) -> list[Suspect]:
+    """A page of nodes, or of items, that count as running."""
+    query = SQL["find_lost_items" if items else "find_lost_nodes"]
+    rows = await many(connection, query, shard=after[0], after=after[1], most=most)
+    return [Suspect(*row.values()) for row in rows]
