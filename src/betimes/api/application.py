@@ -208,7 +208,7 @@ class Application:
         if route.body is not None:
             raw = await read_body(receive, request, most=route.body_max)
             body = _body(route, request, raw)
-        key = read_idempotency_key(route, request, body if raw else None)
+        key = read_idempotency_key(route, request, body if raw else None, caller.settings)
         return Call(
             service=self.service,
             route=route,

@@ -67,6 +67,8 @@ _ALL = (
     Code("ambiguous_text", 422, "Ambiguous text", "The words can be read in more than one way; `alternatives` names them."),
     Code("invalid_rrule", 422, "Invalid recurrence rule", "The recurrence rule cannot be read."),
     Code("invalid_payload", 422, "Invalid payload", "The payload does not fit its declared schema, or the blob it refers to is not there."),
+    Code("unknown_handler", 422, "Unknown handler", "The tenant is strict, and no worker has declared the handler."),
+    Code("unknown_queue", 422, "Unknown queue", "The tenant is strict, and the queue has neither settings nor workers."),
     Code("url_not_allowed", 422, "Target not allowed", "The target may not or cannot be called."),
     Code("backfill_too_large", 422, "Backfill too large", "The span holds more fires than one call may make."),
     Code("confirm_count_mismatch", 422, "Count not confirmed", "The number of things this would touch is not the one you confirmed."),
