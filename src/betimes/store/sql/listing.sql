@@ -186,7 +186,7 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
    AND (:lag::interval IS NULL OR coalesce(first_started_at, started_at) - due_at >= :lag::interval)
    AND (:fingerprint::text IS NULL OR EXISTS (
         SELECT FROM betimes.dead_letters
-         WHERE dead_letters.shard = runs.shard AND dead_letters.run_id = runs.id
+         WHERE dead_letters.shard = :shard::smallint AND dead_letters.run_id = runs.id
            AND dead_letters.fingerprint = :fingerprint::text))
  ORDER BY id DESC LIMIT :most::integer;
 
@@ -241,7 +241,7 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
    AND (:lag::interval IS NULL OR coalesce(first_started_at, started_at) - due_at >= :lag::interval)
    AND (:fingerprint::text IS NULL OR EXISTS (
         SELECT FROM betimes.dead_letters
-         WHERE dead_letters.shard = runs.shard AND dead_letters.run_id = runs.id
+         WHERE dead_letters.shard = :shard::smallint AND dead_letters.run_id = runs.id
            AND dead_letters.fingerprint = :fingerprint::text))
  ORDER BY id LIMIT :most::integer;
 
