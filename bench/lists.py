@@ -22,6 +22,7 @@ from betimes.api.service import Service
 from betimes.app.demo import TENANT
 from betimes.app.run import run_to_end
 from betimes.embedded import EmbeddedPostgres
+from betimes.ops.listing import LOOKED_AT_MAX
 from betimes.store.listing import SQL
 from betimes.store.pool import Connection
 from betimes.wire.jobs import ListJobs
@@ -103,6 +104,7 @@ async def read_plan(service: Service, after: UUID) -> dict[str, Any]:
     """How the database reads a page, as the tenant: the index, the rows it looked at, the time."""
     query = SQL["list_jobs_where"]
     given = dict.fromkeys(query.parameters) | {"tenant": TENANT, "after": after, "most": PAGE}
+    given |= {"scan": LOOKED_AT_MAX, "payloads": False}
 
     async def work(connection: Connection) -> str:
         told: str = await connection.fetchval(

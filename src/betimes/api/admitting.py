@@ -1,6 +1,6 @@
 """Quotas and queues at the door: what has no room is turned away before anything is written."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from betimes.api.acting import replied
@@ -11,6 +11,7 @@ from betimes.ops.create import NewJob
 from betimes.ops.idempotency import Once, answered
 from betimes.ops.meter import Demand
 from betimes.ops.quotas import QuotaReached
+from betimes.ops.tenant_settings import STRICT
 
 
 async def admitted(
@@ -52,6 +53,14 @@ async def admitted_demand(call: Call[Any, Any], demand: Demand) -> Reply | None:
     return None
 
 
-async def check_open(call: Call[Any, Any], queues: Iterable[str]) -> None:
-    """Refuse new work, and jobs that would bring some, for a queue that drains."""
-    await call.service.gates.check(call.service.desk, call.tenant, queues)
+async def check_open(
+    call: Call[Any, Any], queues: Collection[str], handlers: Iterable[str | None] = ()
+) -> None:
+    """Refuse new work, and jobs that would bring some, for a queue that drains.
+
+    For a strict tenant also what is for queues and handlers that nobody knows.
+    """
+    service = call.service
+    await service.gates.check(service.desk, call.tenant, queues)
+    if call.caller.settings.get(STRICT) is True:
+        await service.strictness.check(service.desk, call.tenant, queues=queues, handlers=handlers)

@@ -235,7 +235,7 @@ class Application:
             body, unread = _body(route, request, raw)
         # What could not be read belongs to the request as well.
         told = raw if unread else body
-        key = read_idempotency_key(route, request, told if raw else None)
+        key = read_idempotency_key(route, request, told if raw else None, caller.settings)
         return Call(
             service=self.service,
             route=route,

@@ -68,6 +68,8 @@ _ALL = (
     Code("ambiguous_text", 422, "Ambiguous text", "The words can be read in more than one way; `alternatives` names them."),
     Code("invalid_rrule", 422, "Invalid recurrence rule", "The recurrence rule cannot be read."),
     Code("invalid_payload", 422, "Invalid payload", "The payload does not fit its declared schema, or the blob it refers to is not there."),
+    Code("unknown_handler", 422, "Unknown handler", "The tenant is strict, and no worker has declared the handler."),
+    Code("unknown_queue", 422, "Unknown queue", "The tenant is strict, and the queue has neither settings nor workers."),
     Code("url_not_allowed", 422, "Target not allowed", "The target may not or cannot be called."),
     Code("workflow_cycle", 422, "Workflow cycle", "Nodes of the workflow wait for each other; `cycle` names them, the first one again at the end."),
     Code("workflow_unknown_node", 422, "Unknown workflow node", "A node needs, or refers to, a node that the workflow does not have."),

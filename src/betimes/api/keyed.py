@@ -1,5 +1,6 @@
 """Idempotency keys of requests, as the IETF draft has them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -8,12 +9,15 @@ from betimes.api.call import Request
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Route
 from betimes.ops.idempotency import KEY_LENGTH_MAX, IdempotencyKey, fingerprint_of
+from betimes.ops.tenant_settings import idempotency_retention
 
 HEADER = b"idempotency-key"
 ALIAS = "idempotencyKey"
 
 
-def read_idempotency_key(route: Route, request: Request, body: Any) -> IdempotencyKey | None:
+def read_idempotency_key(
+    route: Route, request: Request, body: Any, settings: Mapping[str, Any]
+) -> IdempotencyKey | None:
     """The key of a request with what it was used for; None where there is none and none needed."""
     if route.keyed is Keyed.NO:
         return None
@@ -36,6 +40,7 @@ def read_idempotency_key(route: Route, request: Request, body: Any) -> Idempoten
     return IdempotencyKey(
         key=key,
         fingerprint=fingerprint_of(request.method, request.path, request.query_string, told),
+        keep_for=idempotency_retention(settings),
     )
 
 

@@ -28,6 +28,7 @@ from betimes.ops.queues import Gates
 from betimes.ops.schemas import Schemas
 from betimes.ops.sessions import Sessions
 from betimes.ops.shared_reads import SharedReads
+from betimes.ops.strictness import Strictness
 from betimes.ops.together import Together
 from betimes.ops.turns import Turns
 from betimes.target.url import UrlPolicy
@@ -68,6 +69,7 @@ class Service:
     pressure: Pressure
     notifying: Notifying
     gates: Gates = field(default_factory=Gates)
+    strictness: Strictness = field(default_factory=Strictness)
     schemas: Schemas = field(default_factory=Schemas)
     meter: Meter = field(default_factory=Meter)
     shares: Turns = field(default_factory=Turns)
@@ -77,6 +79,8 @@ class Service:
     signing: Callable[[TenantId], Sequence[bytes]] = lambda _: ()
     """What requests of a tenant are signed with."""
     runs_kept: timedelta = timedelta(days=30)
+    keys_kept: timedelta = timedelta(days=1)
+    """How long tenants may have idempotency keys kept."""
     """`janitor.retain_runs_days` of the settings."""
     draining: Draining = field(default_factory=Draining)
 

@@ -156,6 +156,8 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
         signing=signing_secrets(pepper),
         notifying=notifying_of(node.settings, pepper),
         runs_kept=timedelta(days=node.settings.janitor.retain_runs_days),
+        # A day is dropped as a whole, so its last keys are a day younger than its first.
+        keys_kept=timedelta(days=max(node.settings.janitor.retain_idempotency_days - 1, 1)),
     )
 
 

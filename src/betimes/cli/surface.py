@@ -546,6 +546,7 @@ OFFERS: dict[str, Offer] = {
         "/v1/export",
         "Definitions of jobs, and the calendars they name, in our own format.",
         query=(
+            Member("format", "choice", ("betimes", "crontab", "kubernetes")),
             Member("group", "text"),
             Member("tag", "texts"),
             Member("limit", "int"),

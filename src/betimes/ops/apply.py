@@ -16,7 +16,7 @@ from betimes.ops.contents import open_jobs
 from betimes.ops.create import NewJob, create_jobs, shard_of_name
 from betimes.ops.desk import Desk
 from betimes.ops.end import delete_job
-from betimes.ops.listing import JobFilter, find_jobs
+from betimes.ops.listing import JobFilter, find_every_job
 from betimes.ops.update import update_job
 from betimes.store.apply import read_named_jobs
 from betimes.store.pool import Connection
@@ -200,14 +200,8 @@ async def _named(
 
 async def _owned(desk: Desk, tenant: TenantId, tags: Mapping[str, str]) -> list[Job]:
     states = [state for state in JobState if state is not JobState.CANCELLED]
-    jobs = await find_jobs(
-        desk,
-        tenant,
-        JobFilter(states=states, tags=dict(tags)),
-        after=None,
-        newest_first=False,
-        limit=2 * JOBS_MAX + 1,
-    )
+    chosen = JobFilter(states=states, tags=dict(tags))
+    jobs = await find_every_job(desk, tenant, chosen, most=2 * JOBS_MAX + 1)
     if len(jobs) > 2 * JOBS_MAX:
         raise TooLarge(
             f"expected a selector of at most {2 * JOBS_MAX} jobs", code="batch_too_large"

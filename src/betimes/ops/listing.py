@@ -21,6 +21,7 @@ from betimes.store.pool import Connection
 
 __all__ = [
     "JobFilter",
+    "JobsFound",
     "LastRun",
     "RunFilter",
     "Span",
@@ -29,6 +30,8 @@ __all__ = [
     "estimate_runs",
     "find_all_jobs",
     "find_all_runs",
+    "find_every_job",
+    "find_job_page",
     "find_jobs",
     "find_jobs_sorted",
     "find_runs",
@@ -41,6 +44,60 @@ PAGE_MAX = 1_000
 SCANS_MAX = 10
 SORTED_MAX = 20_000
 """So many jobs are sorted by something that no index has."""
+WALKED_MAX = 200_000
+"""Of tenants with more jobs than this none are."""
+LOOKED_AT_MAX, LOOKED_INTO_MAX = 10_000, 1_000
+"""So many rows a page looks at for those that fit; fewer where the runs of each are asked, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobsFound:
+    """A page of jobs, and the job after which the next one begins; None at the end."""
+
+    jobs: list[Job]
+    more: UUID | None
+
+
+async def find_job_page(
+    desk: Desk,
+    tenant: TenantId,
+    chosen: JobFilter,
+    *,
+    after: UUID | None,
+    newest_first: bool,
+    limit: int,
+    payloads: bool = True,
+) -> JobsFound:
+    """A page of jobs that fit.
+
+    A bounded number of jobs is looked at, whatever the filter: a short page is not the end.
+    """
+    start = (LAST if newest_first else FIRST) if after is None else after
+
+    async def work(connection: Connection) -> JobsFound:
+        now = desk.clock.now()
+        rows, end = await listing.list_jobs(
+            connection,
+            tenant,
+            chosen,
+            after=start,
+            newest_first=newest_first,
+            most=limit,
+            scan=max(limit, LOOKED_INTO_MAX if _is_costly(chosen) else LOOKED_AT_MAX),
+            now=now,
+            payloads=payloads,
+        )
+        more = rows[-1].id if len(rows) == limit else end
+        if payloads:
+            rows = await open_jobs(desk, connection, tenant, rows)
+        return JobsFound(await look(connection, rows, now=now), more)
+
+    return await desk.transact(work, tenant=tenant)
+
+
+def _is_costly(chosen: JobFilter) -> bool:
+    """Whether the runs of each job have to be asked."""
+    return bool(chosen.states) or chosen.fire_after is not None or chosen.fire_before is not None
 
 
 async def find_jobs(
@@ -52,18 +109,11 @@ async def find_jobs(
     newest_first: bool,
     limit: int,
 ) -> list[Job]:
-    """A page of jobs that fit; a full one may be followed by another."""
-    start = (LAST if newest_first else FIRST) if after is None else after
-
-    async def work(connection: Connection) -> list[Job]:
-        now = desk.clock.now()
-        rows = await listing.list_jobs(
-            connection, tenant, chosen, after=start, newest_first=newest_first, most=limit, now=now
-        )
-        opened = await open_jobs(desk, connection, tenant, rows)
-        return await look(connection, opened, now=now)
-
-    return await desk.transact(work, tenant=tenant)
+    """Some jobs that fit, as many as one page finds."""
+    page = await find_job_page(
+        desk, tenant, chosen, after=after, newest_first=newest_first, limit=limit
+    )
+    return page.jobs
 
 
 async def find_jobs_sorted(
@@ -75,15 +125,20 @@ async def find_jobs_sorted(
     at: Spot | None,
     upwards: bool,
     limit: int,
+    payloads: bool = True,
 ) -> list[tuple[Spot, Job]]:
     """A page of jobs by name, next fire or last change, each with its place.
 
     Raises:
-        Invalid: more jobs fit than are sorted; no index has these orders.
+        Invalid: more jobs fit than are sorted, or there are more than are looked at; no index
+            has these orders.
 
     """
 
     async def work(connection: Connection) -> list[listing.Sorted]:
+        walked = await listing.count_jobs(connection, tenant, most=WALKED_MAX + 1)
+        if walked > WALKED_MAX:
+            raise _too_many(by, WALKED_MAX, "in all", "list them by created_at")
         found = await listing.list_jobs_sorted(
             connection,
             tenant,
@@ -93,19 +148,25 @@ async def find_jobs_sorted(
             upwards=upwards,
             most=limit,
             bound=SORTED_MAX,
+            payloads=payloads,
         )
-        opened = await open_jobs(desk, connection, tenant, [one.job for one in found])
+        opened = [one.job for one in found]
+        if payloads:
+            opened = await open_jobs(desk, connection, tenant, opened)
         shown = await look(connection, opened, now=desk.clock.now())
         return [one._replace(job=job) for one, job in zip(found, shown, strict=True)]
 
     rows = await desk.transact(work, tenant=tenant)
     if rows and rows[0].fitting > SORTED_MAX:
-        raise Invalid(
-            f"expected at most {SORTED_MAX} jobs to sort by {by}, got more; "
-            "narrow them by filters, or list them by created_at",
-            pointer="/sort",
-        )
+        fix = "narrow them by filters, or list them by created_at"
+        raise _too_many(by, SORTED_MAX, "that fit", fix)
     return [((row.key, row.job.id), row.job) for row in rows]
+
+
+def _too_many(by: str, most: int, which: str, fix: str) -> Invalid:
+    return Invalid(
+        f"expected at most {most} jobs {which} to sort by {by}, got more; {fix}", pointer="/sort"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +198,28 @@ async def find_all_jobs(
     desk: Desk, tenant: TenantId, chosen: JobFilter, *, most: int
 ) -> list[JobId]:
     """Every job that fits, up to a bound: what an action over a filter means."""
-    found: list[JobId] = []
+    return [job.id for job in await find_every_job(desk, tenant, chosen, most=most, payloads=False)]
+
+
+async def find_every_job(
+    desk: Desk, tenant: TenantId, chosen: JobFilter, *, most: int, payloads: bool = True
+) -> list[Job]:
+    """The same as jobs."""
+    found: list[Job] = []
+    after: UUID | None = None
     while len(found) < most:
-        page = await find_jobs(
+        page = await find_job_page(
             desk,
             tenant,
             chosen,
-            after=found[-1] if found else None,
+            after=after,
             newest_first=False,
             limit=PAGE_MAX,
+            payloads=payloads,
         )
-        found += [job.id for job in page]
-        if len(page) < PAGE_MAX:
+        found += page.jobs
+        after = page.more
+        if after is None:
             break
     return found[:most]
 
@@ -207,13 +278,14 @@ async def find_runs(
         now = await desk.now(connection)
         left, found = span, list[RunView]()
         for _ in range(SCANS_MAX):
-            rows = await listing.list_runs(
+            rows, end = await listing.list_runs(
                 connection,
                 tenant,
                 chosen,
                 before=left.high,
                 low=left.low,
                 most=limit,
+                scan=max(limit, LOOKED_AT_MAX),
                 earliest_first=span.backwards,
             )
             opened = await open_errors(desk, connection, tenant, rows)
@@ -226,7 +298,7 @@ async def find_runs(
                 if len(found) == limit:
                     return found, left.place
             if len(rows) < limit:
-                return found, None
+                return found, None if end is None else left.narrowed(end).place
         return found, left.place
 
     return await desk.transact(work, tenant=tenant)

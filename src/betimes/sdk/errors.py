@@ -197,6 +197,14 @@ class InvalidPayload(ApiError):
     """The payload does not fit its declared schema, or the blob it refers to is not there."""
 
 
+class UnknownHandler(ApiError):
+    """The tenant is strict, and no worker has declared the handler."""
+
+
+class UnknownQueue(ApiError):
+    """The tenant is strict, and the queue has neither settings nor workers."""
+
+
 class UrlNotAllowed(ApiError):
     """The target may not or cannot be called."""
 
@@ -309,6 +317,8 @@ BY_CODE: dict[str, type[ApiError]] = {
     "ambiguous_text": AmbiguousText,
     "invalid_rrule": InvalidRrule,
     "invalid_payload": InvalidPayload,
+    "unknown_handler": UnknownHandler,
+    "unknown_queue": UnknownQueue,
     "url_not_allowed": UrlNotAllowed,
     "workflow_cycle": WorkflowCycle,
     "workflow_unknown_node": WorkflowUnknownNode,
@@ -390,7 +400,9 @@ __all__ = [
     "TenantSuspended",
     "TimeInPast",
     "UnknownField",
+    "UnknownHandler",
     "UnknownParameter",
+    "UnknownQueue",
     "UnknownTimezone",
     "Unreachable",
     "UnsupportedMediaType",

@@ -1429,6 +1429,7 @@ class Export:
     def read(
         self,
         *,
+        format: Literal["betimes", "crontab", "kubernetes"] | Unset = UNSET,
         group: str | Unset | None = UNSET,
         tag: builtins.list[str] | Unset = UNSET,
         cursor: str | Unset | None = UNSET,
@@ -1438,7 +1439,7 @@ class Export:
         """Definitions of jobs, and the calendars they name, in our own format."""
         answer: betimes.wire.queues.Exported = self._caller.call(
             table.EXPORT_READ,
-            query={"group": group, "tag": tag, "cursor": cursor, "limit": limit},
+            query={"format": format, "group": group, "tag": tag, "cursor": cursor, "limit": limit},
             timeout=request_timeout,
         )
         return answer
@@ -5646,6 +5647,7 @@ class AsyncExport:
     async def read(
         self,
         *,
+        format: Literal["betimes", "crontab", "kubernetes"] | Unset = UNSET,
         group: str | Unset | None = UNSET,
         tag: builtins.list[str] | Unset = UNSET,
         cursor: str | Unset | None = UNSET,
@@ -5655,7 +5657,7 @@ class AsyncExport:
         """Definitions of jobs, and the calendars they name, in our own format."""
         answer: betimes.wire.queues.Exported = await self._caller.call(
             table.EXPORT_READ,
-            query={"group": group, "tag": tag, "cursor": cursor, "limit": limit},
+            query={"format": format, "group": group, "tag": tag, "cursor": cursor, "limit": limit},
             timeout=request_timeout,
         )
         return answer

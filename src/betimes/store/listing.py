@@ -10,7 +10,7 @@ from betimes.domain.ids import JobId, RunId, TenantId, WorkerId, floor_of, shard
 from betimes.domain.job import Job
 from betimes.domain.run import Holding, Run
 from betimes.domain.states import JobState, RunState, Trigger
-from betimes.store.ask import estimate, many, one
+from betimes.store.ask import estimate, many, maybe, one
 from betimes.store.jobs import job_of, to_optional_json
 from betimes.store.pool import Connection
 from betimes.store.queries import load
@@ -18,6 +18,7 @@ from betimes.store.runs import run_of
 
 SQL = load("listing")
 FIRST = UUID(int=0)
+ALL = 2_147_483_647
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +70,28 @@ async def list_jobs(
     after: UUID,
     newest_first: bool,
     most: int,
+    scan: int,
     now: datetime,
-) -> list[Job]:
-    """A page of jobs."""
-    statement = "list_jobs_where_newest" if newest_first else "list_jobs_where"
-    told = _about_jobs(tenant, chosen)
-    soon = floor_of(to_ms(now))
-    rows = await many(connection, SQL[statement], after=after, most=most, soon=soon, **told)
-    return [job_of(row) for row in rows]
+    payloads: bool = True,
+) -> tuple[list[Job], UUID | None]:
+    """A page of jobs, and the last one that was looked at where the bound `scan` was met."""
+    suffix = "_newest" if newest_first else ""
+    rows = await many(
+        connection,
+        SQL[f"list_jobs_where{suffix}"],
+        after=after,
+        most=most,
+        scan=scan,
+        soon=floor_of(to_ms(now)),
+        payloads=payloads,
+        **_about_jobs(tenant, chosen),
+    )
+    end = None
+    if len(rows) < most and chosen != JobFilter():
+        end = await maybe(
+            connection, SQL[f"find_jobs_end{suffix}"], tenant=tenant, after=after, scan=scan
+        )
+    return [job_of(row) for row in rows], None if end is None else end["id"]
 
 
 Spot = tuple[str, UUID]
@@ -101,6 +116,7 @@ async def list_jobs_sorted(
     upwards: bool,
     most: int,
     bound: int,
+    payloads: bool = True,
 ) -> list[Sorted]:
     """A page of jobs by a member, from a place on."""
     rows = await many(
@@ -112,6 +128,7 @@ async def list_jobs_sorted(
         up=upwards,
         most=most,
         bound=bound,
+        payloads=payloads,
         **_about_jobs(tenant, chosen),
     )
     return [Sorted(row["key"], job_of(row), row["fitting"]) for row in rows]
@@ -121,7 +138,14 @@ async def estimate_jobs(connection: Connection, tenant: TenantId, chosen: JobFil
     """About how many jobs there are, by what the planner knows."""
     told = _about_jobs(tenant, chosen)
     return await estimate(
-        connection, SQL["list_jobs_where"], after=FIRST, most=1, soon=FIRST, **told
+        connection,
+        SQL["list_jobs_where"],
+        after=FIRST,
+        most=1,
+        scan=ALL,
+        soon=FIRST,
+        payloads=False,
+        **told,
     )
 
 
@@ -150,13 +174,34 @@ async def list_runs(
     before: UUID,
     low: UUID,
     most: int,
+    scan: int,
     earliest_first: bool = False,
-) -> list[Run]:
-    """A page of runs with ids in [low, before), without their payloads and results."""
-    statement = "list_runs_where_earliest" if earliest_first else "list_runs_where"
+) -> tuple[list[Run], UUID | None]:
+    """A page of runs with ids in [low, before), without their payloads and results.
+
+    Beside it the last one that was looked at, where the bound `scan` was met before the page was
+    full.
+    """
+    statement = _runs_statement(chosen) + ("_earliest" if earliest_first else "")
+    span: dict[str, Any] = {"high": before, "low": low, "scan": scan}
     told = _about_runs(tenant, chosen)
-    rows = await many(connection, SQL[statement], high=before, low=low, most=most, **told)
-    return [run_of(row) for row in rows]
+    rows = await many(connection, SQL[statement], most=most, **span, **told)
+    end = None
+    if len(rows) < most and chosen != RunFilter(job=chosen.job):
+        end = await one(
+            connection,
+            SQL["find_runs_end"],
+            tenant=tenant,
+            job=chosen.job,
+            shard=None if chosen.job is None else shard_of(chosen.job),
+            up=earliest_first,
+            **span,
+        )
+    return [run_of(row) for row in rows], None if end is None else end["id"]
+
+
+def _runs_statement(chosen: RunFilter) -> str:
+    return "list_runs_where" if chosen.job is None else "list_runs_of_job"
 
 
 async def estimate_runs(
@@ -164,13 +209,15 @@ async def estimate_runs(
 ) -> int:
     """About how many runs there are in a span, by what the planner knows."""
     told = _about_runs(tenant, chosen)
-    return await estimate(connection, SQL["list_runs_where"], high=before, low=low, most=1, **told)
+    statement = SQL[_runs_statement(chosen)]
+    return await estimate(connection, statement, high=before, low=low, most=1, scan=ALL, **told)
 
 
 def _about_runs(tenant: TenantId, chosen: RunFilter) -> dict[str, Any]:
+    whose = {} if chosen.job is None else {"job": chosen.job, "shard": shard_of(chosen.job)}
     return {
+        **whose,
         "tenant": tenant,
-        "job": chosen.job,
         "states": [int(state) for state in chosen.states] or None,
         "queues": list(chosen.queues) or None,
         "handlers": list(chosen.handlers) or None,

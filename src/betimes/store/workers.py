@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from betimes.domain.ids import NodeId, WorkerId
+from betimes.domain.ids import NodeId, TenantId, WorkerId
+from betimes.store.ask import one
 from betimes.store.database import Database
-from betimes.store.pool import Lane
+from betimes.store.pool import Connection, Lane
 from betimes.store.queries import load
 
 SQL = load("workers")
+NAMES_MAX = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +24,22 @@ class WorkerCard:
     queues: tuple[str, ...]
     handlers: tuple[str, ...]
     slots: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownNames:
+    """Handlers and queues that somebody has named lately."""
+
+    handlers: frozenset[str]
+    queues: frozenset[str]
+
+
+async def read_known_names(
+    connection: Connection, tenant: TenantId, *, since: datetime
+) -> KnownNames:
+    """What workers of a tenant and of the service have named, and which queues have settings."""
+    row = await one(connection, SQL["read_known_names"], tenant=tenant, since=since, most=NAMES_MAX)
+    return KnownNames(handlers=frozenset(row["handlers"]), queues=frozenset(row["queues"]))
 
 
 @dataclass(frozen=True, slots=True)

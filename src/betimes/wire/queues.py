@@ -173,19 +173,34 @@ class CalendarText(Asked):
     description: Annotated[str, msgspec.Meta(max_length=2000)] = ""
 
 
+class LeftOut(Shown):
+    """A job that means nothing, or something else, in the format asked for."""
+
+    name: str
+    reason: str
+
+
 class Exported(Shown):
-    """Definitions of jobs, and the calendars they name, in our own format."""
+    """Definitions of jobs, and the calendars they name, in our own format.
+
+    As a crontab they are in `text`; as CronJobs in `manifests`, which `kubectl apply` takes. What
+    would not fire there as it does here is `left_out`, with the reason.
+    """
 
     format: str
     exported_at: Instant
     calendars: list[CalendarText]
     jobs: list[Members]
+    text: str | msgspec.UnsetType = msgspec.UNSET
+    manifests: Members | msgspec.UnsetType = msgspec.UNSET
+    left_out: list[LeftOut] | msgspec.UnsetType = msgspec.UNSET
     next_cursor: str | None = None
 
 
 class Export(Asked):
-    """Which jobs."""
+    """Which jobs, and how they are written; other formats than ours come in smaller pages."""
 
+    format: Literal["betimes", "crontab", "kubernetes"] = "betimes"
     group: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | None = None
     tag: list[str] = []
     cursor: str | None = None

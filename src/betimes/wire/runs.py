@@ -201,7 +201,10 @@ Wanted = Literal[State, "failed"]
 
 
 class ListRunsOfJob(Asked):
-    """Which runs; the last seven days unless times are given."""
+    """Which runs; the last seven days unless times are given.
+
+    Those that are due later than now are listed with `state=scheduled` or `due_before`.
+    """
 
     limit: Annotated[int, msgspec.Meta(ge=1)] = 50
     cursor: str | None = None
@@ -225,7 +228,10 @@ class ListRunsOfJob(Asked):
 
 
 class ListRuns(ListRunsOfJob):
-    """Which runs of which job; the last seven days unless times are given."""
+    """Which runs of which job; the last seven days unless times are given.
+
+    Those that are due later than now are listed with `state=scheduled` or `due_before`.
+    """
 
     job: str | None = None
 

@@ -78,10 +78,13 @@ async def test_a_cursor_belongs_to_its_order(admin: Client) -> None:
 
 async def test_too_many_are_not_sorted_but_told(admin: Client) -> None:
     await make_jobs(admin)
+    with patch.object(listing, "WALKED_MAX", 5):
+        refused = await admin("GET", "/v1/jobs?sort=name&tag=no:thing")
+        assert "at most 5 jobs in all to sort by name" in refused.json["detail"]
     with patch.object(listing, "SORTED_MAX", 5):
         refused = await admin("GET", "/v1/jobs?sort=name")
         assert (refused.status, refused.code) == (400, "invalid_parameter"), refused.body
-        assert "at most 5 jobs to sort by name" in refused.json["detail"]
+        assert "at most 5 jobs that fit to sort by name" in refused.json["detail"]
         assert await names(admin, "sort=name&group=default&name_prefix=g") == ["gamma"]
         assert len(await names(admin, "sort=-created_at")) == 6
 

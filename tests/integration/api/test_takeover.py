@@ -102,3 +102,38 @@ async def test_a_crontab_without_end_is_not_read(admin: Client) -> None:
         "POST", "/v1/import/crontab?dry_run=true", raw=lines[: 1 << 20], headers=asked
     )
     assert (refused.status, refused.code) == (413, "batch_too_large")
+
+
+async def test_jobs_are_written_as_crontabs_and_cron_jobs(admin: Client) -> None:
+    """What is written is taken back by the importer of the same format."""
+    cron = {"type": "cron", "expr": "30 4 * * *", "timezone": "Europe/Stockholm"}
+    shell = {"name": "tidy", "handler": "shell", "schedule": cron, "payload": {"command": "tidy"}}
+    image = {"name": "report", "handler": "h", "schedule": cron, "payload": {"image": "r:1"}}
+    every = {"name": "often", "handler": "h", "schedule": "every 7m"}
+    for job in (shell, image, every):
+        assert (await admin("POST", "/v1/jobs", job)).status == 201
+    told = (await admin("GET", "/v1/export?format=crontab")).json
+    assert told["text"] == "CRON_TZ=Europe/Stockholm\n# tidy\n30 4 * * * tidy\n"
+    assert (told["format"], told["jobs"]) == ("crontab", [])
+    assert {one["name"] for one in told["left_out"]} == {"report", "often"}
+    back = await admin(
+        "POST",
+        "/v1/import/crontab?dry_run=true&flavour=cronie&prefix=back",
+        raw=told["text"].encode(),
+        headers={"content-type": "text/plain"},
+    )
+    assert (back.status, len(back.json["created"])) == (200, 1), back.body
+    told = (await admin("GET", "/v1/export?format=kubernetes")).json
+    assert {one["name"] for one in told["left_out"]} == {"tidy", "often"}, told["left_out"]
+    (document,) = told["manifests"]["items"]
+    assert (document["kind"], document["spec"]["timeZone"]) == ("CronJob", "Europe/Stockholm")
+    again = await admin("POST", "/v1/import/kubernetes?dry_run=true", told["manifests"])
+    assert again.status == 200, again.body
+    pages, cursor = 0, ""
+    while True:
+        page = (await admin("GET", f"/v1/export?format=crontab&limit=1{cursor}")).json
+        pages += 1
+        if page["next_cursor"] is None:
+            break
+        cursor = f"&cursor={page['next_cursor']}"
+    assert pages >= 3

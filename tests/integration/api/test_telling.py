@@ -127,3 +127,11 @@ async def test_quotas_are_told_once_when_they_are_nearly_and_wholly_used(
     served.service.meter._told.clear()
     assert (await small("POST", "/v1/jobs", job)).status == 429
     assert len(await told(served, "quota.exceeded")) == 2
+
+
+async def test_a_job_whose_last_fire_is_seconds_away_is_told_as_active(
+    served: Served, admin: Client
+) -> None:
+    await admin("POST", "/v1/jobs", {"name": "j", "schedule": "in 2s", "handler": "h"})
+    (body,) = await told(served, "job.created")
+    assert body["state"] == "active"

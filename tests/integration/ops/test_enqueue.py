@@ -90,12 +90,16 @@ async def test_runs_that_differ_get_parcels_of_their_own(
         ],
     )
     parcels = await fetch(
-        database, "SELECT queue, priority, cardinality(run_ids) AS n FROM betimes.parcels"
+        database,
+        "SELECT queue, priority, coalesce(handler, '') AS handler, cardinality(run_ids) AS n"
+        " FROM betimes.parcels",
     )
     assert sorted(tuple(row) for row in parcels) == [
-        ("default", 5, 3),
-        ("default", 9, 1),
-        ("mail", 5, 1),
+        ("default", 5, "", 1),
+        ("default", 5, "a", 1),
+        ("default", 5, "b", 1),
+        ("default", 9, "a", 1),
+        ("mail", 5, "a", 1),
     ]
 
 

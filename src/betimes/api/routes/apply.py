@@ -46,7 +46,8 @@ async def apply(call: Call[NoQuery, wire.ApplyJobs]) -> Reply:
                 error.pointer = f"/jobs/{place}{error.pointer}"
             raise
 
-    await check_open(call, {one.new.definition.queue for one in wanted})
+    definitions = [one.new.definition for one in wanted]
+    await check_open(call, {one.queue for one in definitions}, {one.handler for one in definitions})
 
     async def verb(desk: Desk) -> Applied:
         done = await apply_jobs(

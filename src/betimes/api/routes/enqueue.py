@@ -49,7 +49,7 @@ async def enqueue(call: Call[NoQuery, bytes]) -> Reply:
 
     if told := await admitted(call, runs=[new]):
         return told
-    await check_open(call, [new.queue])
+    await check_open(call, [new.queue], [new.handler])
     now = call.service.now()
     return replied(
         await call.service.runs.act(

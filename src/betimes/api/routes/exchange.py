@@ -1,5 +1,6 @@
 """Export and import of our own format: jobs, and the calendars they name."""
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,12 +23,13 @@ from betimes.domain.ids import to_text
 from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
 from betimes.domain.states import JobState
+from betimes.importers.writing import write_cron_jobs, write_crontab
 from betimes.ops.acting import Told
 from betimes.ops.calendars import CalendarRow, find_calendars, new_calendar, put_calendar
 from betimes.ops.create import NewJob
 from betimes.ops.desk import Desk
 from betimes.ops.each import create_each
-from betimes.ops.listing import JobFilter, find_jobs
+from betimes.ops.listing import JobFilter, find_job_page
 from betimes.ops.meter import Demand
 from betimes.schedule import Calendar
 from betimes.wire import jobs as wire
@@ -35,32 +37,50 @@ from betimes.wire import queues as more
 from betimes.wire.base import shown_instant
 
 FORMAT = "betimes/1"
+OURS = "betimes"
+FOREIGN_MAX = 25
+"""Jobs of a page in a format of others: each is read back, and its fires are compared."""
 
 
 async def export(call: Call[more.Export, None]) -> Reply:
     """Definitions of jobs in our own format, as import takes them."""
     query = call.query
-    scope = ("export", call.tenant, query.group, sorted(query.tag))
+    scope = ("export", call.tenant, query.format, query.group, sorted(query.tag))
     after = None
     if query.cursor is not None:
         after = msgspec.convert(call.service.cursors.read(scope, query.cursor)[0], type=UUID)
-    limit = coerced(query.limit)
+    foreign = query.format != OURS
+    limit = min(coerced(query.limit), FOREIGN_MAX) if foreign else coerced(query.limit)
     chosen = JobFilter(group=query.group, tags=read_tags(query.tag))
-    jobs = await find_jobs(
+    found = await find_job_page(
         call.service.desk, call.tenant, chosen, after=after, newest_first=False, limit=limit
     )
-    cursor = None
-    if len(jobs) == limit:
-        cursor = call.service.cursors.write(scope, [str(jobs[-1].id)])
-    return Reply(
-        value=more.Exported(
-            format=FORMAT,
-            exported_at=shown_instant(call.service.now()),
-            calendars=await _calendars_of(call, jobs),
-            jobs=[{**asked_again(job), **_pause_of(job)} for job in jobs],
-            next_cursor=cursor,
-        )
+    jobs, cursor = found.jobs, None
+    if found.more is not None:
+        cursor = call.service.cursors.write(scope, [str(found.more)])
+    definitions = [{**asked_again(job), **_pause_of(job)} for job in jobs]
+    told = more.Exported(
+        format=query.format if foreign else FORMAT,
+        exported_at=shown_instant(call.service.now()),
+        calendars=[] if foreign else await _calendars_of(call, jobs),
+        jobs=[] if foreign else definitions,
+        next_cursor=cursor,
     )
+    if foreign:
+        # Comparing fires takes a while, and others shall be served meanwhile.
+        await asyncio.to_thread(_write, told, definitions)
+    return Reply(value=told)
+
+
+def _write(told: more.Exported, definitions: Sequence[Mapping[str, Any]]) -> None:
+    """The same in the words of others; what cannot be said there is left out."""
+    if told.format == "crontab":
+        written = write_crontab(definitions)
+        told.text = "".join(f"{line}\n" for line in written.lines)
+    else:
+        written = write_cron_jobs(definitions)
+        told.manifests = {"apiVersion": "v1", "kind": "List", "items": written.documents}
+    told.left_out = [more.LeftOut(name=name, reason=reason) for name, reason in written.refused]
 
 
 def _pause_of(job: Job) -> dict[str, Any]:

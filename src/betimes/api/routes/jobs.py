@@ -57,7 +57,7 @@ async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
 
     if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
         return told
-    await check_open(call, [new.definition.queue])
+    await check_open(call, [new.definition.queue], [new.definition.handler])
     intent = intent_of(call, only_try=call.query.validate_only)
     return replied(
         await call.service.jobs.act(new, intent, verb, lambda made: told_made(call, made))
@@ -106,7 +106,7 @@ async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
     new = new_job(body, context)
     if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
         return told
-    await check_open(call, [new.definition.queue])
+    await check_open(call, [new.definition.queue], [new.definition.handler])
 
     async def verb(desk: Desk) -> MadeJob:
         return (await create_made(desk, call.tenant, [new]))[0]
@@ -152,6 +152,8 @@ async def _update(
         definition = kept_anchor(definition, job.definition)
     if definition.queue != job.definition.queue:
         await check_open(call, [definition.queue])
+    if definition.handler != job.definition.handler:
+        await check_open(call, [], [definition.handler])
     # Even without If-Match, what we merged into must still be there.
     revision = job.revision
 
@@ -221,7 +223,7 @@ EDITABLE = tuple(
 WRITE_PROBLEMS = (
     *("malformed_json", "unknown_field", "invalid_parameter", "payload_too_large"),
     *("unsupported_media_type", "invalid_schedule", "invalid_payload", "quota_exceeded"),
-    "queue_draining",
+    *("queue_draining", "unknown_handler", "unknown_queue"),
 )
 
 ROUTES = (

@@ -125,7 +125,7 @@ async def run(call: Call[NoQuery, wire.RunJob]) -> Reply:
     if told := await admitted_demand(call, Demand.of(runs=[payload])):
         return told
 
-    await check_open(call, [job.definition.queue])
+    await check_open(call, [job.definition.queue], [job.definition.handler])
 
     async def verb(desk: Desk) -> RunId:
         return await run_now(desk, call.tenant, job.id, wish)

@@ -20,7 +20,7 @@ from betimes.ops.listing import (
     LastRun,
     Spot,
     estimate_jobs,
-    find_jobs,
+    find_job_page,
     find_jobs_sorted,
     last_runs,
 )
@@ -83,17 +83,19 @@ async def _by_creation(
     place = read_place(cursors, scope, query.cursor)
     ascending, limit = not query.sort.startswith("-"), coerced(query.limit)
     upwards = ascending is not place.backwards
-    jobs = await find_jobs(
+    found = await find_job_page(
         call.service.desk,
         call.tenant,
         chosen,
         after=below(place.at) if upwards and place.at else place.at,
         newest_first=not upwards,
         limit=limit,
+        payloads=query.view != "basic",
     )
+    jobs = found.jobs
     more: Spot | None = None
-    if len(jobs) == limit:
-        last = (BY_ID, jobs[-1].id)
+    if found.more is not None:
+        last = (BY_ID, found.more)
         more = above(last) if upwards else last
     if place.backwards:
         jobs.reverse()
@@ -116,6 +118,7 @@ async def _by_key(
         at=place.spot,
         upwards=upwards,
         limit=limit,
+        payloads=query.view != "basic",
     )
     more: Spot | None = None
     if len(found) == limit:

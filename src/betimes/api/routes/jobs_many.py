@@ -52,7 +52,9 @@ async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
         return await _each_alone(call)
     context = await _context(call)
     new = [_read(context, place, asked) for place, asked in enumerate(body.items)]
-    await check_open(call, {one.definition.queue for one in new})
+    await check_open(
+        call, {one.definition.queue for one in new}, {one.definition.handler for one in new}
+    )
 
     async def verb(desk: Desk) -> list[MadeJob]:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
@@ -133,7 +135,7 @@ async def _each(
     for place, item in call.placed(call.body.items):
         try:
             one = _read(context, place, item)
-            await check_open(call, [one.definition.queue])
+            await check_open(call, [one.definition.queue], [one.definition.handler])
         except (Refused, Trouble) as error:
             told[place] = _refused(call, error)
         else:

@@ -139,6 +139,7 @@ async def put(call: Call[NoQuery, wire.QueueSettings]) -> Reply:
         return _told(call, put.queue, event)
 
     reply = await perform(call, verb, told)
+    call.service.strictness.forget(call.tenant)
     if call.body.paused is False:
         call.service.waiters.wake(call.path["queue"], call.tenant)
     return reply

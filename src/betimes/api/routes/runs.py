@@ -59,7 +59,7 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
 
     if told := await admitted(call, runs=[new]):
         return told
-    await check_open(call, [new.queue])
+    await check_open(call, [new.queue], [new.handler])
     now = call.service.now()
     done = await call.service.runs.act(
         new, intent_of(call), verb, lambda made: told_enqueued(made, new, now)
@@ -85,7 +85,7 @@ async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
 
     if told := await admitted(call, runs=new):
         return told
-    await check_open(call, {one.queue for one in new})
+    await check_open(call, {one.queue for one in new}, {one.handler for one in new})
     now = call.service.now()
     return await perform(
         call, verb, lambda runs: told_runs(runs, new, refused if alone else None, now)

@@ -33,7 +33,7 @@ SEARCHED_IN_JOB = {word: member for word, member in SEARCHED.items() if word != 
 
 
 async def list_all(call: Call[wire.ListRuns, None]) -> Reply:
-    """A page of runs, latest due first."""
+    """A page of runs, latest due first, up to now unless what lies ahead is asked for."""
     return await _listed(call, SEARCHED)
 
 
@@ -55,6 +55,8 @@ async def _listed(
     wanted = job or getattr(query, "job", None)
     whose = None if wanted is None else await job_of(call, wanted)
     chosen, shown = _filter(call, whose, text)
+    if until is None and Shown.SCHEDULED not in shown and since < now:
+        until = now  # What lies ahead is for those who ask for it.
     span = Span(since=since, until=until, place=place.at, backwards=place.backwards)
     views, more = await find_runs(
         call.service.desk, call.tenant, chosen, shown=shown, span=span, limit=coerced(query.limit)

@@ -19,6 +19,7 @@ from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
 from betimes.ops.erase import deletion_of
 from betimes.ops.quotas import soft_limit, usage_of
+from betimes.ops.tenant_settings import check_settings
 from betimes.wire import keys as wire
 from betimes.wire.base import Page, shown_instant
 from betimes.wire.operations import Operation
@@ -60,6 +61,7 @@ def _told(tenant: ops.Tenant, *, status: int = 200) -> Told:
 async def create(call: Call[NoQuery, wire.NewTenant]) -> Reply:
     """Make a tenant."""
     body = call.body
+    check_settings(body.settings, keys_kept=call.service.keys_kept)
     fresh = ops.new_tenant(
         call.service.desk,
         slug=body.slug,
@@ -104,6 +106,7 @@ async def _found(call: Call[Any, Any]) -> ops.Tenant:
 async def change(call: Call[NoQuery, wire.ChangeTenant]) -> Reply:
     """Change a tenant by a merge patch; what is left out stays, a null among members removes."""
     tenant, body = await _found(call), call.body
+    check_settings(body.settings or {}, keys_kept=call.service.keys_kept)
     expected_revision(call.request, tenant.revision)
     said = {
         name: value

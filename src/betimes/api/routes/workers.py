@@ -72,6 +72,7 @@ async def register(call: Call[NoQuery, wire.NewWorker]) -> Reply:
 
     reply = await perform(call, verb, lambda made: _registered(call, made))
     service.schemas.forget(call.tenant)
+    service.strictness.forget(call.tenant)
     return reply
 
 

@@ -1,16 +1,17 @@
 -- Lists that people page through, by whatever they filter.
 
 -- name: list_jobs_where :many
--- Jobs of one tenant that fit a filter, in the order of their creation, page by page.
+-- Jobs of one tenant that fit a filter, in the order of their creation, page by page; no more than a number is looked at.
 -- Scatter: a tenant's jobs lie in every shard
 -- Index: jobs_tenant_idx
 -- Returns: id uuid, tenant_id uuid, job_group text, name text, next_fire_at timestamptz, paused_until timestamptz, created_at timestamptz, updated_at timestamptz, revision int4, fires int8, state int2, priority int2, after_completion int2, queue text, handler text, tzdata text, schedule text, target text, payload bytea, options text, state_reason text, created_by text
 SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, updated_at, revision, fires, state, priority,
-       after_completion, queue, handler, tzdata, schedule::text AS schedule, target::text AS target, payload,
-       options::text AS options, state_reason::text AS state_reason, created_by
-  FROM betimes.jobs
- WHERE tenant_id = :tenant::uuid AND id > :after::uuid
-   AND (:states::smallint[] IS NULL OR CASE
+       after_completion, queue, handler, tzdata, schedule::text AS schedule, target::text AS target,
+       CASE WHEN :payloads::boolean THEN payload END AS payload, options::text AS options,
+       state_reason::text AS state_reason, created_by
+  FROM (SELECT * FROM betimes.jobs WHERE tenant_id = :tenant::uuid AND id > :after::uuid
+         ORDER BY id LIMIT :scan::integer) AS jobs
+ WHERE (:states::smallint[] IS NULL OR CASE
         -- Whose last fires are planned and not over is active, though it is stored as complete.
         WHEN state = 3 AND EXISTS (
             SELECT FROM (SELECT runs.state, runs.trigger FROM betimes.runs
@@ -44,11 +45,12 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
 -- Index: jobs_tenant_idx
 -- Returns: id uuid, tenant_id uuid, job_group text, name text, next_fire_at timestamptz, paused_until timestamptz, created_at timestamptz, updated_at timestamptz, revision int4, fires int8, state int2, priority int2, after_completion int2, queue text, handler text, tzdata text, schedule text, target text, payload bytea, options text, state_reason text, created_by text
 SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, updated_at, revision, fires, state, priority,
-       after_completion, queue, handler, tzdata, schedule::text AS schedule, target::text AS target, payload,
-       options::text AS options, state_reason::text AS state_reason, created_by
-  FROM betimes.jobs
- WHERE tenant_id = :tenant::uuid AND id < :after::uuid
-   AND (:states::smallint[] IS NULL OR CASE
+       after_completion, queue, handler, tzdata, schedule::text AS schedule, target::text AS target,
+       CASE WHEN :payloads::boolean THEN payload END AS payload, options::text AS options,
+       state_reason::text AS state_reason, created_by
+  FROM (SELECT * FROM betimes.jobs WHERE tenant_id = :tenant::uuid AND id < :after::uuid
+         ORDER BY id DESC LIMIT :scan::integer) AS jobs
+ WHERE (:states::smallint[] IS NULL OR CASE
         -- Whose last fires are planned and not over is active, though it is stored as complete.
         WHEN state = 3 AND EXISTS (
             SELECT FROM (SELECT runs.state, runs.trigger FROM betimes.runs
@@ -75,6 +77,22 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
           ORDER BY runs.id LIMIT 1), next_fire_at) < :fire_before::timestamptz)
    AND (:text::text IS NULL OR position(lower(:text::text) IN lower(name)) > 0)
  ORDER BY id DESC LIMIT :most::integer;
+
+-- name: find_jobs_end :maybe
+-- The last job that a page has looked at, if it has looked at so many.
+-- Scatter: a tenant's jobs lie in every shard
+-- Index: jobs_tenant_idx
+-- Returns: id uuid
+SELECT id FROM betimes.jobs WHERE tenant_id = :tenant::uuid AND id > :after::uuid
+ ORDER BY id OFFSET :scan::integer - 1 LIMIT 1;
+
+-- name: find_jobs_end_newest :maybe
+-- The same from the newest on.
+-- Scatter: a tenant's jobs lie in every shard
+-- Index: jobs_tenant_idx
+-- Returns: id uuid
+SELECT id FROM betimes.jobs WHERE tenant_id = :tenant::uuid AND id < :after::uuid
+ ORDER BY id DESC OFFSET :scan::integer - 1 LIMIT 1;
 
 -- name: list_jobs_sorted :many
 -- Jobs of one tenant that fit a filter, by name, next fire or last change, from a place on in either direction. No index
@@ -112,22 +130,22 @@ WITH few AS MATERIALIZED (
 )
 SELECT (SELECT count(*) FROM few) AS fitting, page.key, jobs.id, tenant_id, job_group, name, next_fire_at, paused_until, created_at,
        updated_at, revision, fires, state, priority, after_completion, queue, handler, tzdata, schedule::text AS schedule,
-       target::text AS target, payload, options::text AS options, state_reason::text AS state_reason, created_by
+       target::text AS target, CASE WHEN :payloads::boolean THEN payload END AS payload, options::text AS options,
+       state_reason::text AS state_reason, created_by
   FROM page JOIN betimes.jobs ON jobs.shard = page.shard AND jobs.id = page.id
  ORDER BY CASE WHEN :up::boolean THEN page.key END, CASE WHEN :up::boolean THEN page.id END, page.key DESC, page.id DESC;
 
 -- name: list_runs_where :many
--- Runs of one tenant that fit a filter and are due in a span, latest first, page by page.
+-- Runs of one tenant that fit a filter and are due in a span, latest first, page by page; no more than a number is looked at.
 -- Scatter: a tenant's runs lie in every shard
 -- Index: runs_tenant_idx
 -- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text
 SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
        created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, NULL::bytea AS payload,
        options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key
-  FROM betimes.runs
- WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid
-   AND (:job::uuid IS NULL OR job_id = :job::uuid)
-   AND (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+  FROM (SELECT * FROM betimes.runs WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid
+         ORDER BY id DESC LIMIT :scan::integer) AS runs
+ WHERE (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
    AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
    AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
    AND (:triggers::smallint[] IS NULL OR trigger = ANY (:triggers::smallint[]))
@@ -145,6 +163,33 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
            AND dead_letters.fingerprint = :fingerprint::text))
  ORDER BY id DESC LIMIT :most::integer;
 
+-- name: list_runs_of_job :many
+-- Runs of one job that fit a filter and are due in a span, latest first, page by page; no more than a number is looked at.
+-- Index: runs_job_idx
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text
+SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
+       created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, NULL::bytea AS payload,
+       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key
+  FROM (SELECT * FROM betimes.runs WHERE shard = :shard::smallint AND job_id = :job::uuid AND id < :high::uuid AND id >= :low::uuid
+           AND tenant_id = :tenant::uuid ORDER BY id DESC LIMIT :scan::integer) AS runs
+ WHERE (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+   AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
+   AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
+   AND (:triggers::smallint[] IS NULL OR trigger = ANY (:triggers::smallint[]))
+   AND (:worker::uuid IS NULL OR worker_id = :worker::uuid)
+   AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
+   AND (:text::text IS NULL OR position(lower(:text::text) IN lower(error::text)) > 0)
+   AND (:fire_after::timestamptz IS NULL OR fire_at > :fire_after::timestamptz)
+   AND (:fire_before::timestamptz IS NULL OR fire_at < :fire_before::timestamptz)
+   AND (:finished_after::timestamptz IS NULL OR finished_at > :finished_after::timestamptz)
+   AND (:finished_before::timestamptz IS NULL OR finished_at < :finished_before::timestamptz)
+   AND (:lag::interval IS NULL OR coalesce(first_started_at, started_at) - due_at >= :lag::interval)
+   AND (:fingerprint::text IS NULL OR EXISTS (
+        SELECT FROM betimes.dead_letters
+         WHERE dead_letters.shard = :shard::smallint AND dead_letters.run_id = runs.id
+           AND dead_letters.fingerprint = :fingerprint::text))
+ ORDER BY id DESC LIMIT :most::integer;
+
 -- name: list_runs_where_earliest :many
 -- The same from the earliest on.
 -- Scatter: a tenant's runs lie in every shard
@@ -153,10 +198,9 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
 SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
        created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, NULL::bytea AS payload,
        options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key
-  FROM betimes.runs
- WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid
-   AND (:job::uuid IS NULL OR job_id = :job::uuid)
-   AND (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+  FROM (SELECT * FROM betimes.runs WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid
+         ORDER BY id LIMIT :scan::integer) AS runs
+ WHERE (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
    AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
    AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
    AND (:triggers::smallint[] IS NULL OR trigger = ANY (:triggers::smallint[]))
@@ -173,6 +217,53 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
          WHERE dead_letters.shard = runs.shard AND dead_letters.run_id = runs.id
            AND dead_letters.fingerprint = :fingerprint::text))
  ORDER BY id LIMIT :most::integer;
+
+-- name: list_runs_of_job_earliest :many
+-- The same from the earliest on.
+-- Index: runs_job_idx
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text
+SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
+       created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, NULL::bytea AS payload,
+       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key
+  FROM (SELECT * FROM betimes.runs WHERE shard = :shard::smallint AND job_id = :job::uuid AND id < :high::uuid AND id >= :low::uuid
+           AND tenant_id = :tenant::uuid ORDER BY id LIMIT :scan::integer) AS runs
+ WHERE (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+   AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
+   AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
+   AND (:triggers::smallint[] IS NULL OR trigger = ANY (:triggers::smallint[]))
+   AND (:worker::uuid IS NULL OR worker_id = :worker::uuid)
+   AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
+   AND (:text::text IS NULL OR position(lower(:text::text) IN lower(error::text)) > 0)
+   AND (:fire_after::timestamptz IS NULL OR fire_at > :fire_after::timestamptz)
+   AND (:fire_before::timestamptz IS NULL OR fire_at < :fire_before::timestamptz)
+   AND (:finished_after::timestamptz IS NULL OR finished_at > :finished_after::timestamptz)
+   AND (:finished_before::timestamptz IS NULL OR finished_at < :finished_before::timestamptz)
+   AND (:lag::interval IS NULL OR coalesce(first_started_at, started_at) - due_at >= :lag::interval)
+   AND (:fingerprint::text IS NULL OR EXISTS (
+        SELECT FROM betimes.dead_letters
+         WHERE dead_letters.shard = :shard::smallint AND dead_letters.run_id = runs.id
+           AND dead_letters.fingerprint = :fingerprint::text))
+ ORDER BY id LIMIT :most::integer;
+
+-- name: find_runs_end :one
+-- The last run that a page has looked at on its way from one end of a span to the other, if it has looked at so many; of all,
+-- or of one job.
+-- Scatter: a tenant's runs lie in every shard
+-- Returns: id uuid
+SELECT CASE WHEN :job::uuid IS NULL AND :up::boolean THEN (
+                SELECT id FROM betimes.runs WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid
+                 ORDER BY id OFFSET :scan::integer - 1 LIMIT 1)
+            WHEN :job::uuid IS NULL THEN (
+                SELECT id FROM betimes.runs WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid
+                 ORDER BY id DESC OFFSET :scan::integer - 1 LIMIT 1)
+            WHEN :up::boolean THEN (
+                SELECT id FROM betimes.runs
+                 WHERE shard = :shard::smallint AND job_id = :job::uuid AND id < :high::uuid AND id >= :low::uuid
+                 ORDER BY id OFFSET :scan::integer - 1 LIMIT 1)
+            ELSE (
+                SELECT id FROM betimes.runs
+                 WHERE shard = :shard::smallint AND job_id = :job::uuid AND id < :high::uuid AND id >= :low::uuid
+                 ORDER BY id DESC OFFSET :scan::integer - 1 LIMIT 1) END AS id;
 
 -- name: read_last_runs :many
 -- The latest run of each of some jobs that was due by an instant, whatever became of it.

@@ -14,3 +14,15 @@ ON CONFLICT (id) DO UPDATE
 -- name: leave_worker :exec
 -- Forget a worker that says goodbye.
 DELETE FROM betimes.workers WHERE id = :id::uuid;
+
+-- name: read_known_names :one
+-- Which handlers and queues workers have named that were heard of since an instant, and which queues have settings.
+-- Returns: handlers _text, queues _text
+SELECT ARRAY(SELECT DISTINCT said.name FROM betimes.workers CROSS JOIN LATERAL unnest(handlers) AS said (name)
+              WHERE heartbeat_at > :since::timestamptz AND (tenant_id IS NULL OR tenant_id = :tenant::uuid)
+              LIMIT :most::integer) AS handlers,
+       ARRAY(SELECT said.name FROM betimes.workers CROSS JOIN LATERAL unnest(queues) AS said (name)
+              WHERE heartbeat_at > :since::timestamptz AND (tenant_id IS NULL OR tenant_id = :tenant::uuid)
+              UNION
+             SELECT kept.name FROM betimes.queues AS kept WHERE kept.tenant_id = :tenant::uuid
+              LIMIT :most::integer) AS queues;
