@@ -177,3 +177,20 @@ def test_what_is_wrong_is_refused_as_the_service_would() -> None:
             run.cancel()
         assert app.sync_schedules().unchanged == []
         assert plain.put() == 1
+
+
+def test_an_app_that_includes_another_brings_its_workflows_to_its_own_service() -> None:
+    other = App(name="other")
+
+    @other.workflow(schedule="every day at 06:00", description="All of it.")
+    def nightly(w: Any, part: int = 3) -> None:
+        w.run(see, part)
+
+    whole = App("http://127.0.0.1:1", "key", name="whole")
+    whole.include(app)
+    whole.include(other)
+    with Harness(whole, now="2026-03-27T05:59Z") as h:
+        assert whole.sync_schedules(prune=True).unchanged == ["nightly"]
+        h.advance("1 minute")
+        assert h.workflow_runs(nightly)[0].outputs == {"see": 3}
+    assert seen == [3]
