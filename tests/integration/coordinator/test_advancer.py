@@ -22,10 +22,7 @@ TABLES = ("workflow_runs", "workflow_nodes", "workflow_items", "workflow_turns")
 
 async def counted(database: Database) -> list[int]:
     """How many rows there are."""
-    return [
-        len(await fetch(database, f"SELECT FROM betimes.{table}"))
-        for table in TABLES
-    ]
+    return [len(await fetch(database, f"SELECT FROM betimes.{table}")) for table in TABLES]
 
 
 async def test_one_that_cannot_go_on_stops_nobody(database: Database, clock: ManualClock) -> None:
