@@ -1857,6 +1857,7 @@ class Runs:
         q: str | Unset | None = UNSET,
         count: Literal["estimate"] | Unset | None = UNSET,
         job: str | Unset | None = UNSET,
+        workflow_run: str | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> Pages[betimes.wire.runs.Run]:
         """List runs, latest due first."""
@@ -1882,6 +1883,7 @@ class Runs:
                 "q": q,
                 "count": count,
                 "job": job,
+                "workflow_run": workflow_run,
             },
             timeout=request_timeout,
         )
@@ -6058,6 +6060,7 @@ class AsyncRuns:
         q: str | Unset | None = UNSET,
         count: Literal["estimate"] | Unset | None = UNSET,
         job: str | Unset | None = UNSET,
+        workflow_run: str | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> AsyncPages[betimes.wire.runs.Run]:
         """List runs, latest due first."""
@@ -6083,6 +6086,7 @@ class AsyncRuns:
                 "q": q,
                 "count": count,
                 "job": job,
+                "workflow_run": workflow_run,
             },
             timeout=request_timeout,
         )

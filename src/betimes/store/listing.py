@@ -43,6 +43,7 @@ class RunFilter:
     """Which runs are meant; what is empty does not matter."""
 
     job: JobId | None = None
+    workflow_run: UUID | None = None
     states: Sequence[RunState] = ()
     queues: Sequence[str] = ()
     handlers: Sequence[str] = ()
@@ -171,6 +172,7 @@ def _about_runs(tenant: TenantId, chosen: RunFilter) -> dict[str, Any]:
     return {
         "tenant": tenant,
         "job": chosen.job,
+        "workflow_run": chosen.workflow_run,
         "states": [int(state) for state in chosen.states] or None,
         "queues": list(chosen.queues) or None,
         "handlers": list(chosen.handlers) or None,

@@ -120,13 +120,15 @@ SELECT (SELECT count(*) FROM few) AS fitting, page.key, jobs.id, tenant_id, job_
 -- Runs of one tenant that fit a filter and are due in a span, latest first, page by page.
 -- Scatter: a tenant's runs lie in every shard
 -- Index: runs_tenant_idx
--- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text, workflow_run_id uuid, node text
 SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
        created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, NULL::bytea AS payload,
-       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key
+       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key,
+       workflow_run_id, node
   FROM betimes.runs
  WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid
    AND (:job::uuid IS NULL OR job_id = :job::uuid)
+   AND (:workflow_run::uuid IS NULL OR workflow_run_id = :workflow_run::uuid)
    AND (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
    AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
    AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
@@ -149,13 +151,15 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
 -- The same from the earliest on.
 -- Scatter: a tenant's runs lie in every shard
 -- Index: runs_tenant_idx
--- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text, workflow_run_id uuid, node text
 SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
        created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, NULL::bytea AS payload,
-       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key
+       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key,
+       workflow_run_id, node
   FROM betimes.runs
  WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid
    AND (:job::uuid IS NULL OR job_id = :job::uuid)
+   AND (:workflow_run::uuid IS NULL OR workflow_run_id = :workflow_run::uuid)
    AND (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
    AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
    AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
