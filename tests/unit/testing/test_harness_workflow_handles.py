@@ -55,6 +55,14 @@ def test_an_input_goes_through_the_graph_and_the_end_is_waited_for() -> None:
         assert (ended.state, ended.id, ended.succeeded) == ("succeeded", run.id, True)
         assert ended.nodes["see"].items is not None
         assert ended.nodes["see"].items.succeeded == 2
+        assert run.output("done") == {"day": "monday", "parts": ["a", "b"]}
+        with pytest.raises(LookupError, match="'see' has one for each element"):
+            run.output("see")
+        with pytest.raises(LookupError, match="a node of 'of_a_day', got 'nobody'"):
+            run.output("nobody")
+        shown = [app.client.runs.get(one.id) for one in h.runs()]
+        assert {one.workflow_run_id for one in shown} == {run.id}
+        assert [one.node for one in shown] == ["see[0]", "see[1]", "done", "publish"]
         assert run.graph().critical_path == ["see", "done", "publish"]
         (known,) = h.workflow_runs(of_a_day)
     assert (known.id, known.tags, known.input["name"]) == (run.id, {"team": "night"}, "monday")
@@ -67,8 +75,11 @@ async def test_the_same_in_an_async_test() -> None:
         run = await of_a_day.astart(Day("monday", []))
         with pytest.raises(TimeoutError):
             await run.awaited(timeout=1)
+        with pytest.raises(LookupError, match="'publish' to have succeeded, it is ready"):
+            await run.aoutput("publish")
         await run.aapprove("publish")
         assert (await run.awaited()).succeeded
+        assert await run.aoutput("publish") == "approved"
         other = await plain.astart()
         await other.acancel("no longer wanted")
         assert (await other.awaited()).state == "cancelled"
