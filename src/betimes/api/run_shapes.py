@@ -101,6 +101,8 @@ def shown_run(view: RunView, *, full: bool = False, redaction: Redaction = PLAIN
         attempt=_attempt(view),
         due_at=shown_instant(run.due_at),
         job_id=None if run.job is None else to_text("job", run.job),
+        workflow_run_id=None if run.workflow_run is None else to_text("wfr", run.workflow_run),
+        node=run.node,
         revision=run.revision,
         handler=run.handler,
         scheduled_for=shown_maybe(run.fire_at),

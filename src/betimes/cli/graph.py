@@ -10,13 +10,18 @@ from typing import Any, NamedTuple
 
 import click
 
+from betimes.cli import machine
 from betimes.cli.command import Talk, service_command
 from betimes.cli.looks import BOLD, COLOURS, RED, Eye, cell, clean
+from betimes.cli.perform import seconds
 from betimes.cli.present import painted
 from betimes.cli.surface import OFFERS
 from betimes.cli.times import moment_of, relative
+from betimes.cli.watching import CLEAR_BELOW
+from betimes.sdk import ambient
 from betimes.workflow.graph import Graph, Node, read_graph
 
+OK, RUN_FAILED = 0, 7
 RUN = "wfr_"
 MARKS = {
     "waiting": "·", "ready": "‖", "running": "▶", "succeeded": "✓", "failed": "✗",
@@ -41,26 +46,58 @@ class Line(NamedTuple):
 @service_command("graph", example="betimes workflow graph daily")
 @click.argument("subject", metavar="WORKFLOW|RUN")
 @click.option("--version", "number", type=int, help="Of a workflow, instead of the newest.")
-def graph(talk: Talk, subject: str, number: int | None) -> int:
+@click.option(
+    "-w", "--watch", is_flag=True, help="Draw a run again whenever it changes, until it is over."
+)
+@click.option("--interval", default="2s", hidden=True, help="How often --watch looks.")
+def graph(talk: Talk, subject: str, number: int | None, interval: str, *, watch: bool) -> int:
     """Draw a workflow, or one of its runs with the states of its nodes.
 
-    Of a run, * marks the critical path: what decided how long it takes.
-    """
-    if subject.startswith(RUN):
-        if number is not None:
-            raise click.UsageError("--version is about workflows; a run has one already.")
-        told = talk.session.call(
-            OFFERS["workflow_runs.get"], {"workflow_run": subject}, query={"include": ["graph"]}
-        )
-        text = run_text(told, talk.eye())
-    else:
+    Of a run, * marks the critical path: what decided how long it takes. With --watch the exit code
+    is 7 when the run does not succeed.
+    """  # fmt: skip
+    if not subject.startswith(RUN):
+        if watch:
+            raise click.UsageError("--watch is about runs; a workflow stays as it is.")
         told = _definition(talk, subject, number)
-        text = workflow_text(told, talk.eye())
+        _show(talk, told, workflow_text(told, talk.eye()))
+        return OK
+    if number is not None:
+        raise click.UsageError("--version is about workflows; a run has one already.")
+    if watch:
+        return _watch(talk, subject, seconds(interval))
+    told = _run(talk, subject)
+    _show(talk, told, run_text(told, talk.eye()))
+    return OK
+
+
+def _show(talk: Talk, told: Any, text: str) -> None:
     if talk.for_people:
         click.echo(text, nl=False)
     else:
         talk.show(told)
-    return 0
+
+
+def _run(talk: Talk, name: str) -> Any:
+    offer = OFFERS["workflow_runs.get"]
+    return talk.session.call(offer, {"workflow_run": name}, query={"include": ["graph"]})
+
+
+def _watch(talk: Talk, name: str, pause: float) -> int:
+    """Draw whenever something has changed; on a terminal over what was drawn before."""
+    before, drawn = None, 0
+    while True:
+        told = _run(talk, name)
+        now = [told["state"], [(one["state"], one["items"]) for one in told["graph"]["nodes"]]]
+        if now != before:
+            text = run_text(told, talk.eye())
+            if drawn and talk.for_people and machine.somebody_reads():
+                click.echo(f"\x1b[{drawn}F{CLEAR_BELOW}", nl=False)
+            _show(talk, told, text)
+            before, drawn = now, text.count("\n")
+        if told["finished_at"] is not None:
+            return OK if told["state"] == "succeeded" else RUN_FAILED
+        ambient.pause(pause)
 
 
 def _definition(talk: Talk, name: str, number: int | None) -> Any:

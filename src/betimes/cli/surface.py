@@ -810,6 +810,7 @@ OFFERS: dict[str, Offer] = {
             Member("error_fingerprint", "text"),
             Member("q", "text"),
             Member("job", "text"),
+            Member("workflow_run", "text"),
         ),
         pages=True,
     ),

@@ -19,6 +19,7 @@ WORDS = {
     "nodes": "The nodes, a JSON object of {handler, payload, needs, when, map, gate}.",
     "version": "Which version; without one, the newest.",
     "workflow": "Only those of this workflow.",
+    "workflow_run": "Only those of this workflow run.",
     "concurrency": "How many at once.",
     "concurrency.key": "Runs with the same key share a limit.",
     "concurrency.limit": "How many of them may run at once.",

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from betimes.domain.dedupe import Dedupe
 from betimes.domain.ids import Fence, JobId, RunId, ShardId, TenantId, WorkerId, shard_of
@@ -75,6 +76,10 @@ class Run:
     overlap: int = 0
     """The number of its overlap policy."""
     start_by: datetime | None = None
+    workflow_run: UUID | None = None
+    """What it belongs to, or has started if no node is named."""
+    node: str | None = None
+    """The node of its workflow run whose work it is, with the place of the item if it is one."""
 
     @property
     def shard(self) -> ShardId:

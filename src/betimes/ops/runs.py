@@ -249,6 +249,8 @@ def _again(run: Run, now: datetime, tail: int, payload: bytes | None) -> Run:
         trigger=Trigger.RETRY,
         due_at=now,
         fire_at=None,
+        workflow_run=None,
+        node=None,
         payload=run.payload if payload is None else payload,
         # Asked for by hand: beside others if need be; in a line it waits with them.
         overlap=0 if run.terms.line is None else run.overlap,

@@ -1867,6 +1867,7 @@ class Runs:
         q: str | Unset | None = UNSET,
         count: Literal["estimate"] | Unset | None = UNSET,
         job: str | Unset | None = UNSET,
+        workflow_run: str | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> Pages[betimes.wire.runs.Run]:
         """List runs, latest due first."""
@@ -1892,6 +1893,7 @@ class Runs:
                 "q": q,
                 "count": count,
                 "job": job,
+                "workflow_run": workflow_run,
             },
             timeout=request_timeout,
         )
@@ -6085,6 +6087,7 @@ class AsyncRuns:
         q: str | Unset | None = UNSET,
         count: Literal["estimate"] | Unset | None = UNSET,
         job: str | Unset | None = UNSET,
+        workflow_run: str | Unset | None = UNSET,
         request_timeout: float | None = None,
     ) -> AsyncPages[betimes.wire.runs.Run]:
         """List runs, latest due first."""
@@ -6110,6 +6113,7 @@ class AsyncRuns:
                 "q": q,
                 "count": count,
                 "job": job,
+                "workflow_run": workflow_run,
             },
             timeout=request_timeout,
         )

@@ -71,7 +71,7 @@ def sync(app: "App", *, prune: bool, dry_run: bool) -> "Applied":
     jobs += [_starting(one, owner) for one in app.workflows.values() if one.options.get("schedule")]
     if not dry_run:
         for workflow in app.workflows.values():
-            workflow.put()
+            app.client.perform(*workflow.putting())
     body = {"jobs": jobs, "selector": {"tags": owner}, "prune": prune, "dry_run": dry_run}
     applied: Applied = app.client.perform(JOBS_APPLY, Given(body=body))
     return applied

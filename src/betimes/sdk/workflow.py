@@ -169,12 +169,15 @@ class Workflow(Generic[P]):
 
     def put(self) -> int:
         """Bring the definition to the service; its version, which is new when it has changed."""
+        version: int = self.app.client.perform(*self.putting()).version
+        return version
+
+    def putting(self) -> tuple[Any, Any]:
+        """What `put` asks of the service; an app that includes this one asks it of its own."""
         from betimes.sdk.exchange import Given  # noqa: PLC0415 -- as above
         from betimes.sdk.operations import WORKFLOWS_PUT  # noqa: PLC0415 -- as above
 
-        given = Given(path={"workflow": self.name}, body=self.definition())
-        version: int = self.app.client.perform(WORKFLOWS_PUT, given).version
-        return version
+        return WORKFLOWS_PUT, Given(path={"workflow": self.name}, body=self.definition())
 
     def _starting(self, data: bytes | None) -> tuple[Any, Any]:
         from betimes.sdk.exchange import Given  # noqa: PLC0415 -- as above

@@ -104,6 +104,16 @@ class WorkflowHandle:
         """Its nodes with states and times, and the critical path."""
         return graph_of(self.fetch())
 
+    def output(self, node: str) -> Any:
+        """What a node resulted in; `LookupError` unless it has succeeded and is not mapped."""
+        run = _run_of(self.fetch(), node)
+        return _result(self._app.client.runs.get(run, view="full").result)
+
+    async def aoutput(self, node: str) -> Any:
+        """The same, awaited."""
+        run = _run_of(await self.afetch(), node)
+        return _result((await self._app.async_client.runs.get(run, view="full")).result)
+
     def approve(self, node: str, reason: str = "") -> None:
         """Open the gate of a node that waits for approval."""
         self._app.client.workflow_runs.approve(self.id, node, reason=reason)
@@ -147,6 +157,21 @@ def graph_of(run: "WorkflowRun") -> "WorkflowGraph":
     if isinstance(run.graph, msgspec.UnsetType):
         raise LookupError(f"expected {run.id} with its graph, got it without one")  # noqa: TRY004 -- nobody's type
     return run.graph
+
+
+def _run_of(run: "WorkflowRun", node: str) -> str:
+    found = {one.node: one for one in graph_of(run).nodes}.get(node)
+    if found is None:
+        raise LookupError(f"expected a node of {run.workflow!r}, got {node!r}")
+    if found.items is not None:
+        raise LookupError(f"expected a node with one run, {node!r} has one for each element")
+    if found.state != "succeeded" or found.run_id is None:
+        raise LookupError(f"expected {node!r} to have succeeded, it is {found.state}")
+    return found.run_id
+
+
+def _result(value: Any) -> Any:
+    return None if value is msgspec.UNSET else value
 
 
 def _is(run: "WorkflowRun") -> str:

@@ -44,6 +44,7 @@ class RunFilter:
     """Which runs are meant; what is empty does not matter."""
 
     job: JobId | None = None
+    workflow_run: UUID | None = None
     states: Sequence[RunState] = ()
     queues: Sequence[str] = ()
     handlers: Sequence[str] = ()
@@ -218,6 +219,7 @@ def _about_runs(tenant: TenantId, chosen: RunFilter) -> dict[str, Any]:
     return {
         **whose,
         "tenant": tenant,
+        "workflow_run": chosen.workflow_run,
         "states": [int(state) for state in chosen.states] or None,
         "queues": list(chosen.queues) or None,
         "handlers": list(chosen.handlers) or None,

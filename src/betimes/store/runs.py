@@ -244,6 +244,8 @@ def run_of(row: asyncpg.Record) -> Run:
         error=from_json(row["error"]) or None,
         terms=_terms(row),
         overlap=row.get("overlap", 0),
+        workflow_run=row.get("workflow_run_id"),
+        node=row.get("node"),
     )
 
 

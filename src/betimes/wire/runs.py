@@ -136,6 +136,8 @@ class Run(Shown, omit_defaults=True):
     ]
     due_at: Instant
     job_id: str | None = None
+    workflow_run_id: str | None = None
+    node: str | None = None
     revision: int | None = None
     handler: str | None = None
     scheduled_for: Instant | None = None
@@ -234,6 +236,7 @@ class ListRuns(ListRunsOfJob):
     """
 
     job: str | None = None
+    workflow_run: str | None = None
 
 
 class CancelRun(Asked):

@@ -115,6 +115,10 @@ async def test_a_run_with_its_graph(admin: Client) -> None:
     assert (nodes["parse"]["state"], nodes["parse"]["needs_left"]) == ("waiting", 1)
     assert nodes["publish"]["gate"] == {"type": "approval", "is_open": False, "until": None}
     assert told["graph"]["critical_path"] == ["list"]
+    one = (await admin("GET", f"/v1/runs/{nodes['list']['run_id']}")).json
+    assert (one["workflow_run_id"], one["node"], one["trigger"]) == (run, "list", "workflow")
+    runs = (await admin("GET", f"/v1/runs?workflow_run={run}")).json["items"]
+    assert [each["node"] for each in runs] == ["list"]
     plain = (await admin("GET", f"/v1/workflow-runs/{run}")).json
     assert "graph" not in plain
     assert "input" not in plain

@@ -55,6 +55,14 @@ def test_an_input_goes_through_the_graph_and_the_end_is_waited_for() -> None:
         assert (ended.state, ended.id, ended.succeeded) == ("succeeded", run.id, True)
         assert ended.nodes["see"].items is not None
         assert ended.nodes["see"].items.succeeded == 2
+        assert run.output("done") == {"day": "monday", "parts": ["a", "b"]}
+        with pytest.raises(LookupError, match="'see' has one for each element"):
+            run.output("see")
+        with pytest.raises(LookupError, match="a node of 'of_a_day', got 'nobody'"):
+            run.output("nobody")
+        shown = [app.client.runs.get(one.id) for one in h.runs()]
+        assert {one.workflow_run_id for one in shown} == {run.id}
+        assert [one.node for one in shown] == ["see[0]", "see[1]", "done", "publish"]
         assert run.graph().critical_path == ["see", "done", "publish"]
         (known,) = h.workflow_runs(of_a_day)
     assert (known.id, known.tags, known.input["name"]) == (run.id, {"team": "night"}, "monday")
@@ -67,8 +75,11 @@ async def test_the_same_in_an_async_test() -> None:
         run = await of_a_day.astart(Day("monday", []))
         with pytest.raises(TimeoutError):
             await run.awaited(timeout=1)
+        with pytest.raises(LookupError, match="'publish' to have succeeded, it is ready"):
+            await run.aoutput("publish")
         await run.aapprove("publish")
         assert (await run.awaited()).succeeded
+        assert await run.aoutput("publish") == "approved"
         other = await plain.astart()
         await other.acancel("no longer wanted")
         assert (await other.awaited()).state == "cancelled"
@@ -177,3 +188,20 @@ def test_what_is_wrong_is_refused_as_the_service_would() -> None:
             run.cancel()
         assert app.sync_schedules().unchanged == []
         assert plain.put() == 1
+
+
+def test_an_app_that_includes_another_brings_its_workflows_to_its_own_service() -> None:
+    other = App(name="other")
+
+    @other.workflow(schedule="every day at 06:00", description="All of it.")
+    def nightly(w: Any, part: int = 3) -> None:
+        w.run(see, part)
+
+    whole = App("http://127.0.0.1:1", "key", name="whole")
+    whole.include(app)
+    whole.include(other)
+    with Harness(whole, now="2026-03-27T05:59Z") as h:
+        assert whole.sync_schedules(prune=True).unchanged == ["nightly"]
+        h.advance("1 minute")
+        assert h.workflow_runs(nightly)[0].outputs == {"see": 3}
+    assert seen == [3]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from betimes.api.call import Call, Reply
 from betimes.api.finding import find_job, job_of
@@ -96,6 +97,7 @@ def _filter(
         worker = WorkerId(read_id(desk, "wrk", query.worker, "worker"))
     chosen = RunFilter(
         job=job,
+        workflow_run=_workflow_run(call),
         states=stored,
         queues=query.queue,
         handlers=query.handler,
@@ -111,3 +113,8 @@ def _filter(
         fingerprint=query.error_fingerprint,
     )
     return chosen, shown
+
+
+def _workflow_run(call: Call[Any, None]) -> UUID | None:
+    text = getattr(call.query, "workflow_run", None)
+    return None if text is None else read_id(call.service.desk, "wfr", text, "workflow run")

@@ -139,13 +139,15 @@ SELECT (SELECT count(*) FROM few) AS fitting, page.key, jobs.id, tenant_id, job_
 -- Runs of one tenant that fit a filter and are due in a span, latest first, page by page; no more than a number is looked at.
 -- Scatter: a tenant's runs lie in every shard
 -- Index: runs_tenant_idx
--- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text, workflow_run_id uuid, node text
 SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
        created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, NULL::bytea AS payload,
-       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key
+       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key,
+       workflow_run_id, node
   FROM (SELECT * FROM betimes.runs WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid
          ORDER BY id DESC LIMIT :scan::integer) AS runs
  WHERE (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+   AND (:workflow_run::uuid IS NULL OR workflow_run_id = :workflow_run::uuid)
    AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
    AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
    AND (:triggers::smallint[] IS NULL OR trigger = ANY (:triggers::smallint[]))
@@ -166,13 +168,15 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
 -- name: list_runs_of_job :many
 -- Runs of one job that fit a filter and are due in a span, latest first, page by page; no more than a number is looked at.
 -- Index: runs_job_idx
--- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text, workflow_run_id uuid, node text
 SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
        created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, NULL::bytea AS payload,
-       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key
+       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key,
+       workflow_run_id, node
   FROM (SELECT * FROM betimes.runs WHERE shard = :shard::smallint AND job_id = :job::uuid AND id < :high::uuid AND id >= :low::uuid
            AND tenant_id = :tenant::uuid ORDER BY id DESC LIMIT :scan::integer) AS runs
  WHERE (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+   AND (:workflow_run::uuid IS NULL OR workflow_run_id = :workflow_run::uuid)
    AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
    AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
    AND (:triggers::smallint[] IS NULL OR trigger = ANY (:triggers::smallint[]))
@@ -194,13 +198,15 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
 -- The same from the earliest on.
 -- Scatter: a tenant's runs lie in every shard
 -- Index: runs_tenant_idx
--- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text, workflow_run_id uuid, node text
 SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
        created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, NULL::bytea AS payload,
-       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key
+       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key,
+       workflow_run_id, node
   FROM (SELECT * FROM betimes.runs WHERE tenant_id = :tenant::uuid AND id < :high::uuid AND id >= :low::uuid
          ORDER BY id LIMIT :scan::integer) AS runs
  WHERE (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+   AND (:workflow_run::uuid IS NULL OR workflow_run_id = :workflow_run::uuid)
    AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
    AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
    AND (:triggers::smallint[] IS NULL OR trigger = ANY (:triggers::smallint[]))
@@ -221,13 +227,15 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
 -- name: list_runs_of_job_earliest :many
 -- The same from the earliest on.
 -- Index: runs_job_idx
--- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text, workflow_run_id uuid, node text
 SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
        created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, NULL::bytea AS payload,
-       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key
+       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key,
+       workflow_run_id, node
   FROM (SELECT * FROM betimes.runs WHERE shard = :shard::smallint AND job_id = :job::uuid AND id < :high::uuid AND id >= :low::uuid
            AND tenant_id = :tenant::uuid ORDER BY id LIMIT :scan::integer) AS runs
  WHERE (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+   AND (:workflow_run::uuid IS NULL OR workflow_run_id = :workflow_run::uuid)
    AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
    AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
    AND (:triggers::smallint[] IS NULL OR trigger = ANY (:triggers::smallint[]))

@@ -25,10 +25,10 @@ SELECT job_revisions.job_id AS id, job_revisions.revision, job_revisions.definit
 -- name: read_run :maybe
 -- One run as it is stored.
 -- Index: runs_pkey
--- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text, overlap int2
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text, overlap int2, workflow_run_id uuid, node text
 SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
        created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, payload, options::text AS options,
-       result, error::text AS error, fair, gate, when_full, rate_key, overlap
+       result, error::text AS error, fair, gate, when_full, rate_key, overlap, workflow_run_id, node
   FROM betimes.runs WHERE shard = :shard::smallint AND id = :id::uuid;
 
 -- name: find_unparcelled :many

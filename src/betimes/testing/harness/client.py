@@ -94,6 +94,8 @@ def shown_run(run: HarnessRun) -> Run:
         error=None if error is None else Failure(type=error.type, message=error.message),
         tags=dict(run.terms.tags),
         dedupe_key=None if run.terms.dedupe is None else run.terms.dedupe.key,
+        workflow_run_id=None if run.place is None else run.place.id,
+        node=None if run.place is None else run.place.name,
     )
     shown.payload = None if run.payload is None else msgspec.json.decode(run.payload)
     shown.result = run.result

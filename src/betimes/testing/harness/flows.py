@@ -298,7 +298,7 @@ class Flows:
             task,
             None if payload is None else msgspec.json.encode(payload),
             terms_of(read_run({"handler": task.name, **asked.options})),
-            Place(run.number, node.id, item, node.round),
+            Place(run.number, node.id, item, node.round, run.id),
         )
 
     def _values(

@@ -42,6 +42,13 @@ class Place:
     """Which element it is about, where the node is mapped."""
     round: int = 0
     """Of retries of the workflow run."""
+    id: str = ""
+    """Of the workflow run, as the service would write it."""
+
+    @property
+    def name(self) -> str:
+        """The node, and which of its elements."""
+        return self.node if self.item is None else f"{self.node}[{self.item}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
