@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from betimes.domain.callback import ENDS
+from betimes.domain.callback import ENDS, EVENTS_OF
 from betimes.domain.errors import Invalid
 from betimes.domain.ids import from_text
 from betimes.target.url import UrlPolicy, read_url
@@ -24,8 +24,8 @@ def _stored(asked: wire.Callback, policy: UrlPolicy, pointer: str) -> dict[str, 
     if asked.endpoint is not None:
         _check_endpoint(asked.endpoint, f"{pointer}/endpoint")
         told["endpoint"] = asked.endpoint
-    wanted = [end for end in ENDS if end in asked.on]
-    if 0 < len(wanted) < len(ENDS):
+    wanted = [end for end in EVENTS_OF if end in asked.on]
+    if wanted and not set(ENDS) <= set(wanted):
         told["on"] = wanted
     return told
 

@@ -37,11 +37,13 @@ from betimes.store.upcoming import (
     FiringJob,
     SoonFilter,
     SoonRun,
+    Title,
     read_brakes,
     read_ended,
     read_jobs,
     read_retries,
     read_runs,
+    read_titles,
 )
 from betimes.wire.base import shown_duration
 
@@ -76,6 +78,9 @@ class Soon:
     priority: int
     place: UUID
     """In the order of dueness."""
+    handler: str | None = None
+    title: Title | None = None
+    """What its job is called."""
     will_run: bool = True
     reason: str | None = None
 
@@ -213,6 +218,7 @@ def _of_run(run: SoonRun) -> Soon:
         job=run.job,
         queue=run.queue,
         priority=run.priority,
+        handler=run.handler,
     )
 
 
@@ -223,7 +229,15 @@ async def _mark(connection: Connection, tenant: TenantId, items: Sequence[Soon])
     fires = [item.id for item in items if item.kind is SoonKind.FIRE]
     ended = await read_ended(connection, tenant, fires) if fires else {}
     brakes = await read_brakes(connection, tenant, {item.queue for item in items})
-    return [_marked(item, ended, brakes) for item in items]
+    titles = await read_titles(connection, {item.job for item in items if item.job is not None})
+    return [_marked(_titled(item, titles), ended, brakes) for item in items]
+
+
+def _titled(item: Soon, titles: Mapping[JobId, Title]) -> Soon:
+    title = None if item.job is None else titles.get(item.job)
+    if title is None:
+        return item
+    return replace(item, title=title, handler=item.handler or title.handler)
 
 
 def _marked(item: Soon, ended: Mapping[RunId, str | None], brakes: Brakes) -> Soon:
