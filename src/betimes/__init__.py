@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
+    from betimes.sdk import aio as aio
+    from betimes.sdk import errors as errors
     from betimes.sdk.application import App as App
     from betimes.sdk.builder import WorkflowBuilder as WorkflowBuilder
     from betimes.sdk.client import AsyncClient as AsyncClient
@@ -56,6 +58,8 @@ _HOMES = {
     "current_context": "context",
 }
 
+_MODULES = ("aio", "errors")
+
 __all__ = [
     "App",
     "AsyncClient",
@@ -77,17 +81,20 @@ __all__ = [
     "WorkflowBuilder",
     "WorkflowHandle",
     "WorkflowRunFailed",
+    "aio",
     "current_context",
+    "errors",
 ]
 
 
 def __getattr__(name: str) -> object:
     """Load a public name from where it lives."""
-    if name not in _HOMES:
+    if name not in _HOMES and name not in _MODULES:
         raise AttributeError(f"module 'betimes' has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 -- only when something is asked for
 
-    found: object = getattr(import_module(f"betimes.sdk.{_HOMES[name]}"), name)
+    home = import_module(f"betimes.sdk.{_HOMES.get(name, name)}")
+    found: object = home if name in _MODULES else getattr(home, name)
     globals()[name] = found
     return found
 

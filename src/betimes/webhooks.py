@@ -3,15 +3,18 @@
     from betimes import webhooks
 
     delivery = webhooks.verify(request.headers, request.body, secret=secret)
-    if delivery.run_id in seen: ...
+    if delivery.id in seen: ...
+    if delivery.type == "run.dead": alert(delivery.data["run_id"])
 
 Nothing here needs the server, or anything beyond the standard library.
 """
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from betimes.domain import webhook
 from betimes.domain.errors import Invalid
@@ -29,7 +32,7 @@ class BadSignature(Invalid):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What a genuine request says about the run it belongs to."""
+    """What a genuine request says: of the run it belongs to, or of what has happened."""
 
     id: str
     """The same for every attempt: what to recognise a repeat by."""
@@ -39,6 +42,31 @@ class Delivery:
     fence: int | None = None
     """Rises from attempt to attempt: a lower one than seen before is stale."""
     scheduled_for: str | None = None
+    body: bytes = b""
+    """As it was received."""
+
+    @property
+    def type(self) -> str | None:
+        """What happened, such as `run.dead`; None for a request that is no event."""
+        found = self._event().get("type")
+        return found if isinstance(found, str) else None
+
+    @property
+    def data(self) -> Any:
+        """What an event tells; of any other request its body, read as JSON."""
+        event = self._event()
+        return event["data"] if "type" in event and "data" in event else self.json()
+
+    def json(self) -> Any:
+        """The body as JSON; None when it is none."""
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            return None
+
+    def _event(self) -> Mapping[str, Any]:
+        found = self.json()
+        return found if isinstance(found, dict) else {}
 
 
 def verify(
@@ -77,6 +105,7 @@ def verify(
         attempt=_whole(told.get("betimes-attempt")),
         fence=_whole(told.get("betimes-fence")),
         scheduled_for=told.get("betimes-scheduled-for"),
+        body=body,
     )
 
 

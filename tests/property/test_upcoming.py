@@ -66,5 +66,6 @@ def as_run(item: Soon) -> SoonRun:
         queue=item.queue,
         priority=item.priority,
         state=RunState.SCHEDULED,
+        handler=item.handler,
         place=item.place,
     )

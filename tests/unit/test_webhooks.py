@@ -1,5 +1,6 @@
 """Signatures, checked by ourselves and by the reference library."""
 
+import json
 from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 
@@ -120,3 +121,12 @@ def test_a_secret_has_a_shape(text: str) -> None:
     with pytest.raises(Invalid):
         read_secret(text)
     assert read_secret(shown_secret(OLD)) == OLD
+
+
+def test_an_event_is_told_with_its_type_and_data() -> None:
+    body = json.dumps({"type": "run.dead", "data": {"run_id": "run_1"}}).encode()
+    event = verify(signed(OLD, body=body), body, shown_secret(OLD), now=AT)
+    assert (event.type, event.data) == ("run.dead", {"run_id": "run_1"})
+    plain = verify(signed(OLD, body=b"[7]"), b"[7]", shown_secret(OLD), now=AT)
+    assert (plain.type, plain.data) == (None, [7])
+    assert verify(signed(OLD, body=b"x"), b"x", shown_secret(OLD), now=AT).json() is None

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from betimes.api.call import Call
-from betimes.domain.callback import ENDS
+from betimes.domain.callback import ENDS, EVENTS_OF
 from betimes.domain.errors import Invalid, NotFound
 from betimes.domain.ids import from_text
 from betimes.ops.endpoints import get_endpoint
@@ -53,8 +53,8 @@ def _stored(asked: wire.Callback, policy: UrlPolicy, pointer: str) -> dict[str, 
     if asked.endpoint is not None:
         _check_endpoint(asked.endpoint, f"{pointer}/endpoint")
         told["endpoint"] = asked.endpoint
-    wanted = [end for end in ENDS if end in asked.on]
-    if 0 < len(wanted) < len(ENDS):
+    wanted = [end for end in EVENTS_OF if end in asked.on]
+    if wanted and not set(ENDS) <= set(wanted):
         told["on"] = wanted
     return told
 

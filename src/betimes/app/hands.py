@@ -8,6 +8,7 @@ import importlib
 import os
 import socket
 import sys
+import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -67,10 +68,11 @@ def load_app(place: str) -> App:
         sys.path.insert(0, here)
     try:
         loaded = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or not (module == error.name or module.startswith(f"{error.name}.")):
-            raise
-        raise BadSetting(f"expected a module {module!r} to import from {here}, got none") from error
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and _is_part_of(error.name, module):
+            missing = f"expected a module {module!r} to import from {here}, got none"
+            raise BadSetting(missing) from error
+        raise BadSetting(f"expected to import {module!r}, got\n{_where(error)}") from error
     found = getattr(loaded, name or "app", None)
     if not isinstance(found, App):
         apps = sorted(one for one, value in vars(loaded).items() if isinstance(value, App))
@@ -79,6 +81,19 @@ def load_app(place: str) -> App:
             f"expected an app at {place!r}, got {type(found).__name__}; there is {there}"
         )
     return found
+
+
+def _is_part_of(name: str | None, module: str) -> bool:
+    return name is not None and (module == name or module.startswith(f"{name}."))
+
+
+def _where(error: Exception) -> str:
+    """What went wrong in somebody's module and where, without the machinery of importing."""
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [one for one in frames if one.filename != __file__ and "importlib" not in one.filename]
+    return "".join(
+        [*traceback.format_list(theirs), *traceback.format_exception_only(error)]
+    ).rstrip()
 
 
 async def work(

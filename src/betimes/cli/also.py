@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import click
 
 from betimes.cli.offer import Member, Offer
+from betimes.cli.parts import schedule_options
 
 FILTER = "filter."
 LINE = "q"
@@ -62,6 +63,8 @@ def options_of(operation: str, offer: Offer) -> list[click.Parameter]:
         click.Option([one.flag, one.key], metavar=one.metavar, help=one.says)
         for one in ALSO.get(operation, ())
     ]
+    if operation == "jobs.create":
+        made += schedule_options()
     if names := _filters(offer):
         said = f"All of it in one line, such as '{names[0]}:VALUE'."
         if LINE in names:

@@ -50,8 +50,17 @@ class NameOf(click.ParamType[str]):
 
     name = "text"
 
-    def __init__(self, noun: str) -> None:
+    def __init__(self, noun: str, *others: str) -> None:
         self.noun = noun
+        self.nouns = (noun, *others)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name alone, also of what `-o name` prints: `run/run_01JD…`."""
+        del param
+        text = str(value)
+        before, _, name = text.partition("/")
+        group = ctx.parent.info_name if ctx is not None and ctx.parent is not None else None
+        return name if name and before in (*self.nouns, group) else text
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str

@@ -8,6 +8,7 @@ from betimes.cli import machine
 from betimes.cli.command import ServiceCommand, Talk
 from betimes.cli.completing import NameOf
 from betimes.cli.forms import yaml_text
+from betimes.cli.parts import parts_of, schedule_options, with_parts
 from betimes.cli.perform import quoted
 from betimes.cli.said import body_of, option_of
 from betimes.cli.surface import OFFERS
@@ -45,9 +46,14 @@ def called(context: click.Context, /, **given: Any) -> int:
     for name in given["unset"]:
         patch[name.replace("-", "_")] = None
     etag = given["if_match"]
-    if given["gap"] or given["overlap"]:
-        dst = {"gap": given["gap"], "overlap": given["overlap"]}
-        patch["schedule"] = {"dst": {key: value for key, value in dst.items() if value}}
+    parts = parts_of(given)
+    if talk.wishes.tz and "schedule" in patch:
+        parts = {"timezone": talk.wishes.tz, **parts}
+    if parts:
+        made = with_parts(patch.get("schedule"), parts)
+        # A patch is laid over what is there: of another schedule nothing may stay behind.
+        old = talk.session.call(READ, {"job": job})["schedule"] if "schedule" in patch else {}
+        patch["schedule"] = {name: None for name in old if name not in made} | made
     if not patch:
         patch, etag = _in_editor(talk, job)
     if not patch:
@@ -96,10 +102,7 @@ edit = ServiceCommand(
     params=[
         click.Argument(["job"], type=NameOf("job")),
         *(option_of(one) for one in MEMBERS),
-        click.Option(["--dst-gap", "gap"], type=click.Choice(["next", "skip", "shift"]),
-                     help="When the clock jumps over its time."),
-        click.Option(["--dst-overlap", "overlap"], type=click.Choice(["first", "second", "both"]),
-                     help="When its time comes twice."),
+        *schedule_options(),
         click.Option(["--unset"], multiple=True, metavar="MEMBER", help="Take a member away."),
         click.Option(["--pending"], is_flag=True,
                      help="Runs that wait already are done as the job is then."),

@@ -18,6 +18,7 @@ from betimes.cli.tree import NOUNS
 from betimes.cli.waking import Waker, types_of
 from betimes.cli.watching import watch
 from betimes.sdk import ambient
+from betimes.sdk.errors import ScopeMissing
 
 OK, RUN_FAILED, STILL_PENDING = 0, 7, 8
 WAIT_SECONDS = 20.0
@@ -57,11 +58,22 @@ def await_run(talk: Talk, run: str, *, seconds: float | None) -> int:
             state = told["state"]
             talk.remark(f"{run}  {state}")
         if state in ENDED:
-            talk.show(told)
+            talk.show(_whole(talk, run) or told)
             return OK if state == "succeeded" else RUN_FAILED
         if left is not None and left <= wait:
             talk.show(told)
             return STILL_PENDING
+
+
+def _whole(talk: Talk, run: str) -> Mapping[str, Any] | None:
+    """A run with its result, for who may see that."""
+    try:
+        found: Mapping[str, Any] = talk.session.call(
+            OFFERS["runs.get"], {"run": run}, query={"view": "full"}
+        )
+    except ScopeMissing:
+        return None
+    return found
 
 
 def await_end(talk: Talk, answer: Mapping[str, Any], *, seconds: float | None) -> int:

@@ -16,7 +16,7 @@ OK, FAILED = 0, 1
 
 
 @service_command("open", example="betimes open nightly-report")
-@click.argument("subject", metavar="[JOB|RUN]", required=False, type=NameOf("job"))
+@click.argument("subject", metavar="[JOB|RUN]", required=False, type=NameOf("job", "run"))
 @click.option("--print", "only_print", is_flag=True, help="Print the address, open nothing.")
 @click.option("--reference", is_flag=True, help="The reference of the API instead.")
 def open_page(talk: Talk, *, subject: str | None, only_print: bool, reference: bool) -> int:

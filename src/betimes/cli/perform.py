@@ -9,6 +9,7 @@ from betimes.cli.also import meant
 from betimes.cli.build import members_of, takes_several
 from betimes.cli.command import Talk
 from betimes.cli.offer import Offer
+from betimes.cli.parts import parts_of, with_parts
 from betimes.cli.present import PRESENTERS
 from betimes.cli.said import body_of, document_of, query_of, whole
 from betimes.cli.times import seconds_of
@@ -40,12 +41,23 @@ class Call:
                 [one for one in members if one not in in_query], given, now=now, zone=zone
             )
             self.body = merged(start, said)
+        if verb.operation == "jobs.create":
+            self._complete_schedule()
         self._name_jobs()
         self.headers: dict[str, str] = {}
         if given.get("if_match"):
             self.headers["if-match"] = quoted(given["if_match"])
         if given.get("idempotency_key"):
             self.headers["idempotency-key"] = given["idempotency_key"]
+
+    def _complete_schedule(self) -> None:
+        """With the parts that were said beside it; --tz is its zone where it has none."""
+        parts, schedule = parts_of(self.given), self.body.get("schedule")
+        zone = self.talk.wishes.tz
+        if zone and schedule and not (isinstance(schedule, dict) and schedule.get("timezone")):
+            parts = {"timezone": zone, **parts}
+        if parts:
+            self.body["schedule"] = with_parts(schedule, parts)
 
     def _name_jobs(self) -> None:
         """Let jobs be named in filters."""

@@ -9,9 +9,10 @@ import click
 from betimes.cli.command import Talk, service_command
 from betimes.cli.said import content_of, json_value, pair
 from betimes.cli.session import content_of as body_content
+from betimes.cli.trouble import exit_code_of_status
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
-OK, FAILED = 0, 1
+OK = 0
 
 
 @service_command("api", example="betimes api POST /v1/jobs/report/pause -d reason=upgrade")
@@ -43,7 +44,7 @@ def api(
     """Send any request and print what comes back, whatever its status."""
     sent = {name.lower(): value.strip() for name, value in (one.split(":", 1) for one in headers)}
     body = body_of(parts)
-    place, _, said = (path if path.startswith("/") else f"/v1/{path}").partition("?")
+    place, _, said = _absolute(path).partition("?")
     if method.upper() == "POST":
         from betimes.sdk import ambient  # noqa: PLC0415 -- only who posts pays
 
@@ -69,7 +70,14 @@ def api(
         query["cursor"] = cursor
     if content is not None:
         _print(talk, content)
-    return OK if response.status < 400 else FAILED  # noqa: PLR2004 -- HTTP
+    return OK if response.status < 400 else exit_code_of_status(response.status)  # noqa: PLR2004 -- HTTP
+
+
+def _absolute(path: str) -> str:
+    """`jobs`, `v1/jobs` and `/v1/jobs` are one place."""
+    if path.startswith("/"):
+        return path
+    return f"/{path}" if path.startswith("v1/") else f"/v1/{path}"
 
 
 def _print(talk: Talk, content: Any) -> None:

@@ -24,7 +24,8 @@ QUEUE_COLUMNS = (
 WORKER_COLUMNS = "WORKER=name STATE=state BUSY=load QUEUES=queues HEARTBEAT=heartbeat_at:when"
 RUN_COLUMNS = "RUNNING=id HANDLER=handler QUEUE=queue ATTEMPT=attempt STARTED=started_at:when"
 SOON_COLUMNS = (
-    "DUE=due_at:when KIND=kind JOB=job_id QUEUE=queue WILL_RUN=will_run REASON=reason_code"
+    "DUE=due_at:when KIND=kind JOB=job_group~job_name|job_id HANDLER=handler QUEUE=queue "
+    "WILL_RUN=will_run REASON=reason_code"
 )
 QUEUE_LOOK = Look(tuple(map(column, QUEUE_COLUMNS.split())), noun="queue")
 

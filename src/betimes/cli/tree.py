@@ -528,8 +528,8 @@ ALONE: dict[str, Verb] = {
     "whoami": Verb("whoami", "meta.whoami"),
     "upcoming": Verb(
         "upcoming", "upcoming.list",
-        columns="DUE=due_at:when KIND=kind JOB=job_id RUN=run_id QUEUE=queue "
-        "PRIORITY=priority WILL_RUN=will_run REASON=reason_code",
+        columns="DUE=due_at:when KIND=kind JOB=job_group~job_name|job_id HANDLER=handler "
+        "QUEUE=queue PRIORITY=priority WILL_RUN=will_run REASON=reason_code RUN=run_id",
         example="betimes upcoming --within 1h --watch",
     ),
     "forecast": Verb(

@@ -54,4 +54,9 @@ def hint_of(error: ClientError) -> str:
 
 def exit_code_of(error: ClientError) -> int:
     """The exit code of an error."""
-    return EXIT_OF_STATUS.get(error.status, FAILED) if isinstance(error, ApiError) else FAILED
+    return exit_code_of_status(error.status) if isinstance(error, ApiError) else FAILED
+
+
+def exit_code_of_status(status: int) -> int:
+    """The same, by the status of an answer that was refused."""
+    return EXIT_OF_STATUS.get(status, FAILED)

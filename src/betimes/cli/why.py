@@ -3,6 +3,7 @@
 import click
 
 from betimes.cli.command import Talk, service_command
+from betimes.cli.completing import NameOf
 from betimes.cli.perform import present
 from betimes.cli.surface import OFFERS
 from betimes.cli.times import read_time
@@ -10,7 +11,7 @@ from betimes.cli.tree import Verb
 
 
 @service_command("why", example="betimes why nightly-report --at 2026-03-29T02:00")
-@click.argument("subject", metavar="JOB|RUN")
+@click.argument("subject", metavar="JOB|RUN", type=NameOf("job", "run"))
 @click.option("--at", metavar="TIME", help="About this fire time of a job, instead of now.")
 def why(talk: Talk, subject: str, at: str | None) -> int:
     """Say why a job or a run did not run, or what it waits for."""

@@ -9,15 +9,16 @@ from uuid import UUID
 
 from betimes.domain.ids import TAIL_BYTES, compose, shard_of_key
 
+_WORDS = {
+    "success": frozenset({"run.succeeded"}),
+    "failure": frozenset({"run.dead", "run.expired", "run.missed"}),
+    "cancellation": frozenset({"run.cancelled", "run.skipped"}),
+}
 EVENTS_OF: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "success": frozenset({"run.succeeded"}),
-        "failure": frozenset({"run.dead", "run.expired", "run.missed"}),
-        "cancellation": frozenset({"run.cancelled", "run.skipped"}),
-    }
+    _WORDS | {event: frozenset({event}) for events in _WORDS.values() for event in sorted(events)}
 )
-"""What somebody may want to be told of, and the events that tell it."""
-ENDS = tuple(EVENTS_OF)
+"""What somebody may want to be told of, in a word or by its event, and the events that tell it."""
+ENDS = tuple(_WORDS)
 CALLBACKS_MAX = 5
 
 
@@ -48,7 +49,7 @@ def read_callbacks(stored: Sequence[Mapping[str, Any]]) -> list[Callback]:
 
 def wants_success(options: Mapping[str, Any]) -> bool:
     """Whether a success must be told, because of somebody who is called back."""
-    return any("success" in one.on for one in read_callbacks(options.get("notify") or ()))
+    return any(one.is_for("run.succeeded") for one in read_callbacks(options.get("notify") or ()))
 
 
 def callback_endpoint_id(tenant: UUID, url: str, *, shards: int) -> UUID:

@@ -38,12 +38,14 @@ from betimes.store.upcoming import (
     Pace,
     SoonFilter,
     SoonRun,
+    Title,
     read_brakes,
     read_ended,
     read_jobs,
     read_paces,
     read_retries,
     read_runs,
+    read_titles,
 )
 from betimes.wire.base import shown_duration
 
@@ -82,6 +84,9 @@ class Soon:
     priority: int
     place: UUID
     """In the order of dueness."""
+    handler: str | None = None
+    title: Title | None = None
+    """What its job is called."""
     will_run: bool = True
     reason: str | None = None
     predicted_start: datetime | None = None
@@ -220,6 +225,7 @@ def _of_run(run: SoonRun) -> Soon:
         job=run.job,
         queue=run.queue,
         priority=run.priority,
+        handler=run.handler,
     )
 
 
@@ -242,7 +248,17 @@ async def _mark(
         most=RUNS_LOOKED_AT,
         crowd=PARCELS_LOOKED_AT,
     )
-    return [_marked(item, ended, brakes, paces[item.queue], now) for item in items]
+    titles = await read_titles(connection, {item.job for item in items if item.job is not None})
+    return [
+        _marked(_titled(item, titles), ended, brakes, paces[item.queue], now) for item in items
+    ]
+
+
+def _titled(item: Soon, titles: Mapping[JobId, Title]) -> Soon:
+    title = None if item.job is None else titles.get(item.job)
+    if title is None:
+        return item
+    return replace(item, title=title, handler=item.handler or title.handler)
 
 
 def _marked(

@@ -30,6 +30,12 @@ class Arguments:
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self._function = function
         self._name = name
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.kind not in NAMED:
+                raise TypeError(
+                    f"expected named parameters in {name!r}, got {parameter}: each of them "
+                    "becomes a member of the payload"
+                )
 
     @cached_property
     def hints(self) -> Mapping[str, Any]:
@@ -57,12 +63,6 @@ class Arguments:
         """The parameters that come from the payload."""
         signature = inspect.signature(self._function)
         parameters = list(signature.parameters.values())[1 if self.takes_context else 0 :]
-        for parameter in parameters:
-            if parameter.kind not in NAMED:
-                raise TypeError(
-                    f"expected named parameters in {self._name!r}, got {parameter}: each of them "
-                    "becomes a member of the payload"
-                )
         return signature.replace(parameters=parameters)
 
     @cached_property

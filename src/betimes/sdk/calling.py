@@ -37,6 +37,9 @@ class Pages(Generic[T]):
     def __init__(self, read: Callable[[str | None], Page[T]]) -> None:
         self._read = read
 
+    def __repr__(self) -> str:
+        return "<a list that reads its pages as it goes: say `for one in …`, or `first_page()`>"
+
     def __iter__(self) -> Iterator[T]:
         for page in self.pages():
             yield from page.items

@@ -28,6 +28,7 @@ from betimes.sdk.exchange import (
 )
 from betimes.sdk.operation import Operation
 from betimes.sdk.operations import EVENTS_STREAM, RUNS_FOLLOW_LOG
+from betimes.sdk.raw import AsyncRawCaller, Performing, RawCaller, RawResponse, raw_of
 from betimes.sdk.resources import AsyncResources, Resources
 from betimes.sdk.sync_http import SyncHttp
 from betimes.sdk.way import Way, client_way
@@ -97,6 +98,14 @@ class Client(Resources):
     def perform(self, operation: Operation, given: Given) -> Any:
         """What an operation answers; the generated methods call this."""
         return value_of(operation, self._send(request_of(operation, given, self._manner)))
+
+    @property
+    def with_raw_response(self) -> Any:
+        """The same methods, each giving a `RawResponse`: status, headers, body and `parse()`."""
+        return Resources(RawCaller(Performing(self._perform_raw)))
+
+    def _perform_raw(self, operation: Operation, given: Given) -> RawResponse:
+        return raw_of(operation, self._send(request_of(operation, given, self._manner)))
 
     def request(
         self,
@@ -203,6 +212,14 @@ class AsyncClient(AsyncResources):
     async def perform(self, operation: Operation, given: Given) -> Any:
         """What an operation answers; the generated methods call this."""
         return value_of(operation, await self._send(request_of(operation, given, self._manner)))
+
+    @property
+    def with_raw_response(self) -> Any:
+        """The same methods, each awaited for a `RawResponse`."""
+        return AsyncResources(AsyncRawCaller(Performing(self._perform_raw)))
+
+    async def _perform_raw(self, operation: Operation, given: Given) -> RawResponse:
+        return raw_of(operation, await self._send(request_of(operation, given, self._manner)))
 
     async def request(
         self,

@@ -135,7 +135,7 @@ def problem_of(response: Response) -> ApiError:
             code="unexpected",
             detail=f"expected a problem document, got status {response.status}: {text!r}",
             instance="",
-            request_id=response.headers.get("x-request-id", ""),
+            request_id=response.headers.get("request-id", ""),
             retryable=False,
         )
     return error_of(problem, retry_after=_seconds(response.headers.get("retry-after")))

@@ -34,6 +34,9 @@ class Ended(Generic[R_co]):
         self.run = run
         self._task = task
 
+    def __repr__(self) -> str:
+        return f"Ended({self.run.id!r}, task={self._task.name!r}, state={self.run.state!r})"
+
     @property
     def id(self) -> str:
         """The run."""

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import asyncpg
 
-from betimes.domain.ids import JobId, RunId, ShardId, TenantId, time_of
+from betimes.domain.ids import JobId, RunId, ShardId, TenantId, shard_of, time_of
 from betimes.domain.states import RunState
 from betimes.store.ask import many, one
 from betimes.store.pool import Connection
@@ -36,6 +36,7 @@ class SoonRun:
     queue: str
     priority: int
     state: RunState
+    handler: str | None
     place: UUID
     """Where it stands among the others: its id, unless it is due for another time."""
 
@@ -49,6 +50,15 @@ class FiringJob:
     queue: str
     priority: int
     schedule: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Title:
+    """What a job is called, and what it calls."""
+
+    group: str
+    name: str | None
+    handler: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +115,23 @@ def _soon(row: asyncpg.Record, place: UUID) -> SoonRun:
         queue=row["queue"],
         priority=row["priority"],
         state=RunState(row["state"]),
+        handler=row["handler"],
         place=place,
     )
+
+
+async def read_titles(connection: Connection, jobs: Collection[JobId]) -> dict[JobId, Title]:
+    """What jobs are called; without those that are gone."""
+    rows = await many(
+        connection,
+        SQL["read_job_titles"],
+        shards=[shard_of(job) for job in jobs],
+        ids=list(jobs),
+    )
+    return {
+        row["id"]: Title(group=row["job_group"], name=row["name"], handler=row["handler"])
+        for row in rows
+    }
 
 
 async def read_jobs(

@@ -105,14 +105,20 @@ class Dedupe(Asked):
     form: Literal["unique", "throttle", "debounce"] = "unique"
 
 
+End = Literal[
+    "success", "failure", "cancellation", "run.succeeded", "run.dead", "run.expired", "run.missed",
+    "run.cancelled", "run.skipped",
+]  # fmt: skip
+
+
 class Callback(Asked):
     """Somebody to be told how a run ended: an endpoint, or a URL."""
 
     url: Annotated[str, msgspec.Meta(min_length=1, max_length=8192)] | None = None
     endpoint: Annotated[str, msgspec.Meta(min_length=1, max_length=64)] | None = None
     on: Annotated[
-        list[Literal["success", "failure", "cancellation"]],
-        msgspec.Meta(max_length=3, description="Which ends; without any, all of them."),
+        list[End],
+        msgspec.Meta(max_length=9, description="Which ends, by word or event; without any, all."),
     ] = []
 
 

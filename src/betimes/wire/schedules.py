@@ -89,6 +89,9 @@ class Soon(Shown):
     due_at: Instant
     scheduled_for: Instant | None
     job_id: str | None
+    job_group: str | None
+    job_name: str | None
+    handler: str | None
     queue: str
     priority: int
     predicted_start: (

@@ -37,6 +37,21 @@ async def test_a_job_from_birth_to_end(client: AsyncClient) -> None:
         await client.jobs.get(job.id)
 
 
+async def test_an_answer_can_be_had_as_it_came(client: AsyncClient, blocking: Client) -> None:
+    job = await client.jobs.create(name="n", schedule="every 1h", handler="h")
+    told = await client.with_raw_response.jobs.get("n")
+    assert (told.status, told.headers["etag"]) == (200, job.etag)
+    assert told.parse().id == job.id
+    page = await client.with_raw_response.jobs.list(limit=1)
+    assert [one.id for one in page.parse().items] == [job.id]
+    raw = await asyncio.to_thread(blocking.with_raw_response.jobs.get, "n")
+    assert raw.body == told.body
+    listed = await asyncio.to_thread(blocking.with_raw_response.jobs.list)
+    assert listed.headers["content-type"] == "application/json"
+    with pytest.raises(errors.NotFound):
+        await client.with_raw_response.jobs.get("nobody")
+
+
 async def test_lists_page_by_themselves(client: AsyncClient) -> None:
     for _ in range(5):
         await client.runs.create(handler="h")

@@ -242,6 +242,8 @@ async def test_jobs_and_runs_say_whom_they_tell(admin: Client) -> None:
     path = f"/v1/jobs/{job.json['id']}"
     assert (await admin("PATCH", path, {"priority": 7})).json["notify"] == notify
     assert "notify" not in (await admin("PATCH", path, {"notify": None})).json
+    by_event = [{"url": "https://example.com/done", "on": ["run.dead"]}]
+    assert (await admin("PATCH", path, {"notify": by_event})).json["notify"] == by_event
     run = await admin("POST", "/v1/runs", {"handler": "h", "notify": notify})
     assert run.status == 202
     told = await admin(

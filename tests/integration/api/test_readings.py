@@ -157,6 +157,16 @@ async def test_fires_until_a_time_are_skipped_and_a_resumed_job_tells_its_next(
     assert {one["kind"] for one in runs} <= {"run"}
 
 
+async def test_what_is_due_soon_says_whose_it_is(admin: Client) -> None:
+    """The name of its job, and the handler of a run without one."""
+    nightly = {"name": "nightly", "group": "reports", "schedule": "every 1h", "handler": "report"}
+    await admin("POST", "/v1/jobs", nightly)
+    await admin("POST", "/v1/runs", {"handler": "remind", "delay": "10m"})
+    items = (await admin("GET", "/v1/upcoming?within=PT90M")).json["items"]
+    told = {(one["job_group"], one["job_name"], one["handler"]) for one in items}
+    assert told == {("reports", "nightly", "report"), (None, None, "remind")}
+
+
 MAKERS = {
     "jobs.list": World.job,
     "runs.list": World.run,

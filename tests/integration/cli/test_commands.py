@@ -66,6 +66,54 @@ async def test_lists_are_narrowed_by_names_of_jobs(monkeypatch: pytest.MonkeyPat
     assert watched.out.startswith("run/run_"), watched.err
 
 
+async def test_the_parts_of_a_schedule_are_options() -> None:
+    """A zone that was said is the zone of the job, and not only of what is shown."""
+    made = await acall(*CREATE, "a", "--tz", "Europe/Oslo", "--overlap", "skip",
+                       "--dst-gap", "skip", "--catchup", "latest", "--catchup-window", "6h",
+                       "-o", "json")  # fmt: skip
+    assert made.code == 0, made.err
+    schedule = json.loads(made.out)["schedule"]
+    assert (schedule["timezone"], schedule["overlap"]) == ("Europe/Oslo", "skip")
+    assert schedule["catchup"]["policy"] == "latest"
+    assert schedule["dst"] == {"gap": "skip"}
+    other = await acall("job", "edit", "a", "--schedule", "every 2h", "--timezone", "Asia/Tokyo",
+                        "--jitter", "5m", "-o", "json")  # fmt: skip
+    assert other.code == 0, other.err
+    schedule = json.loads((await acall("job", "get", "a", "-o", "json")).out)["schedule"]
+    assert (schedule["type"], schedule["every"], schedule["jitter"]) == ("interval", "PT2H", "PT5M")
+    assert schedule["timezone"] == "Asia/Tokyo"
+    assert "expr" not in schedule
+    wrong = await acall(*CREATE, "b", "--timezone", "Mars/Phobos")
+    assert wrong.code == 1
+    assert "Mars/Phobos" in wrong.err
+
+
+async def test_what_is_listed_by_name_is_taken_back() -> None:
+    await acall(*CREATE, "a")
+    await acall(*CREATE, "b")
+    names = (await acall("job", "list", "-o", "name")).out.split()
+    assert names == ["job/a", "job/b"]
+    paused = await acall("job", "pause", *names)
+    assert paused.out == "job/a paused\njob/b paused\n", paused.err
+    run = (await acall("enqueue", "send")).out.split()[0]
+    assert run.startswith("run/run_")
+    assert (await acall("run", "get", run)).code == 0
+    assert (await acall("why", run)).code == 0
+    assert (await acall("run", "cancel", run)).code == 0
+
+
+async def test_whoever_waits_for_a_run_sees_its_result(served: Served) -> None:
+    worker = served.client(await served.key(kind="wk"))
+    name = (await worker("POST", "/v1/workers", {"name": "w"})).json["worker_id"]
+    run = (await acall("enqueue", "send")).out.split()[0].removeprefix("run/")
+    (lease,) = (await worker("POST", f"/v1/workers/{name}/lease", {"max": 1, "wait": 5})).json[
+        "runs"
+    ]
+    await worker("POST", f"/v1/leases/{lease['lease_id']}/complete", {"result": {"sent": 7}})
+    ended = await acall("run", "watch", run, "-q", "-o", "json")
+    assert json.loads(ended.out)["result"] == {"sent": 7}
+
+
 async def test_several_things_are_told_the_same() -> None:
     for name in ("a", "b"):
         await acall(*CREATE, name)
@@ -248,8 +296,9 @@ async def test_the_raw_call() -> None:
     told = await acall("api", "GET", "/v1/whoami", "-i")
     assert told.out.startswith("HTTP 200\n")
     missing = await acall("api", "get", "jobs/nobody")
-    assert missing.code == 1
+    assert missing.code == 3
     assert json.loads(missing.out)["code"] == "not_found"
+    assert (await acall("api", "get", "v1/whoami")).code == 0
     await acall(*CREATE, "a")
     paused = await acall("api", "POST", "jobs/a/pause", "-d", "reason=because", "-o", "yaml")
     assert yaml.safe_load(paused.out)["status"]["pause"]["reason"] == "because"

@@ -71,7 +71,8 @@ GLANCE: dict[str, Any] = {
     ],
     "running": [],
     "upcoming": [
-        {"due_at": "2026-11-16T09:00:30Z", "kind": "run", "job_id": "job_1", "queue": "default",
+        {"due_at": "2026-11-16T09:00:30Z", "kind": "run", "job_id": "job_1",
+         "job_group": "default", "job_name": "nightly", "handler": "report", "queue": "default",
          "will_run": False, "reason_code": "QUEUE_PAUSED"},
     ],
 }  # fmt: skip

@@ -209,3 +209,15 @@ def test_an_app_touches_nothing_and_refuses_a_second_task_of_a_name() -> None:
         app.task(quue="mail")  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="'dely'"):
         twice.configure(dely=1)  # type: ignore[call-arg]
+
+
+def test_parameters_without_names_are_refused_where_they_are_written() -> None:
+    app = App(name="test")
+
+    def starred(*numbers: int) -> None: ...
+
+    def doubly(**numbers: int) -> None: ...
+
+    for function, told in ((starred, r"\*numbers"), (doubly, r"\*\*numbers")):
+        with pytest.raises(TypeError, match=told):
+            app.task(function)

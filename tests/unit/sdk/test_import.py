@@ -52,5 +52,7 @@ def test_describing_a_workflow_loads_no_network_and_no_server() -> None:
 
 def test_every_public_name_is_there() -> None:
     for name in betimes.__all__:
-        assert getattr(betimes, name).__name__ == name
+        assert getattr(betimes, name).__name__.removeprefix("betimes.sdk.") == name
+    assert betimes.aio.Client is betimes.AsyncClient
+    assert issubclass(betimes.errors.LeaseLost, betimes.errors.ApiError)
     assert set(betimes.__all__) <= set(dir(betimes))

@@ -6,10 +6,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from betimes import App, Cancelled, Context, Middleware, PermanentError, Retry, RunFailed, Snooze
 from betimes.domain.errors import Invalid
 from betimes.testing import Harness, assert_enqueued, frozen
+
+
+class Invoice(BaseModel):
+    customer_id: int
+    amount: str
 
 
 def an_app() -> App:
@@ -190,6 +196,20 @@ def test_debounce_replaces_and_an_idempotency_key_repeats() -> None:
         assert h.runs()[1].state == "succeeded"
         once = index.configure(idempotency_key="k")
         assert once.enqueue("c").id == once.enqueue("c").id
+
+
+def test_a_model_is_asserted_by_what_it_was_made_of() -> None:
+    app = an_app()
+
+    @app.task
+    def send(invoice: Invoice) -> None: ...
+
+    with Harness(app) as h:
+        send.enqueue(Invoice(customer_id=1, amount="2"))
+        assert_enqueued(send, where={"invoice": Invoice(customer_id=1, amount="2")})
+        assert_enqueued(send, where={"invoice": {"customer_id": 1, "amount": "2"}})
+        with pytest.raises(AssertionError, match="'customer_id': 1, 'amount': '2'"):
+            h.assert_enqueued(send, where={"invoice": {"customer_id": 9}})
 
 
 def test_enqueued_is_asserted() -> None:

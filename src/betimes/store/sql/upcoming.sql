@@ -4,8 +4,8 @@
 -- Runs of a tenant that are due in a span for the first time, in the order of their ids, which is that of dueness.
 -- Scatter: a tenant's runs lie in every shard
 -- Index: runs_tenant_idx
--- Returns: id uuid, due_at timestamptz, fire_at timestamptz, job_id uuid, queue text, priority int2, state int2
-SELECT id, due_at, fire_at, job_id, queue, priority, state FROM betimes.runs
+-- Returns: id uuid, due_at timestamptz, fire_at timestamptz, job_id uuid, queue text, priority int2, state int2, handler text
+SELECT id, due_at, fire_at, job_id, queue, priority, state, handler FROM betimes.runs
  WHERE tenant_id = :tenant::uuid AND id > :low::uuid AND id < :high::uuid AND state < 2
    AND (:queue::text IS NULL OR queue = :queue::text)
    AND (:job::uuid IS NULL OR job_id = :job::uuid)
@@ -16,8 +16,9 @@ SELECT id, due_at, fire_at, job_id, queue, priority, state FROM betimes.runs
 -- others: an id of the millisecond in which it is tried again.
 -- Scatter: a tenant's parcels lie in every shard
 -- Index: parcels_retry_idx
--- Returns: place uuid, id uuid, due_at timestamptz, fire_at timestamptz, job_id uuid, queue text, priority int2, state int2
-SELECT waiting.place, runs.id, waiting.visible_at AS due_at, runs.fire_at, runs.job_id, runs.queue, runs.priority, runs.state
+-- Returns: place uuid, id uuid, due_at timestamptz, fire_at timestamptz, job_id uuid, queue text, priority int2, state int2, handler text
+SELECT waiting.place, runs.id, waiting.visible_at AS due_at, runs.fire_at, runs.job_id, runs.queue, runs.priority, runs.state,
+       runs.handler
   FROM (SELECT parcels.shard, held.run_id, parcels.visible_at,
                (lpad(to_hex(floor(extract(epoch FROM parcels.visible_at) * 1000)::bigint), 12, '0')
                 || substr(replace(held.run_id::text, '-', ''), 13))::uuid AS place
@@ -75,6 +76,15 @@ WITH lately AS (
 )
 SELECT asked.queue, paces.lag, coalesce(paces.ended, 0) AS ended, paces.since, coalesce(crowds.waiting, 0)::bigint AS waiting
   FROM unnest(:names::text[]) AS asked (queue) LEFT JOIN paces USING (queue) LEFT JOIN crowds USING (queue);
+
+-- name: read_job_titles :many
+-- What some jobs are called, and what they call.
+-- Scatter: a tenant's jobs lie in every shard
+-- Index: jobs_pkey
+-- Returns: id uuid, job_group text, name text, handler text
+SELECT jobs.id, jobs.job_group, jobs.name, jobs.handler
+  FROM unnest(:shards::smallint[], :ids::uuid[]) AS asked (shard, id)
+  JOIN betimes.jobs ON jobs.shard = asked.shard AND jobs.id = asked.id;
 
 -- name: read_brakes :maybe
 -- Whether the whole cell is paused, and the state of a tenant.

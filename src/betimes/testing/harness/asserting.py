@@ -28,9 +28,14 @@ def matching(runs: Runs, where: Where | None) -> Runs:
     if where is None:
         return runs
     if isinstance(where, Mapping):
-        return Runs(run for run in runs if _has(run.arguments, where))
+        return Runs(run for run in runs if _has(run, where))
     return Runs(run for run in runs if where(run))
 
 
-def _has(arguments: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    return all(name in arguments and arguments[name] == value for name, value in wanted.items())
+def _has(run: HarnessRun, wanted: Mapping[str, Any]) -> bool:
+    """As the handler gets it, or as it travels: a model equals what it was made of."""
+    arguments, sent = run.arguments, run.sent
+    return all(
+        (name in arguments and arguments[name] == value) or (name in sent and sent[name] == value)
+        for name, value in wanted.items()
+    )

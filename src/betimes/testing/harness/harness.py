@@ -311,7 +311,7 @@ class Harness:
             meant = f" where {where}" if where is not None else ""
             raise AssertionError(
                 f"expected {wanted} of {self._named(task)!r}{meant}, got {len(found)} "
-                f"of {list(self.enqueued())}"
+                f"of {[(run, run.sent) for run in self.enqueued()]}"
             )
         return found
 

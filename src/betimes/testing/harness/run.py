@@ -138,6 +138,12 @@ class HarnessRun:
         return self.task.arguments.decode(self.payload)
 
     @property
+    def sent(self) -> dict[str, Any]:
+        """The same as it travels: plain JSON, by the names of the parameters."""
+        found: dict[str, Any] = msgspec.json.decode(self.payload) if self.payload else {}
+        return found
+
+    @property
     def result(self) -> Any:
         """What its handler returned, as it would come back from the service."""
         return None if self.result_data is None else msgspec.json.decode(self.result_data)
