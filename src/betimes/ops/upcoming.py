@@ -249,9 +249,7 @@ async def _mark(
         crowd=PARCELS_LOOKED_AT,
     )
     titles = await read_titles(connection, {item.job for item in items if item.job is not None})
-    return [
-        _marked(_titled(item, titles), ended, brakes, paces[item.queue], now) for item in items
-    ]
+    return [_marked(_titled(item, titles), ended, brakes, paces[item.queue], now) for item in items]
 
 
 def _titled(item: Soon, titles: Mapping[JobId, Title]) -> Soon:
