@@ -21,6 +21,7 @@ from betimes.domain.errors import FencedOut
 from betimes.domain.ids import TenantId, WorkerId, from_text, to_text
 from betimes.domain.trace import traceparent_of
 from betimes.ops import leases, workers
+from betimes.ops.blobs import read_reference
 from betimes.ops.desk import Desk
 from betimes.ops.schemas import declared
 from betimes.ops.turns import Turns
@@ -109,6 +110,10 @@ class DirectLine:
             finally:
                 self._waiters.leave(queues, self._tenant, woken)
 
+    async def fetch(self, grant: Grant) -> bytes:
+        """The payload that the grant refers to."""
+        return await read_reference(self._desk, self._tenant, grant.payload_ref or "")
+
     def _grant(self, one: workers.Leased) -> Grant:
         run, spec = one.run, one.spec
         payload = run.payload if run.payload is not None else spec.payload
@@ -129,6 +134,7 @@ class DirectLine:
             job_id=None if run.job is None else to_text("job", run.job),
             scheduled_for=run.fire_at,
             payload=NOTHING if payload is None else msgspec.Raw(payload),
+            payload_ref=spec.options.get("payload_ref"),
             timeout=None if spec.timeout is None else shown_duration(spec.timeout),
             checkpoint=None if kept is None else msgspec.json.decode(kept),
             tags=dict(spec.options.get("tags") or {}),

@@ -1,7 +1,10 @@
 """From what a handler returned or raised to what is reported."""
 
+from typing import Literal
+
 import msgspec
 
+from betimes.domain.errors import NotFound, Unavailable
 from betimes.executing.returned import capped, failure_of
 from betimes.sdk.control import Cancelled, Control, PermanentError, Retry, Snooze
 from betimes.sdk.options import seconds_of
@@ -10,6 +13,7 @@ from betimes.wire.workers import ErrorTold, ReportOne, RetryAfter
 
 TYPE_MAX, MESSAGE_MAX, STACK_MAX, REASON_MAX = 200, 20_000, 100_000, 1_000
 INVALID_PAYLOAD = "InvalidPayload"
+PAYLOAD_MISSING = "PayloadMissing"
 
 
 def returned(lease: str, value: object) -> ReportOne:
@@ -46,6 +50,13 @@ def unfit(lease: str, error: Unfit) -> ReportOne:
     """The payload is none for this handler; trying again would change nothing."""
     told = ErrorTold(type=INVALID_PAYLOAD, message=str(error)[:MESSAGE_MAX])
     return ReportOne(lease_id=lease, action="fail", error=told, retry="never")
+
+
+def unfetched(lease: str, error: NotFound | Unavailable) -> ReportOne:
+    """Its payload could not be had: for good when nobody has it, else it may be there later."""
+    told = ErrorTold(type=PAYLOAD_MISSING, message=str(error)[:MESSAGE_MAX])
+    retry: Literal["never", "auto"] = "never" if isinstance(error, NotFound) else "auto"
+    return ReportOne(lease_id=lease, action="fail", error=told, retry=retry)
 
 
 def timed_out(lease: str, seconds: float) -> ReportOne:

@@ -1,10 +1,11 @@
 """Runs attempts: on the loop, in threads, in processes; each ends in one report."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+from betimes.domain.errors import NotFound, Unavailable
 from betimes.domain.outcome import Failed
 from betimes.executing.child import Order
 from betimes.executing.processes import Processes
@@ -13,7 +14,8 @@ from betimes.runtime.attempt import Attempt, Attempts, Stop
 from betimes.runtime.calling import call, call_async
 from betimes.runtime.child import ENTRY
 from betimes.runtime.courier import Courier
-from betimes.runtime.line import Grant
+from betimes.runtime.ending import unfetched
+from betimes.runtime.line import NOTHING, Grant
 from betimes.runtime.places import Places
 from betimes.runtime.saying import Saying
 from betimes.schedule.duration import read_duration
@@ -22,6 +24,8 @@ from betimes.sdk.task import AnyTask
 from betimes.wire.workers import ErrorTold, ReportOne
 
 Report = Callable[[Attempt, ReportOne], None]
+Fetch = Callable[[Grant], Awaitable[bytes]]
+"""The payload that a grant refers to."""
 
 
 class Executor:
@@ -33,6 +37,7 @@ class Executor:
         places: Places,
         courier: Courier,
         report: Report,
+        fetch: Fetch,
         group: asyncio.TaskGroup,
         now: Callable[[], datetime],
         processes: int,
@@ -40,6 +45,7 @@ class Executor:
         self._places = places
         self._courier = courier
         self._report = report
+        self._fetch = fetch
         self._group = group
         self._now = now
         self._threads = Threads(places.total, freed=places.release)
@@ -78,7 +84,7 @@ class Executor:
     async def _run(self, attempt: Attempt, task: AnyTask) -> None:
         me = asyncio.current_task()
         try:
-            end: ReportOne | None = await self._call(attempt, task)
+            end: ReportOne | None = await self._called(attempt, task)
         except asyncio.CancelledError:
             if attempt.stop is None:
                 raise  # not one of our causes: the worker itself is being ended
@@ -97,9 +103,19 @@ class Executor:
         else:
             self._end(attempt, end)
 
-    def _call(self, attempt: Attempt, task: AnyTask) -> Any:
+    async def _called(self, attempt: Attempt, task: AnyTask) -> Any:
+        """With its payload, which may lie elsewhere; one of the run's own wins."""
         grant = attempt.grant
         payload = bytes(grant.payload)
+        if grant.payload_ref is not None and payload == bytes(NOTHING):
+            try:
+                payload = await self._fetch(grant)
+            except (NotFound, Unavailable) as error:
+                return unfetched(grant.lease_id, error)
+        return await self._call(attempt, task, payload)
+
+    def _call(self, attempt: Attempt, task: AnyTask, payload: bytes) -> Any:
+        grant = attempt.grant
         if task.is_async:
             return call_async(task, attempt.context, payload, grant.lease_id)
         if task.options.get("pool") == "process":

@@ -32,6 +32,7 @@ T = TypeVar("T")
 SLACK_SECONDS = 10.0
 VITAL_SECONDS = 10.0
 """Longest wait for an answer that is not a long poll: a lease lives about this long."""
+FETCH_SECONDS = 60.0
 ATTEMPTS_OF_A_CALL = 1
 """The worker itself decides what is asked again, and when."""
 SERVER_FAULT = 500
@@ -63,6 +64,17 @@ class HttpLine:
         patience = wanted.wait + SLACK_SECONDS
         answer: Grants = await self._call(LEASE, {"worker": worker}, wanted, timeout=patience)
         return answer.runs
+
+    async def fetch(self, grant: Grant) -> bytes:
+        """The payload that the grant refers to."""
+        if grant.payload_path is None:
+            raise NotFound(f"expected a blob of the service, got {grant.payload_ref!r}")
+        given = Given(path={"grant": grant.payload_path.rpartition("/")[2]}, timeout=FETCH_SECONDS)
+        try:
+            content: bytes = await _mapped(self._client.perform(table.BLOBS_READ_GRANTED, given))
+        except errors.ApiError as refusal:
+            raise NotFound(str(refusal)) from refusal
+        return content
 
     async def beat(self, worker: str, told: Heartbeat) -> HeartbeatAnswer:
         """A sign of life."""

@@ -44,6 +44,10 @@ class Grant(msgspec.Struct, kw_only=True):
     job_id: str | None = None
     scheduled_for: datetime | None = None
     payload: msgspec.Raw = NOTHING
+    payload_ref: str | None = None
+    """Where the payload lies, when it is not here."""
+    payload_path: str | None = None
+    """Where the service gives it out, when it lies there."""
     timeout: str | None = None
     checkpoint: Any = None
     tags: dict[str, str] = {}
@@ -58,6 +62,10 @@ class Line(Protocol):
 
     async def lease(self, worker: str, wanted: LeaseRuns) -> list[Grant]:
         """Runs to do, as soon as there are some or patience ends."""
+        ...
+
+    async def fetch(self, grant: Grant) -> bytes:
+        """The payload that the grant refers to; `NotFound` when nobody has it."""
         ...
 
     async def beat(self, worker: str, told: Heartbeat) -> HeartbeatAnswer:

@@ -147,6 +147,7 @@ class Worker:
             places=self._places,
             courier=self._courier,
             report=self._reporter.put,
+            fetch=line.fetch,
             group=group,
             now=self.now,
             processes=self._options.processes,

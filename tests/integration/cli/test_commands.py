@@ -28,6 +28,8 @@ async def test_a_job_from_its_creation_to_its_end() -> None:
     shown = await acall("job", "get", "report")
     assert re.search(r"^status.pause.reason +upgrade$", shown.out, re.MULTILINE)
     assert (await acall("why", "report")).out.startswith("It will not run.")
+    before = await acall("why", "report", "--at", "2026-03-30T09:00Z")
+    assert before.out.startswith("It did not run. The job was created after this time.")
     assert (await acall("job", "resume", "report", "-o", "json")).code == 0
     edited = await acall("job", "edit", "report", "--priority", "9", "--dst-gap", "skip")
     assert edited.out == "job/report changed\n", edited.err

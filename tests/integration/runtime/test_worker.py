@@ -8,7 +8,17 @@ from datetime import timedelta
 from typing import Any
 
 from api_kit import Served
-from betimes import App, AttemptEnd, Cancelled, Context, Middleware, PermanentError, Retry, Snooze
+from betimes import (
+    App,
+    AsyncClient,
+    AttemptEnd,
+    Cancelled,
+    Context,
+    Middleware,
+    PermanentError,
+    Retry,
+    Snooze,
+)
 from betimes.runtime.line import OpenLine
 from betimes.runtime.logs import ship_logs
 from betimes.sdk.options import RetryOptions
@@ -113,6 +123,31 @@ async def test_a_payload_that_does_not_fit_is_dead_at_once(app: App, lines: Open
 async def _final(app: App, run: str) -> Any:
     found = await app.async_client.runs.get(run)
     return found if found.state in {"dead", "succeeded", "cancelled"} else None
+
+
+async def test_a_payload_that_lies_elsewhere_is_fetched(app: App, lines: OpenLine) -> None:
+    """It was handed to tasks as none at all. What is nowhere to be had is dead at once."""
+
+    @app.task
+    def add(numbers: list[int], more: int = 0) -> int:
+        return sum(numbers) + more
+
+    client = app.async_client
+    blob = await client.blobs.create(content=b'{"numbers": [1, 2, 39]}')
+    run = await client.runs.create(handler="add", payload_ref=blob.id)
+    own = await client.runs.create(handler="add", payload_ref=blob.id, payload={"numbers": [7]})
+    far = await client.runs.create(handler="add", payload_ref="s3://bucket/key")
+    async with working(app, lines):
+        found = [await ended(client, one.id) for one in (run, own, far)]
+    assert [one.state for one in found] == ["succeeded", "succeeded", "dead"]
+    assert [one.result for one in found[:2]] == [42, 7]
+    assert found[2].error is not None
+    assert found[2].error.type == "PayloadMissing"
+
+
+async def ended(client: AsyncClient, run: str) -> Any:
+    await client.runs.wait(run, timeout=10)
+    return await client.runs.get(run, view="full")
 
 
 async def test_words_arrive_before_the_end(app: App, lines: OpenLine) -> None:

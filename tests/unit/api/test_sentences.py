@@ -39,7 +39,7 @@ CONCURRENCY = {"key": "k", "on_limit": "drop"}
             NewJob,
             {"notify": [{"on": ["never"]}]},
             "/notify/0/on/0",
-            "cancellation, failure or success, got 'never'",
+            "run.skipped, run.succeeded or success, got 'never'",
         ),
         (NewJob, {"target": {"type": "ftp"}}, "/target/type", "task, http or workflow, got 'ftp'"),
         (NewJob, {"priority": 10}, "/priority", "a whole number of at most 9, got 10"),
