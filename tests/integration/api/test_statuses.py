@@ -165,7 +165,7 @@ async def _huge(world: World, route: Route) -> Answer:
 
 
 async def _packed(world: World, route: Route) -> Answer:
-    return await asked(world, route, headers={"content-encoding": "gzip"})
+    return await asked(world, route, headers={"content-encoding": "br"})
 
 
 async def _beyond(world: World, route: Route) -> Answer:
