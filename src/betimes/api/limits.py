@@ -141,6 +141,10 @@ class Admission:
         found["streams"] = Usage(self._settings.streams_max, streams, None)
         return found
 
+    def rates(self, caller: Caller) -> dict[str, int]:
+        """How many requests of each policy a caller may make in a minute, by the quota's name."""
+        return {f"{policy}_per_minute": self._limit(caller, policy) for policy in Policy}
+
     def note_failure(self, address: str) -> None:
         """Remember a wrong key; an address that has guessed too often hears no more about them.
 

@@ -23,6 +23,8 @@ JOB = {"schedule": "every 1h", "handler": "h"}
 async def test_a_rate_is_told_and_then_enforced(dsn: str) -> None:
     async with served(dsn, creates_per_minute=3, requests_per_minute=1000) as api:
         admin = await api.admin()
+        limits = (await admin("GET", "/v1/whoami")).json["limits"]
+        assert (limits["create_per_minute"], limits["default_per_minute"]) == (3, 1000)
         first = await admin("POST", "/v1/jobs", JOB)
         assert first.headers["ratelimit-policy"] == '"create";q=3;w=60'
         assert first.headers["ratelimit"].startswith('"create";r=2;t=')

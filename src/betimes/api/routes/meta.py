@@ -72,7 +72,7 @@ async def whoami(call: Call[NoQuery, None]) -> Reply:
                 queues=None if caller.queues is None else sorted(caller.queues),
                 expires_at=shown_maybe(caller.expires_at),
             ),
-            limits=dict(caller.quotas),
+            limits={**call.service.admission.rates(caller), **caller.quotas},
         )
     )
 
