@@ -28,8 +28,13 @@ async def test_a_strict_tenant_refuses_handlers_and_queues_nobody_knows(
     for queue, status in (("mail", 202), ("maill", 422)):
         body = {"handler": "known", "queue": queue}
         assert (await admin("POST", "/v1/runs", body)).status == status
-        batch = await admin("POST", "/v1/runs/batch", {"items": [body], "mode": "independent"})
-        assert batch.status == (207 if status == 202 else 422), batch.body
+        items = [{"handler": "known"}, body]
+        batch = await admin("POST", "/v1/runs/batch", {"items": items, "mode": "independent"})
+        assert batch.status == 207, batch.body
+        assert [item["status"] for item in batch.json["items"]] == [202, status]
+        whole = await admin("POST", "/v1/runs/batch", {"items": items})
+        assert whole.status == status, whole.body
+    assert whole.json["errors"][0]["pointer"] == "/items/1/queue"
     assert (await admin("POST", "/v1/enqueue/unknown", raw=b"{}")).code == "unknown_handler"
     patched = await admin("PATCH", "/v1/jobs/j", {"queue": "maill"})
     assert (patched.status, patched.code) == (422, "unknown_queue")
