@@ -134,9 +134,9 @@ async def test_a_queue_that_drains_takes_no_job_that_would_fill_it(admin: Client
     items = (await admin("POST", "/v1/jobs/batch", alone)).json["items"]
     assert [item["status"] for item in items] == [201, 409]
     runs = [{"handler": "h", "queue": "mail"}, {"handler": "h"}]
-    told = await admin("POST", "/v1/runs/batch", {"items": runs, "mode": "independent"})
-    assert told.status == 207, told.body
-    first, second = told.json["items"]
+    each = await admin("POST", "/v1/runs/batch", {"items": runs, "mode": "independent"})
+    assert each.status == 207, each.body
+    first, second = each.json["items"]
     assert (first["status"], first["error"]["code"]) == (409, "queue_draining")
     assert second["status"] == 202
     assert (await admin("PATCH", f"/v1/jobs/{old}", {"priority": 1})).status == 200

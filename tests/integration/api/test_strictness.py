@@ -34,7 +34,8 @@ async def test_a_strict_tenant_refuses_handlers_and_queues_nobody_knows(
         assert [item["status"] for item in batch.json["items"]] == [202, status]
         whole = await admin("POST", "/v1/runs/batch", {"items": items})
         assert whole.status == status, whole.body
-    assert whole.json["errors"][0]["pointer"] == "/items/1/queue"
+        pointers = [error["pointer"] for error in whole.json.get("errors", ())]
+        assert pointers == ([] if status == 202 else ["/items/1/queue"])
     assert (await admin("POST", "/v1/enqueue/unknown", raw=b"{}")).code == "unknown_handler"
     patched = await admin("PATCH", "/v1/jobs/j", {"queue": "maill"})
     assert (patched.status, patched.code) == (422, "unknown_queue")

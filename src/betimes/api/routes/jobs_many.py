@@ -12,7 +12,6 @@ from betimes.api.callbacks import Listeners, listeners_of
 from betimes.api.context import context_of
 from betimes.api.definitions import (
     Context,
-    definition_shown,
     new_job,
     payload_of,
     reference_of,
@@ -20,8 +19,10 @@ from betimes.api.definitions import (
 from betimes.api.etag import expected_revision
 from betimes.api.finding import find_job
 from betimes.api.problem import Trouble, body_of, trouble_of
+from betimes.api.revising import shown_revisions
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs import WRITE_PROBLEMS
+from betimes.api.routes.jobs_list import check_view
 from betimes.api.shaping import missing
 from betimes.api.told_jobs import told_of
 from betimes.domain.errors import Refused
@@ -39,8 +40,7 @@ from betimes.ops.meter import Demand
 from betimes.ops.read import get_revisions
 from betimes.ops.update import update_job
 from betimes.wire import jobs as wire
-from betimes.wire.base import shown_instant
-from betimes.wire.revisions import Revision, RevisionList, Rollback
+from betimes.wire.revisions import ReadRevision, Revision, RevisionList, Rollback
 
 
 async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
@@ -169,40 +169,22 @@ def _item(made: MadeJob) -> wire.BatchItem:
 
 async def revisions(call: Call[NoQuery, None]) -> Reply:
     """What a job was and is, newest first."""
-    return Reply(value=RevisionList(items=await _revisions(call)))
-
-
-async def revision(call: Call[NoQuery, None]) -> Reply:
-    """One of them, by its number."""
-    number = call.path["revision"]
-    found = [one for one in await _revisions(call) if str(one.revision) == number]
-    if not found:
-        raise missing("revision", number)
-    return Reply(value=found[0], cacheable=not found[0].current)
-
-
-async def _revisions(call: Call[NoQuery, None]) -> list[Revision]:
     job = await find_job(call)
-    old = await get_revisions(call.service.desk, call.tenant, job.id)
-    return [
-        Revision(
-            revision=job.revision,
-            current=True,
-            replaced_at=None,
-            replaced_by=None,
-            definition=definition_shown(job.definition),
-        ),
-        *(
-            Revision(
-                revision=one.revision,
-                current=False,
-                replaced_at=shown_instant(one.replaced_at),
-                replaced_by=one.replaced_by,
-                definition=definition_shown(one.definition),
-            )
-            for one in old
-        ),
-    ]
+    kept = await get_revisions(call.service.desk, call.tenant, job.id)
+    return Reply(value=RevisionList(items=list(shown_revisions(job, kept))))
+
+
+async def revision(call: Call[ReadRevision, None]) -> Reply:
+    """One of them, by its number."""
+    check_view(call, call.query.view)
+    job = await find_job(call)
+    kept = await get_revisions(call.service.desk, call.tenant, job.id)
+    shown = shown_revisions(job, kept, full=call.query.view == "full")
+    number = call.path["revision"]
+    found = next((one for one in shown if str(one.revision) == number), None)
+    if found is None:
+        raise missing("revision", number)
+    return Reply(value=found, cacheable=not found.current)
 
 
 async def rollback(call: Call[NoQuery, Rollback]) -> Reply:
@@ -269,6 +251,7 @@ ROUTES = (
         says="Read one definition of a job, as it was or is.",
         handler=revision,
         scope=Scope.JOBS_READ,
+        query=ReadRevision,
         answers={200: Revision, 304: None},
         headers=("ETag",),
         problems=("not_found",),
