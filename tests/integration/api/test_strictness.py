@@ -67,7 +67,9 @@ async def test_answers_are_kept_as_long_as_the_tenant_says(served: Served, admin
     object.__setattr__(served.service, "keys_kept", timedelta(days=30))
     await settings(admin, idempotency_retention="P7D")
     assert await kept("b") == timedelta(days=7)
-    for wrong in ("P31D", "PT1H", "soon", None):
+    for wrong in ("P31D", "PT1H", "soon", True):
         change = {"settings": {"idempotency_retention": wrong}}
         assert (await admin("PATCH", "/v1/tenants/default", change)).status == 400
     assert (await admin("PATCH", "/v1/tenants/default", {"settings": {"strict": 1}})).status == 400
+    await settings(admin, idempotency_retention=None)
+    assert await kept("c") == timedelta(days=1), "null removes"
