@@ -19,6 +19,7 @@ from struct import Struct
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
+from betimes.api.accepting import check_acceptable
 from betimes.api.call import Call, Reply, Request
 from betimes.api.cursor import BEGINNING, Leaves
 from betimes.api.keyed import read_idempotency_key
@@ -91,6 +92,7 @@ class Application:
         try:
             route, found = self._route(request)
             check_version(request)
+            check_acceptable(request, route.offers)
             reply = await self._answer(route, found, request, receive)
         except Exception as error:  # noqa: BLE001 -- the last door: callers get answers, not silence
             reply = self._problem(error, request)

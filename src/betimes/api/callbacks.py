@@ -1,6 +1,7 @@
 """Callbacks of jobs and runs between wire and domain."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from betimes.api.call import Call
@@ -18,14 +19,30 @@ class Telling(Protocol):
     notify: list[wire.Callback]
 
 
-async def check_listeners(call: Call[Any, Any], asked: Iterable[Telling]) -> None:
-    """Refuse callbacks to endpoints that are not there: nobody would be told, or notice that.
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Which endpoints a request names that are not there."""
 
-    Raises:
-        Invalid: there is no such endpoint of the tenant.
+    absent: frozenset[str]
 
-    """
+    def check(self, asked: Telling) -> None:
+        """Refuse callbacks to them: nobody would be told, or notice that.
+
+        Raises:
+            Invalid: there is no such endpoint of the tenant.
+
+        """
+        for one in asked.notify:
+            if one.url is None and one.endpoint in self.absent:
+                raise Invalid(
+                    f"expected an endpoint that is there, got {one.endpoint!r}", pointer="/notify"
+                )
+
+
+async def listeners_of(call: Call[Any, Any], asked: Iterable[Telling]) -> Listeners:
+    """Look for every endpoint that is named, once."""
     said = [one for each in asked for one in each.notify if one.url is None]
+    absent = set[str]()
     for text in sorted({one.endpoint for one in said if one.endpoint is not None}):
         try:
             endpoint = from_text("ep", text)
@@ -34,9 +51,13 @@ async def check_listeners(call: Call[Any, Any], asked: Iterable[Telling]) -> Non
         try:
             await get_endpoint(call.service.desk, call.tenant, endpoint)
         except NotFound:
-            raise Invalid(
-                f"expected an endpoint that is there, got {text!r}", pointer="/notify"
-            ) from None
+            absent.add(text)
+    return Listeners(frozenset(absent))
+
+
+async def check_listeners(call: Call[Any, Any], asked: Telling) -> None:
+    """Refuse callbacks of one thing to endpoints that are not there."""
+    (await listeners_of(call, [asked])).check(asked)
 
 
 def callbacks_of(asked: Sequence[wire.Callback], policy: UrlPolicy) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from betimes.api.accepting import ANYTHING
 from betimes.api.codes import CODES
 from betimes.api.problem import MEDIA_TYPE
 from betimes.api.route import FIELDS, VALIDATE_ONLY, Keyed, Load, Route, reason_of
@@ -108,6 +109,8 @@ def problems_of(route: Route) -> list[str]:
         found |= set(WITH_KEY)
     if route.body is not None:
         found |= set(WITH_BODY)
+    if route.offers and route.offers[0] != ANYTHING:
+        found.add("not_acceptable")
     if route.keyed is not Keyed.NO:
         found |= set(WITH_KEYED)
     if route.keyed is Keyed.REQUIRED:
@@ -248,7 +251,9 @@ def _responses(route: Route, shapes: _Shapes) -> dict[str, Any]:
     for status, kind in sorted(route.answers.items()):
         entry: dict[str, Any] = {"description": reason_of(status)}
         if status not in NO_CONTENT and kind is not None:
-            entry["content"] = {route.answer_media.partition(";")[0]: {"schema": shapes.of(kind)}}
+            usual, *others = route.offers
+            entry["content"] = {usual: {"schema": shapes.of(kind)}}
+            entry["content"] |= {media: {"schema": {"type": "string"}} for media in others}
         if route.headers:
             entry["headers"] = {
                 name: {

@@ -93,6 +93,8 @@ class Route:
     body_optional: bool = False
     media: str = "application/json"
     answer_media: str = "application/json"
+    or_media: tuple[str, ...] = ()
+    """Further forms of its answer, which the Accept header chooses."""
     keyed: Keyed = Keyed.NO
     load: Load = Load.READ
     policy: Policy = Policy.DEFAULT
@@ -115,6 +117,8 @@ class Route:
     """Whether the token in its path may stand for a key."""
     parameters: tuple[str, ...] = field(init=False)
     """The names in its path."""
+    offers: tuple[str, ...] = field(init=False)
+    """The forms of its answer, the usual one first; none where it answers without content."""
     selects: bool = field(init=False)
     """Whether `fields` is taken and applied outside the handler."""
     selectable: frozenset[str] = field(init=False)
@@ -125,6 +129,9 @@ class Route:
     def __post_init__(self) -> None:
         names = (part[1:-1] for part in self.path.split("/") if part.startswith("{"))
         object.__setattr__(self, "parameters", tuple(names))
+        forms = (self.answer_media.partition(";")[0], *self.or_media)
+        has_content = any(kind is not None for kind in self.answers.values())
+        object.__setattr__(self, "offers", forms if has_content else ())
         known = {one.encode_name for one in msgspec.structs.fields(self.query)}
         shown = _shape(self.answers.get(200))
         selects = self.method == "GET" and FIELDS not in known and issubclass(shown, Shown)

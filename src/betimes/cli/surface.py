@@ -429,6 +429,7 @@ OFFERS: dict[str, Offer] = {
         "/v1/jobs/{job}/revisions/{revision}",
         "Read one definition of a job, as it was or is.",
         parameters=("job", "revision"),
+        query=(Member("view", "choice", ("basic", "full")),),
     ),
     "jobs.rollback": Offer(
         "POST",

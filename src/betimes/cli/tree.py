@@ -85,8 +85,8 @@ NOUNS: dict[str, Noun] = {
             Verb(
                 "history",
                 "jobs.revisions",
-                columns="REVISION=revision CURRENT=current REPLACED=replaced_at:when "
-                "BY=replaced_by",
+                columns="REVISION=revision CURRENT=current MADE=made_at:when AUTHOR=author "
+                "CHANGES=diff:count",
             ),
             Verb("rollback", "jobs.rollback", said=("revision",), done="rolled back"),
             Verb("stats", "jobs.stats"),

@@ -16,6 +16,7 @@ from betimes.store.jobs import Revision, list_revisions, read_job, read_jobs, re
 from betimes.store.jobs import list_jobs as list_rows
 from betimes.store.pool import Connection
 
+Kept = Revision
 PAGE_MAX = 1_000
 BEGINNING = JobId(UUID(int=0))
 

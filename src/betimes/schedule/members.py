@@ -80,9 +80,9 @@ def check_members(source: Mapping[str, object]) -> str:
     """The kind of a schedule whose members are all known for it."""
     kind = source.get("type")
     if not isinstance(kind, str) or kind not in KINDS:
+        got = f"got {str(kind)[:40]!r}" if "type" in source else "but `type` is missing"
         raise BadSchedule(
-            f"expected a schedule type out of {', '.join(KINDS)}, got {str(kind)[:40]!r}",
-            pointer="/type",
+            f"expected a schedule type out of {', '.join(KINDS)}, {got}", pointer="/type"
         )
     for name in source:
         if name not in COMMON and name not in KINDS[kind]:

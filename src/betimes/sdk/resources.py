@@ -1049,12 +1049,14 @@ class Jobs:
         job: str,
         revision: str,
         *,
+        view: Literal["basic", "full"] | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.revisions.Revision:
         """Read one definition of a job, as it was or is."""
         answer: betimes.wire.revisions.Revision = self._caller.call(
             table.JOBS_REVISION,
             path={"job": job, "revision": revision},
+            query={"view": view},
             timeout=request_timeout,
         )
         return answer
@@ -5269,12 +5271,14 @@ class AsyncJobs:
         job: str,
         revision: str,
         *,
+        view: Literal["basic", "full"] | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.revisions.Revision:
         """Read one definition of a job, as it was or is."""
         answer: betimes.wire.revisions.Revision = await self._caller.call(
             table.JOBS_REVISION,
             path={"job": job, "revision": revision},
+            query={"view": view},
             timeout=request_timeout,
         )
         return answer

@@ -278,9 +278,19 @@ async def test_nobody_names_an_endpoint_that_is_not_theirs(served: Served, admin
             await client("POST", "/v1/runs", {"handler": "h", "notify": notify}),
             await client("POST", "/v1/runs/batch", {"items": [{"handler": "h", "notify": notify}]}),
             await client("POST", "/v1/jobs", job),
+            await client("POST", "/v1/jobs/batch", {"items": [job]}),
             await client("PUT", "/v1/jobs/named?force=true", {**job, "name": "named"}),
         ]
-        assert [one.status // 100 for one in told] == [status] * 4, [one.body for one in told]
+        assert [one.status // 100 for one in told] == [status] * 5, [one.body for one in told]
+    for path, item in (
+        ("runs", {"handler": "h"}),
+        ("jobs", {"schedule": "every 1h", "handler": "h"}),
+    ):
+        items = [item, {**item, "notify": notify}]
+        body = {"items": items, "mode": "independent"}
+        alone = (await other("POST", f"/v1/{path}/batch", body)).json["items"]
+        assert [one["status"] // 100 for one in alone] == [2, 4], alone
+        assert alone[1]["error"]["errors"][0]["pointer"] == "/items/1/notify"
     refused = await other("POST", "/v1/runs", {"handler": "h", "notify": notify})
     assert refused.json["errors"][0]["pointer"] == "/notify"
     assert "expected an endpoint that is there" in refused.json["detail"]

@@ -133,6 +133,12 @@ async def test_a_queue_that_drains_takes_no_job_that_would_fill_it(admin: Client
     alone = {"items": [JOB, into], "mode": "independent"}
     items = (await admin("POST", "/v1/jobs/batch", alone)).json["items"]
     assert [item["status"] for item in items] == [201, 409]
+    runs = [{"handler": "h", "queue": "mail"}, {"handler": "h"}]
+    each = await admin("POST", "/v1/runs/batch", {"items": runs, "mode": "independent"})
+    assert each.status == 207, each.body
+    first, second = each.json["items"]
+    assert (first["status"], first["error"]["code"]) == (409, "queue_draining")
+    assert second["status"] == 202
     assert (await admin("PATCH", f"/v1/jobs/{old}", {"priority": 1})).status == 200
     await admin("POST", "/v1/queues/mail/resume")
     assert (await admin("POST", "/v1/jobs", into)).status == 201

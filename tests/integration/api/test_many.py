@@ -83,6 +83,44 @@ async def test_an_old_definition_comes_back(admin: Client) -> None:
     assert (await admin("POST", "/v1/jobs/n/rollback", {"revision": 9})).status == 404
 
 
+async def test_every_revision_says_who_made_it_and_what_it_changed(
+    served: Served, admin: Client
+) -> None:
+    await admin("POST", "/v1/jobs", {**JOB, "name": "n", "payload": {"to": "a", "n": 1}})
+    key = await served.key()
+    editor = served.client(key)
+    change = {"priority": 8, "tags": {"a/b": "1"}, "payload": {"to": "b", "n": None}}
+    assert (await editor("PATCH", "/v1/jobs/n", change)).status == 200
+    assert (await editor("PATCH", "/v1/jobs/n", {"tags": None, "payload": None})).status == 200
+    third, second, first = (await admin("GET", "/v1/jobs/n/revisions")).json["items"]
+    job = (await admin("GET", "/v1/jobs/n")).json
+    author = (await editor("GET", "/v1/whoami")).json["key"]["id"]
+    assert [one["author"] for one in (third, second)] == [author, author]
+    assert (first["author"], first["made_at"]) == (job["created_by"], job["created_at"])
+    assert first["author"] not in (author, None)
+    assert (first["diff"], first["replaced_by"]) == ([], author)
+    assert second["made_at"] == first["replaced_at"]
+    hidden = {"path": "/payload", "hidden": True}
+    assert second["diff"] == [
+        {"op": "add", "path": "/options/tags", "new": {"a/b": "1"}, "hidden": False},
+        {"op": "replace", **hidden},
+        {"op": "replace", "path": "/priority", "old": 5, "new": 8, "hidden": False},
+    ]
+    assert [one["op"] for one in third["diff"]] == ["remove", "remove"]
+    assert third["diff"][1] == {"op": "remove", **hidden}
+
+    full = (await admin("GET", "/v1/jobs/n/revisions/2?view=full")).json
+    assert full["definition"]["payload"] == {"to": "b"}
+    assert full["diff"][1:3] == [
+        {"op": "remove", "path": "/payload/n", "old": 1, "hidden": False},
+        {"op": "replace", "path": "/payload/to", "old": "a", "new": "b", "hidden": False},
+    ]
+    reader = served.client(await served.key(scopes=["jobs:read"]))
+    assert (await reader("GET", "/v1/jobs/n/revisions/2?view=full")).code == "scope_missing"
+    basic = (await reader("GET", "/v1/jobs/n/revisions/2")).json
+    assert (basic["diff"], "payload" in basic["definition"]) == (second["diff"], False)
+
+
 async def test_a_paused_queue_gives_nothing(served: Served, admin: Client) -> None:
     client = served.client(await served.key(kind="wk"))
     body = {"name": "w", "queues": ["mail"]}

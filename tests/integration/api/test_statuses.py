@@ -164,6 +164,10 @@ async def _huge(world: World, route: Route) -> Answer:
     return await wanted.send(world.client, headers={"content-length": str(1 << 30)})
 
 
+async def _not_taken(world: World, route: Route) -> Answer:
+    return await asked(world, route, headers={"accept": "application/xml, application/json;q=0"})
+
+
 async def _packed(world: World, route: Route) -> Answer:
     return await asked(world, route, headers={"content-encoding": "br"})
 
@@ -193,6 +197,7 @@ WAYS: Mapping[int, Way] = {
     401: _no_key,
     403: _not_from_here,
     404: _nobodys_tenant,
+    406: _not_taken,
     410: _aged,
     412: _stale,
     413: _huge,

@@ -28,8 +28,14 @@ async def test_a_strict_tenant_refuses_handlers_and_queues_nobody_knows(
     for queue, status in (("mail", 202), ("maill", 422)):
         body = {"handler": "known", "queue": queue}
         assert (await admin("POST", "/v1/runs", body)).status == status
-        batch = await admin("POST", "/v1/runs/batch", {"items": [body], "mode": "independent"})
-        assert batch.status == (207 if status == 202 else 422), batch.body
+        items = [{"handler": "known"}, body]
+        batch = await admin("POST", "/v1/runs/batch", {"items": items, "mode": "independent"})
+        assert batch.status == 207, batch.body
+        assert [item["status"] for item in batch.json["items"]] == [202, status]
+        whole = await admin("POST", "/v1/runs/batch", {"items": items})
+        assert whole.status == status, whole.body
+        pointers = [error["pointer"] for error in whole.json.get("errors", ())]
+        assert pointers == ([] if status == 202 else ["/items/1/queue"])
     assert (await admin("POST", "/v1/enqueue/unknown", raw=b"{}")).code == "unknown_handler"
     patched = await admin("PATCH", "/v1/jobs/j", {"queue": "maill"})
     assert (patched.status, patched.code) == (422, "unknown_queue")
@@ -61,7 +67,9 @@ async def test_answers_are_kept_as_long_as_the_tenant_says(served: Served, admin
     object.__setattr__(served.service, "keys_kept", timedelta(days=30))
     await settings(admin, idempotency_retention="P7D")
     assert await kept("b") == timedelta(days=7)
-    for wrong in ("P31D", "PT1H", "soon", None):
+    for wrong in ("P31D", "PT1H", "soon", True):
         change = {"settings": {"idempotency_retention": wrong}}
         assert (await admin("PATCH", "/v1/tenants/default", change)).status == 400
     assert (await admin("PATCH", "/v1/tenants/default", {"settings": {"strict": 1}})).status == 400
+    await settings(admin, idempotency_retention=None)
+    assert await kept("c") == timedelta(days=1), "null removes"

@@ -87,13 +87,46 @@ async def test_a_tenant_that_takes_nothing_new_takes_it_by_no_door(
 
 
 async def test_a_tenant_is_changed_member_by_member(admin: Client) -> None:
-    body = {"slug": "m", "name": "M", "quotas": {"jobs": 5, "backlog": 9}, "settings": {"a": 1}}
-    await admin("POST", "/v1/tenants", body)
-    change = {"quotas": {"jobs": 6, "backlog": None}, "settings": {"b": {"c": 2}}}
+    body = {"slug": "m", "name": "M", "quotas": {"jobs": 5, "backlog": 9}, "settings": {}}
+    body["settings"] = {"strict": True, "targets": {"plain_http": True}}
+    assert (await admin("POST", "/v1/tenants", body)).status == 201
+    change = {"quotas": {"jobs": 6, "backlog": None}, "settings": {"targets": {"names": ["a.b"]}}}
     changed = (await admin("PATCH", "/v1/tenants/m", change)).json
-    assert (changed["quotas"], changed["settings"]) == ({"jobs": 6}, {"a": 1, "b": {"c": 2}})
-    gone = (await admin("PATCH", "/v1/tenants/m", {"settings": {"a": None}})).json
-    assert gone["settings"] == {"b": {"c": 2}}
+    both = {"plain_http": True, "names": ["a.b"]}
+    assert changed["quotas"] == {"jobs": 6}
+    assert changed["settings"] == {"strict": True, "targets": both}
+    lost = {"settings": {"strict": None, "targets": {"plain_http": None}}}
+    gone = (await admin("PATCH", "/v1/tenants/m", lost)).json
+    assert gone["settings"] == {"targets": {"names": ["a.b"]}}
+
+
+async def test_a_tenant_has_no_settings_and_quotas_that_nobody_obeys(admin: Client) -> None:
+    made = await admin("POST", "/v1/tenants", {"slug": "m", "name": "M"})
+    assert made.status == 201, made.body
+    for said, pointer, expected in (
+        ({"settings": {"strikt": True}}, "/settings", "out of idempotency_retention, require"),
+        ({"settings": {"strict": "yes"}}, "/settings/strict", "true or false"),
+        ({"settings": {"require_if_match": 1}}, "/settings/require_if_match", "true or false"),
+        ({"settings": {"run_events": "none"}}, "/settings/run_events", "'all', or null"),
+        ({"settings": {"targets": []}}, "/settings/targets", "an object"),
+        ({"settings": {"targets": {"allowed": []}}}, "/settings/targets", "out of allow, names"),
+        ({"settings": {"targets": {"allow": ["10.1"]}}}, "/settings/targets/allow", "10.1.0.0/16"),
+        ({"settings": {"targets": {"names": "a"}}}, "/settings/targets/names", "a list of"),
+        ({"quotas": {"job": 1}}, "/quotas", "out of active_runs, backlog"),
+        ({"quotas": {"jobs": True}}, "/quotas/", "a whole number"),
+        ({"quotas": {"jobs": -1}}, "/quotas/jobs", "a whole number"),
+    ):
+        for method, path, body in (
+            ("PATCH", "/v1/tenants/m", said),
+            ("POST", "/v1/tenants", {"slug": "n", "name": "N", **said}),
+        ):
+            told = await admin(method, path, body)
+            assert told.status == 400, (said, told.body)
+            (error,) = told.json["errors"]
+            assert error["pointer"].startswith(pointer), error
+            assert expected in error["detail"], error
+    assert (await admin("GET", "/v1/tenants/m")).json["settings"] == {}
+    assert (await admin("GET", "/v1/tenants/n")).status == 404
 
 
 async def test_every_act_is_in_the_audit_and_its_chain_holds(admin: Client) -> None:

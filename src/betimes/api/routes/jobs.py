@@ -48,7 +48,7 @@ async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
     """Create a job."""
     body = call.body
     context = await context_of(call, body.schedule, works=[body], references=[reference_of(body)])
-    await check_listeners(call, [body])
+    await check_listeners(call, body)
     new = new_job(body, context)
 
     async def verb(desk: Desk) -> MadeJob:
@@ -102,7 +102,7 @@ async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
     check_accepting(call)
     body = call.body
     context = await context_of(call, body.schedule, works=[body], references=[reference_of(body)])
-    await check_listeners(call, [body])
+    await check_listeners(call, body)
     new = new_job(body, context)
     if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
         return told

@@ -8,10 +8,10 @@ import msgspec
 from betimes.api.acting import answer, perform
 from betimes.api.admitting import admitted_demand, check_open
 from betimes.api.call import Call, Reply
+from betimes.api.callbacks import Listeners, listeners_of
 from betimes.api.context import context_of
 from betimes.api.definitions import (
     Context,
-    definition_shown,
     new_job,
     payload_of,
     reference_of,
@@ -19,8 +19,10 @@ from betimes.api.definitions import (
 from betimes.api.etag import expected_revision
 from betimes.api.finding import find_job
 from betimes.api.problem import Trouble, body_of, trouble_of
+from betimes.api.revising import shown_revisions
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs import WRITE_PROBLEMS
+from betimes.api.routes.jobs_list import check_view
 from betimes.api.shaping import missing
 from betimes.api.told_jobs import told_of
 from betimes.domain.errors import Refused
@@ -38,8 +40,7 @@ from betimes.ops.meter import Demand
 from betimes.ops.read import get_revisions
 from betimes.ops.update import update_job
 from betimes.wire import jobs as wire
-from betimes.wire.base import shown_instant
-from betimes.wire.revisions import Revision, RevisionList, Rollback
+from betimes.wire.revisions import ReadRevision, Revision, RevisionList, Rollback
 
 
 async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
@@ -51,7 +52,8 @@ async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
     if body.mode == "independent":
         return await _each_alone(call)
     context = await _context(call)
-    new = [_read(context, place, asked) for place, asked in enumerate(body.items)]
+    listeners = await listeners_of(call, body.items)
+    new = [_read(context, listeners, place, asked) for place, asked in enumerate(body.items)]
     await check_open(
         call, {one.definition.queue for one in new}, {one.definition.handler for one in new}
     )
@@ -82,8 +84,9 @@ async def _context(call: Call[Any, wire.NewJobs]) -> Context:
     )
 
 
-def _read(context: Context, place: int, asked: wire.NewJob) -> NewJob:
+def _read(context: Context, listeners: Listeners, place: int, asked: wire.NewJob) -> NewJob:
     try:
+        listeners.check(asked)
         return new_job(asked, context)
     except Refused as refused:
         refused.pointer = f"/items/{place}{refused.pointer}"
@@ -109,9 +112,10 @@ def _told_many(jobs: list[MadeJob], *, validated: bool) -> Told:
 async def _each_alone(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
     """Each for itself inside one guarded act: what is refused leaves the others alone."""
     context = await _context(call)
+    listeners = await listeners_of(call, call.body.items)
 
     async def verb(desk: Desk) -> list[wire.BatchItem]:
-        return await _each(call, desk, context)
+        return await _each(call, desk, context, listeners)
 
     return await perform(
         call,
@@ -128,13 +132,13 @@ async def _each_alone(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
 
 
 async def _each(
-    call: Call[Any, wire.NewJobs], desk: Desk, context: Context
+    call: Call[Any, wire.NewJobs], desk: Desk, context: Context, listeners: Listeners
 ) -> list[wire.BatchItem]:
     told = {place: _refused(call, trouble) for place, trouble in call.unread.items()}
     new: dict[int, NewJob] = {}
     for place, item in call.placed(call.body.items):
         try:
-            one = _read(context, place, item)
+            one = _read(context, listeners, place, item)
             await check_open(call, [one.definition.queue], [one.definition.handler])
         except (Refused, Trouble) as error:
             told[place] = _refused(call, error)
@@ -165,40 +169,22 @@ def _item(made: MadeJob) -> wire.BatchItem:
 
 async def revisions(call: Call[NoQuery, None]) -> Reply:
     """What a job was and is, newest first."""
-    return Reply(value=RevisionList(items=await _revisions(call)))
-
-
-async def revision(call: Call[NoQuery, None]) -> Reply:
-    """One of them, by its number."""
-    number = call.path["revision"]
-    found = [one for one in await _revisions(call) if str(one.revision) == number]
-    if not found:
-        raise missing("revision", number)
-    return Reply(value=found[0], cacheable=not found[0].current)
-
-
-async def _revisions(call: Call[NoQuery, None]) -> list[Revision]:
     job = await find_job(call)
-    old = await get_revisions(call.service.desk, call.tenant, job.id)
-    return [
-        Revision(
-            revision=job.revision,
-            current=True,
-            replaced_at=None,
-            replaced_by=None,
-            definition=definition_shown(job.definition),
-        ),
-        *(
-            Revision(
-                revision=one.revision,
-                current=False,
-                replaced_at=shown_instant(one.replaced_at),
-                replaced_by=one.replaced_by,
-                definition=definition_shown(one.definition),
-            )
-            for one in old
-        ),
-    ]
+    kept = await get_revisions(call.service.desk, call.tenant, job.id)
+    return Reply(value=RevisionList(items=list(shown_revisions(job, kept))))
+
+
+async def revision(call: Call[ReadRevision, None]) -> Reply:
+    """One of them, by its number."""
+    check_view(call, call.query.view)
+    job = await find_job(call)
+    kept = await get_revisions(call.service.desk, call.tenant, job.id)
+    shown = shown_revisions(job, kept, full=call.query.view == "full")
+    number = call.path["revision"]
+    found = next((one for one in shown if str(one.revision) == number), None)
+    if found is None:
+        raise missing("revision", number)
+    return Reply(value=found, cacheable=not found.current)
 
 
 async def rollback(call: Call[NoQuery, Rollback]) -> Reply:
@@ -265,6 +251,7 @@ ROUTES = (
         says="Read one definition of a job, as it was or is.",
         handler=revision,
         scope=Scope.JOBS_READ,
+        query=ReadRevision,
         answers={200: Revision, 304: None},
         headers=("ETag",),
         problems=("not_found",),

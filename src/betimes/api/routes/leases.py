@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from betimes.api.accepting import chosen
 from betimes.api.call import Call, Reply
 from betimes.api.finding import find_run
 from betimes.api.leasing import read_token
@@ -249,7 +250,7 @@ async def read_log(call: Call[wire.ReadLog, None]) -> Reply:
         last=query.tail is not None,
         most=coerced(query.tail or query.limit),
     )
-    if PLAIN in (call.request.header(b"accept") or ""):
+    if chosen(call.request, call.route.offers) == PLAIN:
         text = "".join(f"{shown_instant(one.at)} {one.level} {one.message}\n" for one in lines)
         return Reply(content=text.encode(), media=f"{PLAIN}; charset=utf-8")
     items = [shown_line(line) for line in lines]
@@ -338,6 +339,7 @@ ROUTES = (
         scope=Scope.RUNS_READ,
         query=wire.ReadLog,
         answers={200: wire.Log},
+        or_media=(PLAIN,),
         problems=("retention_expired",),
     ),
 )

@@ -1,5 +1,6 @@
 """Runs: enqueueing, reading, waiting."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -7,7 +8,7 @@ import msgspec
 from betimes.api.acting import intent_of, perform, replied
 from betimes.api.admitting import admitted, check_open
 from betimes.api.call import Call, Reply
-from betimes.api.callbacks import check_listeners
+from betimes.api.callbacks import Listeners, check_listeners, listeners_of
 from betimes.api.context import accepted_of, targets_of
 from betimes.api.finding import find_run, missing_run, run_in_path
 from betimes.api.problem import Trouble, body_of, trouble_of
@@ -34,6 +35,7 @@ from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.making import Enqueued, make_runs
 from betimes.ops.runs import RunView
 from betimes.ops.schemas import Accepted
+from betimes.target.url import UrlPolicy
 from betimes.wire import runs as wire
 from betimes.wire.base import Page, shown_instant
 from betimes.wire.jobs import BatchItem
@@ -43,7 +45,7 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     """Enqueue one run."""
     accepted = await accepted_of(call, [call.body])
     references = await references_of(call, [call.body.payload_ref])
-    await check_listeners(call, [call.body])
+    await check_listeners(call, call.body)
     new = new_run(
         call.body,
         targets_of(call),
@@ -70,11 +72,7 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
 async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
     """Enqueue many runs, all or none, or each for itself."""
     alone = call.body.mode == "independent"
-    accepted = await accepted_of(call, call.body.items)
-    references = await references_of(call, (one.payload_ref for one in call.body.items))
-    if not alone:
-        await check_listeners(call, call.body.items)
-    new, refused = _read_all(call, accepted, references, stop=not alone)
+    new, refused = await _read_all(call, stop=not alone)
     if not new:
         items = [refused[place] for place in range(len(refused))]
         return Reply(status=207, value=wire.RunsTold(items=items))
@@ -85,32 +83,28 @@ async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
 
     if told := await admitted(call, runs=new):
         return told
-    await check_open(call, {one.queue for one in new}, {one.handler for one in new})
     now = call.service.now()
     return await perform(
         call, verb, lambda runs: told_runs(runs, new, refused if alone else None, now)
     )
 
 
-def _read_all(
-    call: Call[NoQuery, wire.NewRuns], accepted: Accepted, references: References, *, stop: bool
+async def _read_all(
+    call: Call[NoQuery, wire.NewRuns], *, stop: bool
 ) -> tuple[list[NewRun], dict[int, BatchItem]]:
     """What can be enqueued, and what not by its place in the batch."""
+    items = call.body.items
+    seen = _Seen(
+        targets=targets_of(call),
+        accepted=await accepted_of(call, items),
+        references=await references_of(call, (one.payload_ref for one in items)),
+        listeners=await listeners_of(call, items),
+    )
     new = list[NewRun]()
     refused = {place: _refused(call, trouble) for place, trouble in call.unread.items()}
-    targets = targets_of(call)
-    for place, asked in call.placed(call.body.items):
+    for place, asked in call.placed(items):
         try:
-            made = new_run(
-                asked,
-                targets,
-                trace=call.request.trace,
-                accepted=accepted,
-                references=references,
-            )
-            if not stop:
-                check_new_run(made)
-            new.append(made)
+            new.append(await _read_one(call, asked, seen, checked=not stop))
         except (Refused, Trouble) as error:
             trouble = trouble_of(error)
             for one in trouble.errors:
@@ -119,6 +113,33 @@ def _read_all(
                 raise trouble from None
             refused[place] = _refused(call, trouble)
     return new, refused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What the items of a batch are held against, looked up once for all of them."""
+
+    targets: UrlPolicy
+    accepted: Accepted
+    references: References
+    listeners: Listeners
+
+
+async def _read_one(
+    call: Call[NoQuery, wire.NewRuns], asked: wire.NewRun, seen: _Seen, *, checked: bool
+) -> NewRun:
+    seen.listeners.check(asked)
+    made = new_run(
+        asked,
+        seen.targets,
+        trace=call.request.trace,
+        accepted=seen.accepted,
+        references=seen.references,
+    )
+    if checked:
+        check_new_run(made)
+    await check_open(call, [made.queue], [made.handler])
+    return made
 
 
 def _refused(call: Call[Any, Any], trouble: Trouble) -> BatchItem:

@@ -106,7 +106,6 @@ async def _found(call: Call[Any, Any]) -> ops.Tenant:
 async def change(call: Call[NoQuery, wire.ChangeTenant]) -> Reply:
     """Change a tenant by a merge patch; what is left out stays, a null among members removes."""
     tenant, body = await _found(call), call.body
-    check_settings(body.settings or {}, keys_kept=call.service.keys_kept)
     expected_revision(call.request, tenant.revision)
     said = {
         name: value
@@ -115,6 +114,9 @@ async def change(call: Call[NoQuery, wire.ChangeTenant]) -> Reply:
     }
     quotas = merge_patch(tenant.quotas, body.quotas or {})
     settings = merge_patch(tenant.settings, body.settings or {})
+    # What comes of the patch is judged, so that a null removes whatever is there.
+    said_now = {name: settings[name] for name in body.settings or {} if name in settings}
+    check_settings(said_now, keys_kept=call.service.keys_kept)
     return await _store(call, replace(tenant, quotas=quotas, settings=settings, **said))
 
 
