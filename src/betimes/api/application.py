@@ -24,6 +24,7 @@ from betimes.api.call import Call, Reply, Request
 from betimes.api.cursor import BEGINNING, Leaves
 from betimes.api.keyed import read_idempotency_key
 from betimes.api.leasing import holder_of
+from betimes.api.limits import Crowded
 from betimes.api.pressure import SHED
 from betimes.api.problem import MEDIA_TYPE, Trouble, body_of, trouble_of
 from betimes.api.reading import (
@@ -96,7 +97,7 @@ class Application:
             reply = await self._answer(route, found, request, receive)
         except Exception as error:  # noqa: BLE001 -- the last door: callers get answers, not silence
             reply = self._problem(error, request)
-            if reply.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            if reply.status == HTTPStatus.SERVICE_UNAVAILABLE or isinstance(error, Crowded):
                 await self._hold_back()
         reply.headers = _told(route, request, reply)
         name = "unknown" if route is None else route.name
@@ -164,18 +165,20 @@ class Application:
         if self.service.draining.begun and route.load is not Load.FREE:
             raise Trouble("draining", "this node is about to stop", headers={"Connection": "close"})
         admission = self.service.admission
-        admission.enter(route)
+        place = admission.enter(route)
         try:
             async with asyncio.timeout(route.seconds):
                 caller = ANYBODY if route.is_public else await self._caller(route, found, request)
                 told = {} if route.is_public else admission.charge(caller, route)
                 request.told = told
+                # Slow bodies are read after this, so who sends many of them is known.
+                admission.settle(place, request.address if route.is_public else str(caller.tenant))
                 call = await self._call(route, found, request, receive, caller)
                 if route.load in SHED:
                     self.service.pressure.check(route.load, call.body)
                 reply = shaped(call, await self._handled(route, call, receive))
         finally:
-            admission.leave(route)
+            admission.leave(place)
         if reply.status == HTTPStatus.NOT_MODIFIED and not route.is_public:
             told = admission.give_back(caller, route)
         request.told = told

@@ -11,7 +11,7 @@ import msgspec
 from betimes.api.callbacks import callbacks_of
 from betimes.api.etag import tag_of
 from betimes.api.references import UNSEEN, References
-from betimes.api.shaping import maybe_limit, maybe_span, read_span
+from betimes.api.shaping import maybe_limit, maybe_span, read_retention, read_span
 from betimes.api.targets import shown_target, work_of
 from betimes.domain.dedupe import Dedupe, DedupeForm
 from betimes.domain.errors import Refused
@@ -170,10 +170,12 @@ def read_schedule(
 def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
     timeout = maybe_limit(asked.timeout, pointer="/timeout")
     deadline = maybe_limit(asked.start_deadline, pointer="/start_deadline")
+    kept = asked.retention
     options: dict[str, Any] = {
         "retry": None if asked.retry is None else retry_to_json(policy_of(asked.retry)),
         "timeout_ms": None if timeout is None else to_ms(timeout),
         "start_deadline_ms": None if deadline is None else to_ms(deadline),
+        "retain_ms": None if kept is None else read_retention(kept, pointer="/retention"),
         "tags": asked.tags,
         "metadata": asked.metadata,
         "notify": callbacks_of(asked.notify, context.targets),
@@ -268,6 +270,7 @@ def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
         retry=shown_policy(options["retry"]) if options.get("retry") else None,
         timeout=_shown_ms(options.get("timeout_ms")),
         start_deadline=_shown_ms(options.get("start_deadline_ms")),
+        retention=_shown_ms(options.get("retain_ms")),
         tags=dict(options.get("tags") or {}),
         metadata=dict(options.get("metadata") or {}),
         notify=list(options.get("notify") or []),

@@ -62,6 +62,18 @@ class Bucket:
         return self.wait_seconds(self.capacity)
 
 
+class Crowded(Trouble):
+    """Somebody has as much under way as one may have."""
+
+
+@dataclass(slots=True)
+class Place:
+    """A request under way, and who is known to have it."""
+
+    route: Route
+    whose: str | None = None
+
+
 class Admission:
     """Buckets per tenant and policy, failures per address, and the room there is."""
 
@@ -70,6 +82,7 @@ class Admission:
         self._buckets: dict[tuple[str, str], Bucket] = {}
         self._failures: dict[str, Bucket] = {}
         self._streams: dict[str, int] = {}
+        self._under_way: dict[str, int] = {}
         self._roll = roll
         self._settings = settings
         self._limits = {
@@ -82,7 +95,7 @@ class Admission:
         self.busy = 0
         self.waiting = 0
 
-    def enter(self, route: Route) -> None:
+    def enter(self, route: Route) -> Place:
         """Begin a request, or turn it away because there is no room for its kind."""
         share = SHARES.get(route.load)
         if share is not None and self.busy >= self._settings.busy_max * share:
@@ -93,11 +106,39 @@ class Admission:
             )
         self.busy += not route.waits
         self.waiting += route.waits
+        return Place(route)
 
-    def leave(self, route: Route) -> None:
+    def settle(self, place: Place, whose: str) -> None:
+        """Count a request for its tenant (or its address), or turn it away as one too many.
+
+        What is never turned away is counted as well, and beyond the bound it takes no room that
+        others have: however much one of them has under way, its neighbours get in.
+        """
+        if place.route.waits:
+            return
+        most, count = self._settings.tenant_busy_max, self._under_way.get(whose, 0)
+        if count >= most and place.route.load in SHARES:
+            who = "address" if place.route.is_public else "tenant"
+            raise Crowded(
+                "overloaded" if place.route.is_public else "rate_limited",
+                f"expected at most {most} requests of one {who} under way at a time",
+                headers={"Retry-After": "1"},
+            )
+        place.whose = whose
+        self._under_way[whose] = count + 1
+        self.busy -= count >= most
+
+    def leave(self, place: Place) -> None:
         """End a request."""
-        self.busy -= not route.waits
-        self.waiting -= route.waits
+        if place.route.waits:
+            self.waiting -= 1
+        elif place.whose is None:
+            self.busy -= 1
+        else:
+            count = self._under_way.pop(place.whose)
+            self.busy -= count <= self._settings.tenant_busy_max
+            if count > 1:
+                self._under_way[place.whose] = count - 1
 
     def charge(self, caller: Caller, route: Route, *, cost: float = 1.0) -> dict[str, str]:
         """Take the cost of a request; returns the headers that tell what is left."""
@@ -128,7 +169,7 @@ class Admission:
         return self._headers(route.policy, limit, bucket)
 
     def usage(self, tenant: TenantId, key: str, quotas: Mapping[str, int]) -> dict[str, Usage]:
-        """What a tenant has used of each policy on this node, and of its streams."""
+        """What a tenant has used of each policy on this node, of its room and of its streams."""
         now = self._clock.monotonic()
         found: dict[str, Usage] = {}
         for policy in Policy:
@@ -138,6 +179,8 @@ class Admission:
             used = round(limit - bucket.tokens)
             found[f"{policy}_per_minute"] = Usage(limit, used, bucket.full_seconds())
         streams = self._streams.get(key, 0)
+        busy = self._under_way.get(str(tenant), 0)
+        found["requests_under_way"] = Usage(self._settings.tenant_busy_max, busy, None)
         found["streams"] = Usage(self._settings.streams_max, streams, None)
         return found
 

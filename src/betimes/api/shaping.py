@@ -25,6 +25,7 @@ from betimes.wire.problem import FieldError
 LIMIT_MAX = 1_000
 DURATION_MAX = timedelta(days=366 * 100)
 LIMIT_MIN = timedelta(milliseconds=1)
+RETENTION_LEAST, RETENTION_MOST = timedelta(minutes=1), timedelta(days=3_660)
 INSTANT_LENGTH_MAX = 64
 TAG_BYTES = 12
 SHOWN_ONCE = frozenset({"secret", "code"})
@@ -72,6 +73,15 @@ def maybe_limit(source: str | float | None, *, pointer: str) -> timedelta | None
     if span is not None and span < LIMIT_MIN:
         raise _wrong(f"expected a duration of at least a millisecond, got {source!r}", pointer)
     return span
+
+
+def read_retention(said: str | float, *, pointer: str) -> int:
+    """How long runs are kept once they have ended, in milliseconds."""
+    kept = read_span(said, pointer=pointer)
+    if not RETENTION_LEAST <= kept <= RETENTION_MOST:
+        sentence = f"expected a retention within {RETENTION_LEAST} and {RETENTION_MOST}, got {kept}"
+        raise _wrong(sentence, pointer)
+    return kept // timedelta(milliseconds=1)
 
 
 def read_id(desk: Desk, prefix: str, text: str, noun: str) -> UUID:

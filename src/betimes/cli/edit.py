@@ -28,7 +28,7 @@ EDITED = (
         "queue",
     ),
     *("priority", "concurrency", "fairness_key", "retry", "timeout", "start_deadline", "tags"),
-    *("metadata", "action_after_completion"),
+    *("metadata", "retention", "action_after_completion"),
 )
 HEAD = "# Change what is to be different, save and leave. An empty file changes nothing.\n"
 SAYS = """Change a job: by flags, or in your editor when none is given.

@@ -62,6 +62,17 @@ class ApiSettings:
             most=100_000,
         ),
     ] = 500
+    tenant_busy_max: Annotated[
+        int,
+        Rule(
+            "Requests that one tenant may have under way (or one address, where no key is asked "
+            "for), at most half of `busy_max`, so that its neighbours always find room. Further "
+            "ones are answered 429; cancelling, pausing, reporting and heartbeats never are, and "
+            "beyond this bound they take no room of others.",
+            least=1,
+            most=50_000,
+        ),
+    ] = 100
     shed_due_lag: Annotated[
         timedelta,
         Rule(

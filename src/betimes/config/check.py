@@ -10,7 +10,13 @@ RENEWALS_PER_LEASE = 3
 
 def cross_problems(settings: Settings) -> list[str]:
     """Everything that makes no sense together."""
-    return [*_database(settings), *_coordinator(settings), *_worker(settings), *_server(settings)]
+    return [
+        *_database(settings),
+        *_coordinator(settings),
+        *_worker(settings),
+        *_server(settings),
+        *_api(settings),
+    ]
 
 
 def advice(settings: Settings) -> list[str]:
@@ -91,4 +97,13 @@ def _server(settings: Settings) -> Iterator[str]:
             "server.restart_delay: expected at most server.restart_delay_max "
             f"({show_duration(server.restart_delay_max)}), "
             f"got {show_duration(server.restart_delay)}."
+        )
+
+
+def _api(settings: Settings) -> Iterator[str]:
+    api = settings.api
+    if 2 * api.tenant_busy_max > api.busy_max:
+        yield (
+            f"api.tenant_busy_max: expected at most half of api.busy_max ({api.busy_max // 2}), "
+            f"so that one tenant leaves room for others, got {api.tenant_busy_max}."
         )

@@ -46,6 +46,7 @@ class Pruner:
         self._repairing = repairing
         self._retaining = retaining
         self._walks: dict[tuple[ShardId, timedelta], _Walk] = {}
+        self._jobs: dict[ShardId, UUID] = {}
         self._shards = [ShardId(number) for number in range(shards)]
         self._clock = clock
         self._telemetry = telemetry
@@ -73,6 +74,8 @@ class Pruner:
             for retention in await self._retaining.retentions():
                 for shard in self._shards:
                     rows += await self._retain(shard, retention, now)
+            for shard in self._shards:
+                rows += await self._retain_of_jobs(shard, now)
             await self._watch()
             span.add(rows=rows)
         return rows
@@ -113,6 +116,18 @@ class Pruner:
             if last is None:
                 break
             walk.after = last
+        return total
+
+    async def _retain_of_jobs(self, shard: ShardId, now: datetime) -> int:
+        """Go on where the last pass has stopped, and at the end from the beginning."""
+        total = 0
+        for _ in range(PASSES_MAX):
+            after = self._jobs.pop(shard, FIRST)
+            rows, last = await self._retaining.prune_of_jobs(shard, after=after, now=now)
+            total += rows
+            if last is None:
+                break
+            self._jobs[shard] = last
         return total
 
     async def _watch(self) -> None:

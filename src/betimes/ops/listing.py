@@ -271,14 +271,16 @@ async def find_runs(
     """A page of runs, latest due first (backwards: earliest), and where the next one begins.
 
     Whether a run waits or runs is written in its parcel, so a filter by such a state reads on until
-    the page is full or a bounded number of reads was made; a short page is not the end.
+    the page is full or a bounded number of reads was made; a short page is not the end. What runs
+    is in leased parcels, which are few beside the runs: alone, it is found by them.
     """
+    read = listing.list_running if shown == {Shown.RUNNING} else listing.list_runs
 
     async def work(connection: Connection) -> tuple[list[RunView], UUID | None]:
         now = await desk.now(connection)
         left, found = span, list[RunView]()
         for _ in range(SCANS_MAX):
-            rows, end = await listing.list_runs(
+            rows, end = await read(
                 connection,
                 tenant,
                 chosen,

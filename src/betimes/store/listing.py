@@ -201,6 +201,29 @@ async def list_runs(
     return [run_of(row) for row in rows], None if end is None else end["id"]
 
 
+async def list_running(
+    connection: Connection,
+    tenant: TenantId,
+    chosen: RunFilter,
+    *,
+    before: UUID,
+    low: UUID,
+    most: int,
+    scan: int,
+    earliest_first: bool = False,
+) -> tuple[list[Run], UUID | None]:
+    """The same of the runs that workers have, by what is leased; `worker` is who has them."""
+    span: dict[str, Any] = {"high": before, "low": low, "scan": scan}
+    told = _conditions(tenant, chosen) | {"job": chosen.job}
+    statement = "list_running_earliest" if earliest_first else "list_running"
+    rows = await many(connection, SQL[statement], most=most, **span, **told)
+    end = None
+    if len(rows) < most:
+        whose = {"tenant": tenant, "worker": chosen.worker}
+        end = await one(connection, SQL["find_running_end"], up=earliest_first, **span, **whose)
+    return [run_of(row) for row in rows], None if end is None else end["id"]
+
+
 def _runs_statement(chosen: RunFilter) -> str:
     return "list_runs_where" if chosen.job is None else "list_runs_of_job"
 
@@ -216,11 +239,14 @@ async def estimate_runs(
 
 def _about_runs(tenant: TenantId, chosen: RunFilter) -> dict[str, Any]:
     whose = {} if chosen.job is None else {"job": chosen.job, "shard": shard_of(chosen.job)}
+    states = [int(state) for state in chosen.states] or None
+    return {**whose, "states": states, **_conditions(tenant, chosen)}
+
+
+def _conditions(tenant: TenantId, chosen: RunFilter) -> dict[str, Any]:
     return {
-        **whose,
         "tenant": tenant,
         "workflow_run": chosen.workflow_run,
-        "states": [int(state) for state in chosen.states] or None,
         "queues": list(chosen.queues) or None,
         "handlers": list(chosen.handlers) or None,
         "triggers": [int(trigger) for trigger in chosen.triggers] or None,

@@ -2055,6 +2055,8 @@ CREATE INDEX jobs_next_fire_idx ON betimes.jobs USING btree (shard, next_fire_at
 
 CREATE INDEX jobs_paused_until_idx ON betimes.jobs USING btree (shard, paused_until) WHERE (paused_until IS NOT NULL);
 
+CREATE INDEX jobs_retention_idx ON betimes.jobs USING btree (shard, id) WHERE (options ? 'retain_ms'::text);
+
 CREATE INDEX jobs_spent_idx ON betimes.jobs USING btree (shard, id) WHERE ((state = 3) AND (after_completion = 1));
 
 CREATE INDEX jobs_tenant_idx ON betimes.jobs USING btree (tenant_id, id);

@@ -182,6 +182,7 @@ class NewJob(Asked):
     retry: Retry | None = None
     timeout: Duration | None = None
     start_deadline: Duration | None = None
+    retention: Duration | None = None
     tags: Tags = {}
     metadata: Members = {}
     action_after_completion: AfterCompletion = "keep"
@@ -259,6 +260,7 @@ class Job(Shown, omit_defaults=True):
     retry: Members | None = None
     timeout: DurationText | None = None
     start_deadline: DurationText | None = None
+    retention: DurationText | None = None
     tags: dict[str, str] = {}
     metadata: Members = {}
     notify: list[Members] = []

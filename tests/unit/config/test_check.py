@@ -29,6 +29,7 @@ def test_the_defaults_agree_with_each_other() -> None:
         ("database", {"statement_timeout": 6 * SECOND}, "database.statement_timeout: expected at"),
         ("database", {"listen_dsn": "postgresql://h/d"}, "database.listen_dsn: expected"),
         ("server", {"restart_delay": 31 * SECOND}, "server.restart_delay: expected at most"),
+        ("api", {"tenant_busy_max": 251}, "api.tenant_busy_max: expected at most half of"),
     ],
 )
 def test_a_contradiction_is_a_sentence(group: str, changes: dict[str, object], start: str) -> None:

@@ -1,7 +1,6 @@
 """Queues."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -14,9 +13,9 @@ from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.insights import shown_percentiles
 from betimes.api.routes.rates import read_per
-from betimes.api.shaping import coerced, maybe_instant, page, paged, read_span
+from betimes.api.shaping import coerced, maybe_instant, page, paged, read_retention
 from betimes.domain.scopes import Scope
-from betimes.domain.spec import retry_to_json, to_ms
+from betimes.domain.spec import retry_to_json
 from betimes.ops import queues as ops
 from betimes.ops.acting import Told
 from betimes.ops.bulk import ITEMS_MAX
@@ -29,8 +28,6 @@ from betimes.wire import operations
 from betimes.wire import queues as wire
 from betimes.wire.base import Page, shown_maybe
 from betimes.wire.keys import PageOnly
-
-RETENTION_LEAST, RETENTION_MOST = timedelta(minutes=1), timedelta(days=3_660)
 
 
 def shown_queue(call: Call[Any, Any], queue: ops.Queue) -> wire.Queue:
@@ -79,19 +76,11 @@ def _service(asked: wire.QueueSettings) -> ops.Service:
         rate_per_ms=None if rate is None else read_per(rate, pointer="/rate/per"),
         key_rate_limit=None if key_rate is None else key_rate.limit,
         key_rate_per_ms=None if key_rate is None else read_per(key_rate, pointer=per),
-        retain_ms=None if asked.retention is None else _retention(asked.retention),
+        retain_ms=None
+        if asked.retention is None
+        else read_retention(asked.retention, pointer="/retention"),
         dead_letter=asked.dead_letter,
     )
-
-
-def _retention(said: str | float) -> int:
-    kept = read_span(said, pointer="/retention")
-    if not RETENTION_LEAST <= kept <= RETENTION_MOST:
-        raise Trouble(
-            "invalid_parameter",
-            f"expected a retention within {RETENTION_LEAST} and {RETENTION_MOST}, got {kept}",
-        )
-    return to_ms(kept)
 
 
 def _told(call: Call[Any, Any], queue: ops.Queue, event: str | None = None) -> Told:

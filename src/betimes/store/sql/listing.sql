@@ -273,6 +273,95 @@ SELECT CASE WHEN :job::uuid IS NULL AND :up::boolean THEN (
                  WHERE shard = :shard::smallint AND job_id = :job::uuid AND id < :high::uuid AND id >= :low::uuid
                  ORDER BY id DESC OFFSET :scan::integer - 1 LIMIT 1) END AS id;
 
+-- name: list_running :many
+-- Runs of one tenant that workers have, with the filters of the lists above, latest first; found by the parcels that are
+-- leased, however many runs have ended since. No more than a number is looked at.
+-- Scatter: a tenant's runs lie in every shard
+-- Index: parcels_in_flight_idx, runs_pkey
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text, workflow_run_id uuid, node text
+SELECT runs.id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
+       created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, NULL::bytea AS payload,
+       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key,
+       workflow_run_id, node
+  FROM (SELECT parcels.shard, held.run_id
+          FROM betimes.parcels CROSS JOIN LATERAL unnest(parcels.run_ids) AS held (run_id)
+         WHERE parcels.tenant_id = :tenant::uuid AND parcels.worker_id IS NOT NULL
+           AND held.run_id < :high::uuid AND held.run_id >= :low::uuid
+           AND (:worker::uuid IS NULL OR parcels.worker_id = :worker::uuid)
+         ORDER BY held.run_id DESC LIMIT :scan::integer) AS leased
+       -- One by one, in their order, so that a page ends when it is full.
+       CROSS JOIN LATERAL (SELECT * FROM betimes.runs
+                            WHERE runs.shard = leased.shard AND runs.id = leased.run_id LIMIT 1) AS runs
+ WHERE state < 4
+   AND (:job::uuid IS NULL OR job_id = :job::uuid)
+   AND (:workflow_run::uuid IS NULL OR workflow_run_id = :workflow_run::uuid)
+   AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
+   AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
+   AND (:triggers::smallint[] IS NULL OR trigger = ANY (:triggers::smallint[]))
+   AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
+   AND (:text::text IS NULL OR error ? 'sealed' OR position(lower(:text::text) IN lower(error::text)) > 0)
+   AND (:fire_after::timestamptz IS NULL OR fire_at > :fire_after::timestamptz)
+   AND (:fire_before::timestamptz IS NULL OR fire_at < :fire_before::timestamptz)
+   AND (:finished_after::timestamptz IS NULL OR finished_at > :finished_after::timestamptz)
+   AND (:finished_before::timestamptz IS NULL OR finished_at < :finished_before::timestamptz)
+   AND (:lag::interval IS NULL OR coalesce(first_started_at, started_at) - due_at >= :lag::interval)
+   AND (:fingerprint::text IS NULL OR EXISTS (
+        SELECT FROM betimes.dead_letters
+         WHERE dead_letters.shard = runs.shard AND dead_letters.run_id = runs.id
+           AND dead_letters.fingerprint = :fingerprint::text))
+ ORDER BY leased.run_id DESC LIMIT :most::integer;
+
+-- name: list_running_earliest :many
+-- The same from the earliest on.
+-- Scatter: a tenant's runs lie in every shard
+-- Index: parcels_in_flight_idx, runs_pkey
+-- Returns: id uuid, tenant_id uuid, job_id uuid, revision int4, state int2, trigger int2, priority int2, attempt int2, fence int4, queue text, handler text, due_at timestamptz, fire_at timestamptz, created_at timestamptz, first_started_at timestamptz, started_at timestamptz, finished_at timestamptz, cancel_at timestamptz, worker_id uuid, reason text, payload bytea, options text, result bytea, error text, fair int2, gate text, when_full int2, rate_key text, workflow_run_id uuid, node text
+SELECT runs.id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence, queue, handler, due_at, fire_at,
+       created_at, first_started_at, started_at, finished_at, cancel_at, worker_id, reason, NULL::bytea AS payload,
+       options::text AS options, NULL::bytea AS result, error::text AS error, fair, gate, when_full, rate_key,
+       workflow_run_id, node
+  FROM (SELECT parcels.shard, held.run_id
+          FROM betimes.parcels CROSS JOIN LATERAL unnest(parcels.run_ids) AS held (run_id)
+         WHERE parcels.tenant_id = :tenant::uuid AND parcels.worker_id IS NOT NULL
+           AND held.run_id < :high::uuid AND held.run_id >= :low::uuid
+           AND (:worker::uuid IS NULL OR parcels.worker_id = :worker::uuid)
+         ORDER BY held.run_id LIMIT :scan::integer) AS leased
+       -- One by one, in their order, so that a page ends when it is full.
+       CROSS JOIN LATERAL (SELECT * FROM betimes.runs
+                            WHERE runs.shard = leased.shard AND runs.id = leased.run_id LIMIT 1) AS runs
+ WHERE state < 4
+   AND (:job::uuid IS NULL OR job_id = :job::uuid)
+   AND (:workflow_run::uuid IS NULL OR workflow_run_id = :workflow_run::uuid)
+   AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
+   AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
+   AND (:triggers::smallint[] IS NULL OR trigger = ANY (:triggers::smallint[]))
+   AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
+   AND (:text::text IS NULL OR error ? 'sealed' OR position(lower(:text::text) IN lower(error::text)) > 0)
+   AND (:fire_after::timestamptz IS NULL OR fire_at > :fire_after::timestamptz)
+   AND (:fire_before::timestamptz IS NULL OR fire_at < :fire_before::timestamptz)
+   AND (:finished_after::timestamptz IS NULL OR finished_at > :finished_after::timestamptz)
+   AND (:finished_before::timestamptz IS NULL OR finished_at < :finished_before::timestamptz)
+   AND (:lag::interval IS NULL OR coalesce(first_started_at, started_at) - due_at >= :lag::interval)
+   AND (:fingerprint::text IS NULL OR EXISTS (
+        SELECT FROM betimes.dead_letters
+         WHERE dead_letters.shard = runs.shard AND dead_letters.run_id = runs.id
+           AND dead_letters.fingerprint = :fingerprint::text))
+ ORDER BY leased.run_id LIMIT :most::integer;
+
+-- name: find_running_end :one
+-- The last leased run that a page has looked at on its way from one end of a span to the other, if it has looked at so many.
+-- Scatter: a tenant's parcels lie in every shard
+-- Index: parcels_in_flight_idx
+-- Returns: id uuid
+WITH leased AS MATERIALIZED (
+    SELECT held.run_id AS id FROM betimes.parcels CROSS JOIN LATERAL unnest(parcels.run_ids) AS held (run_id)
+     WHERE parcels.tenant_id = :tenant::uuid AND parcels.worker_id IS NOT NULL
+       AND held.run_id < :high::uuid AND held.run_id >= :low::uuid
+       AND (:worker::uuid IS NULL OR parcels.worker_id = :worker::uuid)
+)
+SELECT CASE WHEN :up::boolean THEN (SELECT id FROM leased ORDER BY id OFFSET :scan::integer - 1 LIMIT 1)
+            ELSE (SELECT id FROM leased ORDER BY id DESC OFFSET :scan::integer - 1 LIMIT 1) END AS id;
+
 -- name: read_last_runs :many
 -- The latest run of each of some jobs that was due by an instant, whatever became of it.
 -- Scatter: a page of jobs lies in many shards

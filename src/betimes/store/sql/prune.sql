@@ -175,6 +175,37 @@ DELETE FROM betimes.runs USING page JOIN unnest(:tenants::uuid[], :queues::text[
                     WHERE dead_letters.shard = :shard::smallint AND dead_letters.run_id = page.id)
 RETURNING runs.id;
 
+-- name: find_retaining_jobs :many
+-- Jobs that keep their runs for a time of their own, a page of them.
+-- Index: jobs_retention_idx
+-- Returns: id uuid, retain_ms int8
+SELECT id, (options ->> 'retain_ms')::bigint AS retain_ms FROM betimes.jobs
+ WHERE shard = :shard::smallint AND id > :after::uuid AND options ? 'retain_ms'
+ ORDER BY id LIMIT :most::integer;
+
+-- name: find_outlived_runs :many
+-- Runs that some jobs keep no longer: due and ended before an instant, for each job its own, a bounded number. Those that
+-- lie among the dead letters are kept as long as these.
+-- Index: runs_job_idx
+-- Returns: id uuid
+SELECT aged.id FROM unnest(:jobs::uuid[], :highs::uuid[], :edges::timestamptz[]) AS kept (job_id, high, before)
+ CROSS JOIN LATERAL (
+    SELECT runs.id FROM betimes.runs
+     WHERE runs.shard = :shard::smallint AND runs.job_id = kept.job_id AND runs.id < kept.high
+       AND runs.state >= 4 AND runs.finished_at < kept.before
+       AND NOT EXISTS (SELECT FROM betimes.dead_letters
+                        WHERE dead_letters.shard = :shard::smallint AND dead_letters.run_id = runs.id)
+     ORDER BY runs.id LIMIT :most::integer) AS aged
+ LIMIT :most::integer;
+
+-- name: prune_outlived_runs :many
+-- Forget these runs, unless one of them has begun anew.
+-- Index: runs_pkey
+-- Returns: id uuid
+DELETE FROM betimes.runs
+ WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state >= 4
+RETURNING id;
+
 -- name: prune_words_of :exec
 -- Forget what was written about runs that are gone: attempts, lines of logs, notes.
 WITH attempts AS (
