@@ -7,7 +7,7 @@ import msgspec
 from betimes.api.acting import intent_of, perform, replied
 from betimes.api.admitting import admitted, check_open
 from betimes.api.call import Call, Reply
-from betimes.api.callbacks import check_listeners
+from betimes.api.callbacks import Listeners, listeners_of
 from betimes.api.context import accepted_of, targets_of
 from betimes.api.finding import find_run, missing_run, run_in_path
 from betimes.api.problem import Trouble, body_of, trouble_of
@@ -43,13 +43,13 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     """Enqueue one run."""
     accepted = await accepted_of(call, [call.body])
     references = await references_of(call, [call.body.payload_ref])
-    await check_listeners(call, [call.body])
     new = new_run(
         call.body,
         targets_of(call),
         trace=call.request.trace,
         accepted=accepted,
         references=references,
+        listeners=await listeners_of(call, [call.body]),
     )
 
     async def verb(desk: Desk) -> Enqueued:
@@ -72,9 +72,8 @@ async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
     alone = call.body.mode == "independent"
     accepted = await accepted_of(call, call.body.items)
     references = await references_of(call, (one.payload_ref for one in call.body.items))
-    if not alone:
-        await check_listeners(call, call.body.items)
-    new, refused = _read_all(call, accepted, references, stop=not alone)
+    listeners = await listeners_of(call, call.body.items)
+    new, refused = _read_all(call, accepted, references, listeners, stop=not alone)
     if not new:
         items = [refused[place] for place in range(len(refused))]
         return Reply(status=207, value=wire.RunsTold(items=items))
@@ -93,7 +92,12 @@ async def enqueue_many(call: Call[NoQuery, wire.NewRuns]) -> Reply:
 
 
 def _read_all(
-    call: Call[NoQuery, wire.NewRuns], accepted: Accepted, references: References, *, stop: bool
+    call: Call[NoQuery, wire.NewRuns],
+    accepted: Accepted,
+    references: References,
+    listeners: Listeners,
+    *,
+    stop: bool,
 ) -> tuple[list[NewRun], dict[int, BatchItem]]:
     """What can be enqueued, and what not by its place in the batch."""
     new = list[NewRun]()
@@ -107,6 +111,7 @@ def _read_all(
                 trace=call.request.trace,
                 accepted=accepted,
                 references=references,
+                listeners=listeners,
             )
             if not stop:
                 check_new_run(made)
