@@ -35,6 +35,7 @@ from betimes.api.reading import (
     read_body,
     read_json,
     read_query,
+    refuse_body,
     single,
     unpacked,
 )
@@ -238,6 +239,8 @@ class Application:
         if route.body is not None:
             raw = await read_body(receive, request, most=route.body_max)
             body, unread = _body(route, request, raw)
+        elif route.method == "DELETE":
+            await refuse_body(receive, request)
         # What could not be read belongs to the request as well.
         told = raw if unread else body
         key = read_idempotency_key(route, request, told if raw else None, caller.settings)

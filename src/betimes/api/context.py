@@ -1,13 +1,15 @@
 """What definitions need from their surroundings."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol
 
 from betimes.api.call import Call
+from betimes.api.callbacks import listeners_of
 from betimes.api.definitions import Context
 from betimes.api.references import references_of
 from betimes.domain.errors import NotFound
 from betimes.domain.ids import JobId
+from betimes.domain.job import Job
 from betimes.domain.run import Run
 from betimes.ops import schemas
 from betimes.ops.calendars import calendar_names, find_calendars
@@ -15,6 +17,7 @@ from betimes.ops.read import get_job
 from betimes.ops.schemas import Accepted, check_own, read_contents
 from betimes.target.policy import policy_for
 from betimes.target.url import UrlPolicy
+from betimes.wire.jobs import NewJob
 
 
 class Work(Protocol):
@@ -28,10 +31,14 @@ class Work(Protocol):
 async def context_of(
     call: Call[Any, Any],
     *schedules: object,
-    works: Iterable[Work] = (),
+    works: Collection[NewJob] = (),
     references: Iterable[str | None] = (),
+    job: Job | None = None,
 ) -> Context:
-    """What definitions need: also the calendars that schedules name, and the blobs referred to."""
+    """What definitions need: also the calendars, blobs and endpoints they name.
+
+    `job` is the one they change, if there is one.
+    """
     names = {name for schedule in schedules for name in calendar_names(schedule)}
     calendars = await find_calendars(call.service.desk, call.tenant, names) if names else {}
     return Context(
@@ -43,6 +50,7 @@ async def context_of(
         targets=targets_of(call),
         accepted=await accepted_of(call, works),
         references=await references_of(call, references),
+        listeners=await listeners_of(call, works, job=job),
     )
 
 

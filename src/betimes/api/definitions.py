@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from betimes.api.callbacks import callbacks_of
+from betimes.api.callbacks import NOBODY, Listeners, callbacks_of
 from betimes.api.etag import tag_of
 from betimes.api.references import UNSEEN, References
 from betimes.api.shaping import maybe_limit, maybe_span, read_retention, read_span
@@ -46,6 +46,7 @@ class Context:
     targets: UrlPolicy = field(default_factory=UrlPolicy)
     accepted: Accepted = ANYTHING
     references: References = UNSEEN
+    listeners: Listeners = NOBODY
 
 
 def new_job(asked: wire.NewJob, context: Context) -> NewJob:
@@ -178,7 +179,7 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "retain_ms": None if kept is None else read_retention(kept, pointer="/retention"),
         "tags": asked.tags,
         "metadata": asked.metadata,
-        "notify": callbacks_of(asked.notify, context.targets),
+        "notify": callbacks_of(asked.notify, context.targets, context.listeners),
         "description": asked.description,
         "dedupe_key": asked.dedupe_key if asked.dedupe is None else asked.dedupe.key,
         **context.trace,

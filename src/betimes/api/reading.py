@@ -64,6 +64,23 @@ async def read_body(receive: Receive, request: Request, *, most: int) -> bytes:
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
+async def refuse_body(receive: Receive, request: Request) -> None:
+    """A DELETE is said by its path and query; what it carries would be ignored unnoticed.
+
+    Raises:
+        Trouble: there is a body.
+
+    """
+    said = request.header(b"content-length")
+    if said in (None, "0") and request.header(b"transfer-encoding") is None:
+        return
+    if await read_body(receive, request, most=DRAINED_MAX):
+        raise Trouble(
+            "invalid_parameter",
+            f"expected no body with {request.method}, got one: parameters go into the query",
+        )
+
+
 def too_large(size: int, most: int) -> Trouble:
     """More than the route allows."""
     return Trouble(

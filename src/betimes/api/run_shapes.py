@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from betimes.api.callbacks import callbacks_of
+from betimes.api.callbacks import NOBODY, Listeners, callbacks_of
 from betimes.api.definitions import concurrency_of, dedupe_of, policy_of
 from betimes.api.problem import Trouble
 from betimes.api.references import UNSEEN, References
@@ -40,6 +40,7 @@ def new_run(
     trace: Mapping[str, str] = NO_TRACE,
     accepted: Accepted = ANYTHING,
     references: References = UNSEEN,
+    listeners: Listeners = NOBODY,
 ) -> NewRun:
     """A wire run as the verbs take it; `targets` are the rules for what it may call."""
     if asked.target is not None and asked.handler is not None:
@@ -55,12 +56,14 @@ def new_run(
         priority=asked.priority,
         due_at=maybe_instant(asked.at, pointer="/at"),
         delay=maybe_span(asked.delay, pointer="/delay"),
-        options=_options(asked, targets, references) | dict(trace),
+        options=_options(asked, targets, references, listeners) | dict(trace),
         dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
     )
 
 
-def _options(asked: wire.NewRun, targets: UrlPolicy, references: References) -> dict[str, Any]:
+def _options(
+    asked: wire.NewRun, targets: UrlPolicy, references: References, listeners: Listeners
+) -> dict[str, Any]:
     timeout = maybe_limit(asked.timeout, pointer="/timeout")
     deadline = maybe_limit(asked.start_deadline, pointer="/start_deadline")
     options: dict[str, Any] = {
@@ -68,7 +71,7 @@ def _options(asked: wire.NewRun, targets: UrlPolicy, references: References) -> 
         "timeout_ms": None if timeout is None else to_ms(timeout),
         "start_deadline_ms": None if deadline is None else to_ms(deadline),
         "tags": asked.tags,
-        "notify": callbacks_of(asked.notify, targets),
+        "notify": callbacks_of(asked.notify, targets, listeners),
         "payload_ref": references.check(asked.payload_ref),
         "concurrency": concurrency_of(asked.concurrency),
         "fairness_key": asked.fairness_key,

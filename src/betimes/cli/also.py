@@ -10,6 +10,7 @@ import click
 from betimes.cli.offer import Member, Offer
 from betimes.cli.parts import schedule_options
 
+PLAIN_SPAN = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?[smhdw])+")
 FILTER = "filter."
 LINE = "q"
 """The member of a filter that takes a whole line; the service reads it."""
@@ -45,10 +46,21 @@ def rate(text: str) -> float:
     return float(found[1]) / {"s": 1, "m": 60, "h": 3600}[found[2] or "s"]
 
 
+def back(text: str) -> str:
+    """A plain span looks back: `1h` is an hour ago. What says its side itself stays as it is."""
+    return f"-{text}" if PLAIN_SPAN.fullmatch(text.strip()) else text
+
+
 ALSO: Mapping[str, tuple[Also, ...]] = {
     "forecast.read": (
         Also("--hours", "to", "NUMBER", "How many hours ahead to look.", hours),
         Also("--by", "group_by", "WHAT", "The same as --group-by.", str),
+    ),
+    "runs.list": (
+        Also(
+            "--since", "due_after", "TIME", "Only what was due after this; 1h is an hour ago.", back
+        ),
+        Also("--until", "due_before", "TIME", "Only what was due before this.", back),
     ),
     "dead_letters.bulk": (
         Also("--rate", "rate_per_second", "RATE", "How many a second, such as 20/s.", rate),

@@ -22,7 +22,10 @@ METAVARS = {
 SHORT = {"queue": "-Q", "filter.queue": "-Q", "tag": "-l", "tags": "-l", "count": "-n"}
 FROM_FILES = frozenset({"ics", "value", "value_base64"})
 """Texts that are too long, or too secret, for a line that others may read."""
+SINCE, UNTIL = "since", "until"
+"""Who asks since when looks back: plain spans of both lie behind."""
 MULTIPLE = frozenset({"texts", "choices", "pairs", "numbers"})
+PLAIN = re.compile(r"[0-9.]+")
 DURATION = re.compile(r"P[0-9A-Z.,]+|[0-9.]+|(?:[0-9.]+(?:ms|s|m|h|d|w))+")
 
 
@@ -65,7 +68,9 @@ def body_of(
 ) -> dict[str, Any]:
     """The body that the options make; what was not said is not sent."""
     body: dict[str, Any] = {}
-    for member in members:
+    known = list(members)
+    back = frozenset({SINCE, UNTIL} if any(one.place == SINCE for one in known) else ())
+    for member in known:
         value = given.get(member.key)
         if value is None or value == ():
             continue
@@ -73,7 +78,8 @@ def body_of(
         *inside, last = member.place.split(".")
         for step in inside:
             into = into.setdefault(step, {})
-        into[last] = value_of(member, value, now=now, zone=zone)
+        behind = member.place in back
+        into[last] = value_of(member, value, now=now, zone=zone, behind=behind)
     return body
 
 
@@ -87,11 +93,13 @@ def query_of(
     }
 
 
-def value_of(member: Member, value: Any, *, now: datetime, zone: tzinfo) -> Any:
+def value_of(
+    member: Member, value: Any, *, now: datetime, zone: tzinfo, behind: bool = False
+) -> Any:
     """One value as the API takes it."""
     match member.kind:
         case "time":
-            return read_time(value, now=now, zone=zone)
+            return read_time(value, now=now, zone=zone, behind=behind)
         case "duration":
             return duration(value)
         case "json":
@@ -118,9 +126,9 @@ def _parts(member: Member, value: str) -> list[str]:
 
 
 def duration(text: str) -> str:
-    """A length of time, looked at before it travels."""
+    """A length of time, looked at before it travels; a plain number counts seconds."""
     if DURATION.fullmatch(text):
-        return text
+        return f"{text}s" if PLAIN.fullmatch(text) else text
     raise click.BadParameter(f"expected a duration such as 10m, 1h30m or PT15M, got {text!r}.")
 
 

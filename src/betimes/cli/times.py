@@ -15,20 +15,21 @@ MANY_WEEKS = 9 * 604800
 SECONDS_PER_MILLISECOND = 1000.0
 
 
-def read_time(text: str, *, now: datetime, zone: tzinfo) -> str:
+def read_time(text: str, *, now: datetime, zone: tzinfo, behind: bool = False) -> str:
     """A time as the API takes it.
 
-    Relative ones count from now; a plain span lies ahead, `-2h` and `2h ago` lie behind. A wall
-    clock without an offset is one of `zone`.
+    Relative ones count from now; a plain span lies ahead (or `behind`, where one looks back),
+    `+2h` and `in 2h` always ahead, `-2h` and `2h ago` always behind. A wall clock without an offset
+    is one of `zone`.
     """
     said = text.strip()
     if said == "now":
         return stamp(now)
     found = RELATIVE.fullmatch(said)
     if found is not None:
-        behind = found["sign"] == "-" or found["ago"] is not None
+        said_behind = found["sign"] == "-" or found["ago"] is not None
         span = timedelta(seconds=seconds_of(found["span"]))
-        return stamp(now - span if behind else now + span)
+        return stamp(now - span if said_behind or (behind and not found["sign"]) else now + span)
     try:
         moment = datetime.fromisoformat(said)
     except ValueError:

@@ -1,7 +1,9 @@
 """`betimes top`: the service at a glance, live: queues, workers, what runs and what is due."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
 
 import click
 
@@ -17,6 +19,11 @@ from betimes.cli.watching import repaint, watch
 
 QUEUES_MOST, WORKERS_MOST, RUNS_MOST, SOON_MOST = 15, 8, 8, 8
 SERIES = 30
+PAGES_MOST = 5
+"""A page may be empty: the service looks at some thousand runs for each."""
+AT_ONCE = 6
+"""Connections of one screen: many slow queues must not add up, nor crowd others out."""
+T = TypeVar("T")
 QUEUE_COLUMNS = (
     "QUEUE=name STATE=state WAITING=waiting RUNNING=running SCHEDULED=scheduled "
     "OLDEST=oldest_age_seconds:seconds DUE/MIN=recent"
@@ -62,32 +69,59 @@ def queues(talk: Talk, *, interval: str, once: bool) -> int:  # fmt: skip
 
 
 def glance(talk: Talk) -> dict[str, Any]:
-    """Everything a screen shows."""
+    """Everything a screen shows, asked for at once: nobody waits for one answer after another."""
     session = talk.session
-    return {
-        "now": session.call(OFFERS["meta.time"])["now"],
-        "queues": depths(talk),
-        "workers": list(session.rows(OFFERS["workers.list"], most=WORKERS_MOST)),
-        "running": list(
-            session.rows(OFFERS["runs.list"], query={"state": ["running"]}, most=RUNS_MOST)
-        ),
-        "upcoming": list(
+    asked: dict[str, Callable[[], Any]] = {
+        "now": lambda: session.call(OFFERS["meta.time"])["now"],
+        "queues": lambda: depths(talk),
+        "workers": lambda: list(session.rows(OFFERS["workers.list"], most=WORKERS_MOST)),
+        "upcoming": lambda: list(
             session.rows(OFFERS["upcoming.list"], query={"within": "PT1H"}, most=SOON_MOST)
         ),
     }
+    found = dict(zip(asked, together(list(asked.values())), strict=True))
+    found["running"] = under_way(talk, sum(one["running"] for one in found["queues"]))
+    return found
+
+
+def under_way(talk: Talk, most: int) -> list[dict[str, Any]]:
+    """Some of what runs: nothing is looked for beyond as many as there are, nor for long."""
+    found: list[dict[str, Any]] = []
+    query: dict[str, Any] = {"state": ["running"]}
+    for _ in range(PAGES_MOST):
+        query["limit"] = min(most, RUNS_MOST) - len(found)
+        if query["limit"] <= 0:
+            break
+        page = talk.session.call(OFFERS["runs.list"], query=query)
+        found += page["items"]
+        query["cursor"] = page.get("next_cursor")
+        if query["cursor"] is None:
+            break
+    return found
 
 
 def depths(talk: Talk) -> list[dict[str, Any]]:
     """Every queue with what is in it, and how much was due in the last half hour."""
-    found = []
-    for name in queue_names(talk)[:QUEUES_MOST]:
-        path = {"queue": name}
-        stats = talk.session.call(OFFERS["queues.stats"], path)
-        series = talk.session.call(OFFERS["queues.series"], path, query={"metric": "due"})
-        state = "paused" if stats["paused"] else "draining" if stats["draining"] else "ok"
-        values = [point["value"] or 0.0 for point in series["points"]][-SERIES:]
-        found.append({"name": name, **stats, "state": state, "recent": spark(values)})
-    return found
+    names = queue_names(talk)[:QUEUES_MOST]
+    return together([partial(depth, talk, name) for name in names])
+
+
+def depth(talk: Talk, name: str) -> dict[str, Any]:
+    """One queue."""
+    path = {"queue": name}
+    stats = talk.session.call(OFFERS["queues.stats"], path)
+    series = talk.session.call(OFFERS["queues.series"], path, query={"metric": "due"})
+    state = "paused" if stats["paused"] else "draining" if stats["draining"] else "ok"
+    values = [point["value"] or 0.0 for point in series["points"]][-SERIES:]
+    return {"name": name, **stats, "state": state, "recent": spark(values)}
+
+
+def together(questions: Sequence[Callable[[], T]]) -> list[T]:
+    """The answers to questions that do not depend on one another, some asked at a time."""
+    if not questions:
+        return []
+    with ThreadPoolExecutor(min(len(questions), AT_ONCE)) as threads:
+        return [one.result() for one in [threads.submit(question) for question in questions]]
 
 
 def queue_names(talk: Talk) -> list[str]:

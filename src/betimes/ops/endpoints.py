@@ -38,6 +38,7 @@ __all__ = [
     "enable_endpoint",
     "get_endpoint",
     "list_endpoints",
+    "name_endpoints",
     "new_endpoint",
     "open_credential",
     "reseal_credentials",
@@ -166,6 +167,15 @@ async def list_endpoints(
         )
         boxes = await rows.read_mailboxes(connection, found) if found else {}
         return [(one, boxes.get(one.id)) for one in found]
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def name_endpoints(desk: Desk, tenant: TenantId) -> dict[UUID, str]:
+    """What the endpoints of a tenant are called, by their ids."""
+
+    async def work(connection: Connection) -> dict[UUID, str]:
+        return await rows.name_endpoints(connection, tenant)
 
     return await desk.transact(work, tenant=tenant)
 

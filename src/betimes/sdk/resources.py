@@ -14,6 +14,7 @@ from typing import Any, Literal
 import betimes.wire.alerts
 import betimes.wire.apply
 import betimes.wire.calendars
+import betimes.wire.callbacks
 import betimes.wire.catchups
 import betimes.wire.endpoints
 import betimes.wire.explain
@@ -651,7 +652,7 @@ class Jobs:
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
-        notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        notify: builtins.list[betimes.wire.callbacks.Callback] | Unset = UNSET,
         paused: bool | Unset = UNSET,
         pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
@@ -802,7 +803,7 @@ class Jobs:
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
-        notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        notify: builtins.list[betimes.wire.callbacks.Callback] | Unset = UNSET,
         paused: bool | Unset = UNSET,
         pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
@@ -1780,7 +1781,7 @@ class Runs:
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
         tags: dict[str, str] | Unset = UNSET,
-        notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        notify: builtins.list[betimes.wire.callbacks.Callback] | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
@@ -4877,7 +4878,7 @@ class AsyncJobs:
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
-        notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        notify: builtins.list[betimes.wire.callbacks.Callback] | Unset = UNSET,
         paused: bool | Unset = UNSET,
         pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
@@ -5028,7 +5029,7 @@ class AsyncJobs:
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
-        notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        notify: builtins.list[betimes.wire.callbacks.Callback] | Unset = UNSET,
         paused: bool | Unset = UNSET,
         pause_reason: str | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
@@ -6006,7 +6007,7 @@ class AsyncRuns:
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
         tags: dict[str, str] | Unset = UNSET,
-        notify: builtins.list[betimes.wire.jobs.Callback] | Unset = UNSET,
+        notify: builtins.list[betimes.wire.callbacks.Callback] | Unset = UNSET,
         dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         idempotency_key: str | None = None,

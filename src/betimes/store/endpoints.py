@@ -139,6 +139,12 @@ async def list_endpoints(
     return [endpoint_of(row, tenant) for row in rows]
 
 
+async def name_endpoints(connection: Connection, tenant: TenantId) -> dict[UUID, str]:
+    """What the endpoints of a tenant are called, by their ids."""
+    rows = await many(connection, SQL["name_endpoints"], tenant=tenant)
+    return {row["id"]: row["name"] for row in rows}
+
+
 async def count_endpoints(connection: Connection, tenant: TenantId) -> int:
     """How many there are."""
     return int((await one(connection, SQL["count_endpoints"], tenant=tenant))["endpoints"])

@@ -255,7 +255,7 @@ async def renew(
     ttl: timedelta,
     now: datetime | None,
 ) -> dict[tuple[ParcelId, Fence], datetime]:
-    """Prolong what is still held; until when."""
+    """Prolong what is still held, and shorten nothing; until when."""
     rows = await many(
         connection,
         SQL["renew_held"],

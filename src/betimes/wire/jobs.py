@@ -15,6 +15,7 @@ from betimes.wire.base import (
     Search,
     Shown,
 )
+from betimes.wire.callbacks import Callbacks
 from betimes.wire.insights import JobStats
 from betimes.wire.workflow_target import WorkflowTarget
 
@@ -103,26 +104,6 @@ class Dedupe(Asked):
     key: DedupeKey
     window: Duration | None = None
     form: Literal["unique", "throttle", "debounce"] = "unique"
-
-
-End = Literal[
-    "success", "failure", "cancellation", "run.succeeded", "run.dead", "run.expired", "run.missed",
-    "run.cancelled", "run.skipped",
-]  # fmt: skip
-
-
-class Callback(Asked):
-    """Somebody to be told how a run ended: an endpoint, or a URL."""
-
-    url: Annotated[str, msgspec.Meta(min_length=1, max_length=8192)] | None = None
-    endpoint: Annotated[str, msgspec.Meta(min_length=1, max_length=64)] | None = None
-    on: Annotated[
-        list[End],
-        msgspec.Meta(max_length=9, description="Which ends, by word or event; without any, all."),
-    ] = []
-
-
-Callbacks = Annotated[list[Callback], msgspec.Meta(max_length=5)]
 
 
 class TaskTarget(Asked, tag="task", tag_field="type"):

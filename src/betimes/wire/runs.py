@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from betimes.wire.base import Asked, Duration, Instant, Json, Members, Search, Shown
+from betimes.wire.callbacks import Callbacks
 from betimes.wire.jobs import (
     BatchItem,
-    Callbacks,
     Concurrency,
     Dedupe,
     DedupeKey,

@@ -292,8 +292,76 @@ async def test_nobody_names_an_endpoint_that_is_not_theirs(served: Served, admin
         assert [one["status"] // 100 for one in alone] == [2, 4], alone
         assert alone[1]["error"]["errors"][0]["pointer"] == "/items/1/notify"
     refused = await other("POST", "/v1/runs", {"handler": "h", "notify": notify})
-    assert refused.json["errors"][0]["pointer"] == "/notify"
-    assert "expected an endpoint that is there" in refused.json["detail"]
+    assert refused.json["errors"][0]["pointer"] == "/notify/0/endpoint"
+    assert "expected the id or name of an endpoint that is there" in refused.json["detail"]
+
+
+async def test_an_endpoint_is_called_by_its_name(admin: Client) -> None:
+    """Wherever a job or run is written; what is kept is the id, so the name may change later."""
+    ops = (await admin("POST", "/v1/endpoints", {**HOOK, "name": "ops"})).json["id"]
+    asked = [{"endpoint": "ops", "on": ["run.dead"]}]
+    kept = [{"endpoint": ops, "name": "ops", "on": ["run.dead"]}]
+    job = {"schedule": "every 1h", "handler": "h", "notify": asked}
+    run = {"handler": "h", "notify": asked}
+    for method, path, body in (
+        ("POST", "/v1/runs", run),
+        ("POST", "/v1/runs/batch", {"items": [run]}),
+        ("POST", "/v1/jobs", {**job, "name": "posted"}),
+        ("POST", "/v1/jobs/batch", {"items": [{**job, "name": "batched"}]}),
+        ("PUT", "/v1/jobs/put?force=true", job),
+        ("PUT", "/v1/jobs/put?force=true", {**job, "priority": 3}),
+        ("POST", "/v1/jobs/apply", {"jobs": [{**job, "name": "applied"}]}),
+    ):
+        done = await admin(method, path, body)
+        assert done.status // 100 == 2, (path, done.body)
+    for name in ("posted", "batched", "put", "applied"):
+        assert (await admin("GET", f"/v1/jobs/{name}")).json["notify"] == kept
+    again = {"jobs": [{**job, "name": "applied"}]}
+    assert (await admin("POST", "/v1/jobs/apply", again)).json["unchanged"] == ["applied"]
+    assert "notify" not in (await admin("PATCH", "/v1/jobs/put", {"notify": None})).json
+    assert (await admin("PATCH", "/v1/jobs/put", {"notify": asked})).json["notify"] == kept
+
+
+async def test_a_name_that_means_nobody_or_several_is_refused(admin: Client) -> None:
+    for name in ("ops", "twice", "twice"):
+        made = await admin("POST", "/v1/endpoints", {**HOOK, "name": name})
+        assert made.status == 201
+    job = {"schedule": "every 1h", "handler": "h", "name": "there"}
+    assert (await admin("POST", "/v1/jobs", job)).status == 201
+    for name, sentence in (
+        ("nobody", "got 'nobody'; there are: ops, twice"),
+        ("twice", "of 2: say"),
+    ):
+        wrong = {**job, "notify": [{"endpoint": name}]}
+        run = {"handler": "h", "notify": [{"endpoint": name}]}
+        for method, path, body, prefix in (
+            ("POST", "/v1/runs", run, ""),
+            ("POST", "/v1/runs/batch", {"items": [{"handler": "h"}, run]}, "/items/1"),
+            ("POST", "/v1/jobs", wrong, ""),
+            ("POST", "/v1/jobs/batch", {"items": [wrong]}, "/items/0"),
+            ("PUT", "/v1/jobs/there?force=true", wrong, ""),
+            ("PUT", "/v1/jobs/fresh?force=true", {**wrong, "name": "fresh"}, ""),
+            ("PATCH", "/v1/jobs/there", {"notify": wrong["notify"]}, ""),
+            ("POST", "/v1/jobs/apply", {"jobs": [wrong]}, "/jobs/0"),
+        ):
+            refused = await admin(method, path, body)
+            assert refused.status in (400, 422), (path, refused.body)
+            assert refused.json["errors"][0]["pointer"] == f"{prefix}/notify/0/endpoint"
+            assert sentence in refused.json["detail"], refused.json["detail"]
+    wrong = {"handler": "h", "notify": [{"endpoint": "nobody"}]}
+    items = {"items": [{"handler": "h"}, wrong], "mode": "independent"}
+    told = (await admin("POST", "/v1/runs/batch", items)).json["items"]
+    assert [one["status"] // 100 for one in told] == [2, 4]
+
+
+async def test_a_job_whose_endpoint_is_gone_can_still_be_edited(admin: Client) -> None:
+    ops = (await admin("POST", "/v1/endpoints", {**HOOK, "name": "ops"})).json["id"]
+    job = {"schedule": "every 1h", "handler": "h", "notify": [{"endpoint": ops}], "name": "j"}
+    assert (await admin("POST", "/v1/jobs", job)).status == 201
+    assert (await admin("DELETE", f"/v1/endpoints/{ops}")).status == 204
+    edited = await admin("PATCH", "/v1/jobs/j", {"priority": 7})
+    assert edited.json["notify"] == [{"endpoint": ops}]
+    assert (await admin("POST", "/v1/jobs", {**job, "name": "k"})).status // 100 == 4
 
 
 async def test_reading_is_not_writing(served: Served) -> None:

@@ -176,3 +176,24 @@ async def test_a_stream_goes_on_where_it_was_after_a_restart(dsn: str) -> None:
     assert [kind for _, kind in first] == ["job.created"] * 3
     assert [one for one, _ in rest[:2]] == [one for one, _ in first[1:]], "nothing twice, none lost"
     assert rest[2][1] == "job.paused"
+
+
+async def test_no_delete_takes_a_body(admin: Client) -> None:
+    """It would be ignored, whatever somebody hoped to say by it."""
+    deletes = [route for route in ROUTES if route.method == "DELETE"]
+    assert len(deletes) > 10
+    job = await admin("PUT", "/v1/jobs/n?force=true", JOB)
+    assert job.status == 201
+    for route in deletes:
+        place = route.path.replace("{job}", "n").replace("{", "").replace("}", "")
+        refused = await admin("DELETE", place, {"runs": "cancel"})
+        assert (refused.status, refused.code) == (400, "invalid_parameter"), route.name
+        assert "parameters go into the query" in refused.json["detail"]
+    chunked = (
+        f"DELETE /v1/jobs/n HTTP/1.1\r\nhost: test\r\nconnection: close\r\n"
+        f"authorization: Bearer {admin.key}\r\ntransfer-encoding: chunked\r\n\r\n"
+    )
+    refused = await admin.send(f"{chunked}2\r\n{{}}\r\n0\r\n\r\n".encode())
+    assert (refused.status, refused.code) == (400, "invalid_parameter")
+    assert (await admin("GET", "/v1/jobs/n")).status == 200
+    assert (await admin.send(f"{chunked}0\r\n\r\n".encode())).status == 204

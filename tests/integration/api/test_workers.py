@@ -185,6 +185,26 @@ async def test_a_filter_of_letters_says_all_that_a_list_of_them_can(
     assert len(listed.json["items"]) == 1
 
 
+async def test_a_heartbeat_never_shortens_a_lease(served: Served, admin: Client) -> None:
+    client, worker = await worker_of(served)
+    await admin("POST", "/v1/runs", {"handler": "noop"})
+    (run,) = await leased(client, worker)
+    lease = run["lease_id"]
+
+    async def beat(**more: Any) -> str:
+        body = {"running": [{"lease_id": lease, **more}]}
+        told = await client("POST", f"/v1/workers/{worker}/heartbeat", body)
+        (extended,) = told.json["extended"]
+        return str(extended["expires_at"])
+
+    until = (await client("POST", f"/v1/leases/{lease}/extend", {"by": "PT30M"})).json["expires_at"]
+    assert until > run["lease_expires_at"]
+    assert [await beat(), await beat(by="PT1M")] == [until, until]
+    shorter = await client("POST", f"/v1/leases/{lease}/extend", {"by": "PT1M"})
+    assert shorter.json["expires_at"] == until
+    assert await beat(by="PT50M") > until
+
+
 async def test_heartbeats_renew_tell_of_cancels_and_losses(served: Served, admin: Client) -> None:
     client, worker = await worker_of(served)
     for _ in range(3):

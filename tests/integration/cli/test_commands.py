@@ -327,10 +327,52 @@ async def test_a_glance_at_everything() -> None:
     told = await acall("top", "--once")
     assert "mail" in told.out, told.err
     assert "no workers" in told.out
+    assert "nothing runs" in told.out
     facts = json.loads((await acall("top", "-o", "json")).out)
     assert facts.keys() == {"now", "queues", "workers", "running", "upcoming"}
     queues = await acall("queue", "top", "--once", "-o", "json")
     assert [one["name"] for one in json.loads(queues.out)] == ["mail"]
+
+
+async def test_a_glance_shows_since_when_something_runs(served: Served) -> None:
+    worker = served.client(await served.key(kind="wk"))
+    made = json.loads((await acall("enqueue", "report", "-o", "json")).out)["id"]
+    for _ in range(3):  # due later than the one that runs: a list begins with them
+        await acall("enqueue", "other")
+    name = (await worker("POST", "/v1/workers", {"name": "w", "handlers": ["report"]})).json
+    await worker("POST", f"/v1/workers/{name['worker_id']}/lease", {"wait": 5})
+    (running,) = json.loads((await acall("top", "-o", "json")).out)["running"]
+    assert (running["id"], running["started_at"] is not None) == (made, True)
+    (line,) = [one for one in (await acall("top", "--once")).out.splitlines() if made in one]
+    assert re.search(r"(now|ago)$", line.rstrip()), line
+
+
+async def test_runs_are_listed_by_when_they_were_due() -> None:
+    made = json.loads((await acall("enqueue", "report", "--timeout", "2", "-o", "json")).out)
+    for said, expected in (
+        (("--since", "1h"), [made["id"]]),
+        (("--since", "1h", "--until", "in 1h"), [made["id"]]),
+        (("--since", "2h", "--until", "1h"), []),
+        (("--until", "1h ago"), []),
+        (("--since", "+1h", "--until", "+2h"), []),
+    ):
+        listed = await acall("run", "list", *said, "-o", "json")
+        assert [run["id"] for run in json.loads(listed.out)] == expected, (said, listed.err)
+    both = await acall("run", "list", "--since", "1h", "--due-after", "-1h")
+    assert (both.code, "say the same" in both.err) == (2, True)
+
+
+async def test_a_number_of_seconds_is_a_duration() -> None:
+    for said, shown in (("2", "PT2S"), ("0.5", "PT0.5S"), ("2m", "PT2M")):
+        made = await acall(*CREATE, f"job-{said}", "--timeout", said, "-o", "json")
+        assert json.loads(made.out)["timeout"] == shown, made.err
+    assert (await acall("enqueue", "report", "--in", "2")).code == 0
+
+
+async def test_acts_are_listed_since_a_while_ago() -> None:
+    await acall(*CREATE, "a")
+    listed = await acall("audit", "list", "--since", "1h", "--action", "jobs.create", "-o", "json")
+    assert len(json.loads(listed.out)) == 1, listed.err
 
 
 async def test_names_are_completed_from_the_service(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,58 @@ async def _result(app: App, run: str) -> Any:
     return found if found.state == "succeeded" else None
 
 
+SHOP = """
+from betimes import App, Context
+app = App(name="{name}")
+
+@app.task
+def {name}(ctx: Context) -> list[object]:
+    return ["{name}", ctx.fence]
+"""
+
+
+async def test_two_apps_share_a_queue_and_each_gets_its_own(
+    app: App, served: Served, tmp_path: Path
+) -> None:
+    """Nothing is handed to the app that cannot do it: every run is done under its first fence."""
+    names = ("apples", "pears")
+    for name in names:
+        (tmp_path / f"{name}.py").write_text(SHOP.format(name=name))
+    admin, key = await served.admin(), await served.key(kind="wk")
+    where = {"BETIMES_URL": str(app.url), "BETIMES_API_KEY": key}
+
+    async def enqueued() -> dict[str, str]:
+        """One after the other, alone and together, so that their parcels lie between each other."""
+        items = [{"handler": name} for _ in range(10) for name in names]
+        made = [(await admin("POST", "/v1/runs", one)).json["id"] for one in items]
+        told = await admin("POST", "/v1/runs/batch", {"items": items})
+        made += [one["id"] for one in told.json["items"]]
+        return dict(zip(made, (one["handler"] for one in items * 2), strict=True))
+
+    wanted = await enqueued()
+    async with (
+        process(tmp_path, "apples:app", "--grace", "5s", **where),
+        process(tmp_path, "pears:app", "--grace", "5s", **where),
+    ):
+        ended = {run: await _ended(app, run) for run in wanted}
+        later = await enqueued()
+        ended |= {run: await _ended(app, run) for run in later}
+    wanted |= later
+    assert len(wanted) == 80
+    assert {run: found.result for run, found in ended.items()} == {
+        run: [name, 1] for run, name in wanted.items()
+    }
+    workers = {found.result[0]: set[str]() for found in ended.values()}
+    for found in ended.values():
+        workers[found.result[0]].add(found.worker_id)
+    assert [len(one) for one in workers.values()] == [1, 1]
+    assert not workers["apples"] & workers["pears"]
+
+
+async def _ended(app: App, run: str) -> Any:
+    return await eventually(lambda: _result(app, run), seconds=60)
+
+
 async def test_it_starts_anew_when_its_code_changes(app: App, tmp_path: Path) -> None:
     tasks = tmp_path / "tasks.py"
     tasks.write_text(TASKS.format(answer="one"))

@@ -16,7 +16,11 @@ from betimes import App, Context, WorkflowBuilder, WorkflowRunFailed
 from betimes.inbox import SCHEMA
 from betimes.runtime.dead import DeadRun
 from betimes.sdk import errors
+from betimes.store.pool import Lane
+from betimes.webhooks import BadSignature
+from notify_kit import a_dispatcher, an_event
 from runtime_kit import advancing, eventually, http, working
+from target_kit import a_target
 
 PAGE = Path(__file__).parents[3] / "docs" / "howto" / "tasks.md"
 BLOCK = re.compile(r"<!-- run: (\w+) -->\n```python\n(.*?)```", re.DOTALL)
@@ -275,8 +279,43 @@ async def test_a_graph_with_an_input(served: Served, names: dict[str, Any], app:
     assert ended.nodes["merge"].state == "cancelled"
 
 
-async def test_no_worker_at_all(names: dict[str, Any], app: App) -> None:
+class Flask:
+    """A stand-in for the receiver's framework: it keeps what is to be called for a path."""
+
+    def __init__(self) -> None:
+        self.views: dict[str, Callable[[], Any]] = {}
+
+    def post(self, path: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+        def keep(view: Callable[[], Any]) -> Callable[[], Any]:
+            self.views[path] = view
+            return view
+
+        return keep
+
+
+async def test_no_worker_at_all(served: Served, names: dict[str, Any], app: App) -> None:
+    flask, page = Flask(), SimpleNamespace(headers={}, get_data=bytes)
+    names |= {"flask_app": flask, "request": page}
+    with pytest.raises(errors.InvalidParameter, match=r"got 'ops'; there are: none"):
+        await asyncio.to_thread(execute, "http", names)
+    ops = await app.async_client.endpoints.create(
+        type="webhook", name="ops", url="https://example.com/hooks", event_types=["job.deleted"]
+    )
+    names["WHSEC"] = ops.secret
     await asyncio.to_thread(execute, "http", names)
     job = await app.async_client.jobs.get("ping-crm")
+    assert job.notify == [{"endpoint": ops.id, "name": "ops", "on": ["run.dead"]}]
+    async with a_target() as target, a_dispatcher(served.desk) as bench:
+        async with served.desk.database.connection(Lane.ENGINE) as connection:
+            await connection.execute("UPDATE betimes.endpoints SET address = $1", target.url())
+        await an_event(served.desk, "run.cancelled", {"job_id": job.id})
+        await an_event(served.desk, "run.dead", {"job_id": job.id})
+        await bench.turn()
+        (hook,) = target.received
+    page.headers, page.get_data = hook.headers, lambda: hook.body
+    assert flask.views["/hooks/betimes"]() == ("", 204)
+    page.get_data = lambda: hook.body + b" "
+    with pytest.raises(BadSignature):
+        flask.views["/hooks/betimes"]()
     assert job.target is not None
     assert (job.target["url"], job.schedule["type"]) == ("https://crm.example/sync", "interval")

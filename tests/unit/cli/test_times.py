@@ -32,6 +32,21 @@ def test_a_time_is_read_as_it_is_meant(said: str, meant: str) -> None:
     assert read_time(said, now=NOW, zone=STOCKHOLM) == meant
 
 
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("1h", "2026-03-28T11:00:00Z"),
+        ("-1h", "2026-03-28T11:00:00Z"),
+        ("1h ago", "2026-03-28T11:00:00Z"),
+        ("+1h", "2026-03-28T13:00:00Z"),
+        ("in 1h", "2026-03-28T13:00:00Z"),
+        ("now", "2026-03-28T12:00:00Z"),
+    ],
+)
+def test_where_one_looks_back_a_plain_span_lies_behind(said: str, meant: str) -> None:
+    assert read_time(said, now=NOW, zone=UTC, behind=True) == meant
+
+
 @pytest.mark.parametrize("said", ["", "tomorrow", "10", "10 m", "2026-13-01", "1h -"])
 def test_what_is_no_time_is_refused_with_examples(said: str) -> None:
     with pytest.raises(click.BadParameter, match="expected a time such as"):

@@ -8,7 +8,6 @@ import msgspec
 from betimes.api.acting import answer, intent_of, perform, replied
 from betimes.api.admitting import admitted, check_accepting, check_open
 from betimes.api.call import Call, Reply
-from betimes.api.callbacks import check_listeners
 from betimes.api.context import context_of
 from betimes.api.definitions import (
     asked_again,
@@ -48,7 +47,6 @@ async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
     """Create a job."""
     body = call.body
     context = await context_of(call, body.schedule, works=[body], references=[reference_of(body)])
-    await check_listeners(call, body)
     new = new_job(body, context)
 
     async def verb(desk: Desk) -> MadeJob:
@@ -102,7 +100,6 @@ async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
     check_accepting(call)
     body = call.body
     context = await context_of(call, body.schedule, works=[body], references=[reference_of(body)])
-    await check_listeners(call, body)
     new = new_job(body, context)
     if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
         return told
@@ -146,7 +143,7 @@ async def _update(
     reference = reference_of(asked)
     # A reference that stays may have expired meanwhile; that is no reason to refuse other edits.
     fresh = [] if reference == job.definition.options.get("payload_ref") else [reference]
-    context = await context_of(call, asked.schedule, works=[asked], references=fresh)
+    context = await context_of(call, asked.schedule, works=[asked], references=fresh, job=job)
     definition = definition_of(asked, context)
     if not (isinstance(asked.schedule, dict) and ANCHOR in asked.schedule):
         definition = kept_anchor(definition, job.definition)

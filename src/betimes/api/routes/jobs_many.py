@@ -8,7 +8,6 @@ import msgspec
 from betimes.api.acting import answer, perform
 from betimes.api.admitting import admitted_demand, check_open
 from betimes.api.call import Call, Reply
-from betimes.api.callbacks import Listeners, listeners_of
 from betimes.api.context import context_of
 from betimes.api.definitions import (
     Context,
@@ -52,8 +51,7 @@ async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
     if body.mode == "independent":
         return await _each_alone(call)
     context = await _context(call)
-    listeners = await listeners_of(call, body.items)
-    new = [_read(context, listeners, place, asked) for place, asked in enumerate(body.items)]
+    new = [_read(context, place, asked) for place, asked in enumerate(body.items)]
     await check_open(
         call, {one.definition.queue for one in new}, {one.definition.handler for one in new}
     )
@@ -84,9 +82,8 @@ async def _context(call: Call[Any, wire.NewJobs]) -> Context:
     )
 
 
-def _read(context: Context, listeners: Listeners, place: int, asked: wire.NewJob) -> NewJob:
+def _read(context: Context, place: int, asked: wire.NewJob) -> NewJob:
     try:
-        listeners.check(asked)
         return new_job(asked, context)
     except Refused as refused:
         refused.pointer = f"/items/{place}{refused.pointer}"
@@ -112,10 +109,9 @@ def _told_many(jobs: list[MadeJob], *, validated: bool) -> Told:
 async def _each_alone(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
     """Each for itself inside one guarded act: what is refused leaves the others alone."""
     context = await _context(call)
-    listeners = await listeners_of(call, call.body.items)
 
     async def verb(desk: Desk) -> list[wire.BatchItem]:
-        return await _each(call, desk, context, listeners)
+        return await _each(call, desk, context)
 
     return await perform(
         call,
@@ -132,13 +128,13 @@ async def _each_alone(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
 
 
 async def _each(
-    call: Call[Any, wire.NewJobs], desk: Desk, context: Context, listeners: Listeners
+    call: Call[Any, wire.NewJobs], desk: Desk, context: Context
 ) -> list[wire.BatchItem]:
     told = {place: _refused(call, trouble) for place, trouble in call.unread.items()}
     new: dict[int, NewJob] = {}
     for place, item in call.placed(call.body.items):
         try:
-            one = _read(context, listeners, place, item)
+            one = _read(context, place, item)
             await check_open(call, [one.definition.queue], [one.definition.handler])
         except (Refused, Trouble) as error:
             told[place] = _refused(call, error)

@@ -8,7 +8,7 @@ import msgspec
 from betimes.api.acting import intent_of, perform, replied
 from betimes.api.admitting import admitted, check_open
 from betimes.api.call import Call, Reply
-from betimes.api.callbacks import Listeners, check_listeners, listeners_of
+from betimes.api.callbacks import Listeners, listeners_of
 from betimes.api.context import accepted_of, targets_of
 from betimes.api.finding import find_run, missing_run, run_in_path
 from betimes.api.problem import Trouble, body_of, trouble_of
@@ -45,13 +45,13 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     """Enqueue one run."""
     accepted = await accepted_of(call, [call.body])
     references = await references_of(call, [call.body.payload_ref])
-    await check_listeners(call, call.body)
     new = new_run(
         call.body,
         targets_of(call),
         trace=call.request.trace,
         accepted=accepted,
         references=references,
+        listeners=await listeners_of(call, [call.body]),
     )
 
     async def verb(desk: Desk) -> Enqueued:
@@ -128,13 +128,13 @@ class _Seen:
 async def _read_one(
     call: Call[NoQuery, wire.NewRuns], asked: wire.NewRun, seen: _Seen, *, checked: bool
 ) -> NewRun:
-    seen.listeners.check(asked)
     made = new_run(
         asked,
         seen.targets,
         trace=call.request.trace,
         accepted=seen.accepted,
         references=seen.references,
+        listeners=seen.listeners,
     )
     if checked:
         check_new_run(made)

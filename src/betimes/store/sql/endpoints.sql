@@ -17,6 +17,12 @@ SELECT id, kind, name, address, secret AS sealed, key_version, event_types, filt
        secret_until, is_callback, listens_since, disabled_at, disabled_reason, revision, created_at, created_by, updated_at
   FROM betimes.endpoints WHERE tenant_id = :tenant::uuid AND id = :id::uuid;
 
+-- name: name_endpoints :many
+-- What the endpoints of a tenant are called, those of callbacks left out.
+-- Index: endpoints_pkey
+-- Returns: id uuid, name text
+SELECT id, name FROM betimes.endpoints WHERE tenant_id = :tenant::uuid AND NOT is_callback;
+
 -- name: count_endpoints :one
 -- How many endpoints a tenant has, those of callbacks left out.
 -- Returns: endpoints int8

@@ -85,12 +85,12 @@ SELECT walk.shard, walk.queue, :tenant::uuid AS tenant_id, walk.fair, best.rank
  ORDER BY best.rank LIMIT :most::integer;
 
 -- name: renew_held :many
--- Prolong the leases a remote worker still names; others run out.
+-- Prolong the leases a remote worker still names; others run out. One that lasts longer already stays as it is.
 -- Scatter: a worker holds parcels of many shards
 -- Guard: worker and fence
 -- Returns: id uuid, fence int4, lease_until timestamptz
 UPDATE betimes.parcels
-   SET lease_until = coalesce(:now::timestamptz, statement_timestamp()) + :ttl::interval
+   SET lease_until = greatest(parcels.lease_until, coalesce(:now::timestamptz, statement_timestamp()) + :ttl::interval)
   FROM unnest(:shards::smallint[], :ids::uuid[], :fences::integer[]) AS held (shard, id, fence)
  WHERE parcels.shard = held.shard AND parcels.id = held.id AND parcels.fence = held.fence AND parcels.worker_id = :worker::uuid
 RETURNING parcels.id, parcels.fence, parcels.lease_until;
