@@ -290,7 +290,7 @@ async def test_nobody_names_an_endpoint_that_is_not_theirs(served: Served, admin
         body = {"items": items, "mode": "independent"}
         alone = (await other("POST", f"/v1/{path}/batch", body)).json["items"]
         assert [one["status"] // 100 for one in alone] == [2, 4], alone
-        assert alone[1]["error"]["errors"][0]["pointer"] == "/items/1/notify"
+        assert alone[1]["error"]["errors"][0]["pointer"] == "/items/1/notify/0/endpoint"
     refused = await other("POST", "/v1/runs", {"handler": "h", "notify": notify})
     assert refused.json["errors"][0]["pointer"] == "/notify/0/endpoint"
     assert "expected the id or name of an endpoint that is there" in refused.json["detail"]
