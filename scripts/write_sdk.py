@@ -206,6 +206,24 @@ class Names:
             return f"{self._name(origin)}[{inner}]"
         return self._name(kind)
 
+    def given(self, kind: Any) -> str:
+        """The same for what callers give: what is written as an object may be a plain one."""
+        if not _has_struct(kind):
+            return self.written(kind)
+        origin = typing.get_origin(kind)
+        self._modules.add("collections.abc")
+        if origin is typing.Annotated:
+            return self.given(typing.get_args(kind)[0])
+        if origin in (typing.Union, types.UnionType):
+            return " | ".join(_once(self.given(one) for one in typing.get_args(kind)))
+        if origin is list:
+            # Not list, which would refuse a list of one of the kinds.
+            (inner,) = typing.get_args(kind)
+            return f"collections.abc.Sequence[{self.given(inner)}]"
+        if origin is not None:
+            return self.written(kind)
+        return f"{self._name(kind)} | collections.abc.Mapping[str, Any]"
+
     def _name(self, kind: Any) -> str:
         if kind is list:
             # Groups have a method of that name.
@@ -215,6 +233,17 @@ class Names:
             return str(kind.__name__)
         self._modules.add(kind.__module__)
         return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _has_struct(kind: Any) -> bool:
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return True
+    return any(_has_struct(one) for one in typing.get_args(kind))
+
+
+def _once(texts: Iterable[str]) -> list[str]:
+    """The parts of unions, each once."""
+    return list(dict.fromkeys(part for text in texts for part in text.split(" | ")))
 
 
 # -- resources
@@ -357,7 +386,7 @@ def body_of(route: Route, used: Names) -> tuple[list[str], str]:
 
 def keyword_of(one: Any, used: Names) -> str:
     """A member as a keyword; what is not said is not sent."""
-    kind = used.written(one.type)
+    kind = used.given(one.type)
     if one.required:
         return f"{safe(one.name)}: {kind}"
     if "Unset" not in kind.split(" | "):

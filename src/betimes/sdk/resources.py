@@ -9,6 +9,7 @@ Long because it is generated: one method for each operation and client.
 from __future__ import annotations
 
 import builtins
+import collections.abc
 from typing import Any, Literal
 
 import betimes.wire.alerts
@@ -632,6 +633,7 @@ class Jobs:
         group: str | Unset = UNSET,
         description: str | Unset = UNSET,
         target: betimes.wire.jobs.TaskTarget
+        | collections.abc.Mapping[str, Any]
         | betimes.wire.jobs.HttpTarget
         | betimes.wire.workflow_target.WorkflowTarget
         | Unset
@@ -642,20 +644,26 @@ class Jobs:
         payload_schema: dict[str, Any] | Unset | None = UNSET,
         queue: str | Unset = UNSET,
         priority: int | Unset = UNSET,
-        concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
+        concurrency: betimes.wire.jobs.Concurrency
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         fairness_key: str | Unset | None = UNSET,
         rate_limit_key: str | Unset | None = UNSET,
-        retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
+        retry: betimes.wire.jobs.Retry | collections.abc.Mapping[str, Any] | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
         retention: str | float | Unset | None = UNSET,
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
-        notify: builtins.list[betimes.wire.callbacks.Callback] | Unset = UNSET,
+        notify: collections.abc.Sequence[
+            betimes.wire.callbacks.Callback | collections.abc.Mapping[str, Any]
+        ]
+        | Unset = UNSET,
         paused: bool | Unset = UNSET,
         pause_reason: str | Unset = UNSET,
-        dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
+        dedupe: betimes.wire.jobs.Dedupe | collections.abc.Mapping[str, Any] | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
         cron: str | Unset | None = UNSET,
@@ -783,6 +791,7 @@ class Jobs:
         group: str | Unset = UNSET,
         description: str | Unset = UNSET,
         target: betimes.wire.jobs.TaskTarget
+        | collections.abc.Mapping[str, Any]
         | betimes.wire.jobs.HttpTarget
         | betimes.wire.workflow_target.WorkflowTarget
         | Unset
@@ -793,20 +802,26 @@ class Jobs:
         payload_schema: dict[str, Any] | Unset | None = UNSET,
         queue: str | Unset = UNSET,
         priority: int | Unset = UNSET,
-        concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
+        concurrency: betimes.wire.jobs.Concurrency
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         fairness_key: str | Unset | None = UNSET,
         rate_limit_key: str | Unset | None = UNSET,
-        retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
+        retry: betimes.wire.jobs.Retry | collections.abc.Mapping[str, Any] | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
         retention: str | float | Unset | None = UNSET,
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
-        notify: builtins.list[betimes.wire.callbacks.Callback] | Unset = UNSET,
+        notify: collections.abc.Sequence[
+            betimes.wire.callbacks.Callback | collections.abc.Mapping[str, Any]
+        ]
+        | Unset = UNSET,
         paused: bool | Unset = UNSET,
         pause_reason: str | Unset = UNSET,
-        dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
+        dedupe: betimes.wire.jobs.Dedupe | collections.abc.Mapping[str, Any] | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
         cron: str | Unset | None = UNSET,
@@ -1017,7 +1032,9 @@ class Jobs:
     def create_many(
         self,
         *,
-        items: builtins.list[betimes.wire.jobs.NewJob],
+        items: collections.abc.Sequence[
+            betimes.wire.jobs.NewJob | collections.abc.Mapping[str, Any]
+        ],
         mode: Literal["atomic", "independent"] | Unset = UNSET,
         validate_only: bool | Unset = UNSET,
         if_match: str | None = None,
@@ -1090,8 +1107,11 @@ class Jobs:
         self,
         *,
         action: Literal["pause", "resume", "cancel", "delete", "set"],
-        filter: betimes.wire.jobs_bulk.JobChoice,
-        set_: betimes.wire.jobs_bulk.SetJob | Unset | None = UNSET,
+        filter: betimes.wire.jobs_bulk.JobChoice | collections.abc.Mapping[str, Any],
+        set_: betimes.wire.jobs_bulk.SetJob
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         reason: str | Unset = UNSET,
         rate_per_second: float | Unset | None = UNSET,
         dry_run: bool | Unset = UNSET,
@@ -1125,8 +1145,10 @@ class Jobs:
     def apply(
         self,
         *,
-        jobs: builtins.list[betimes.wire.jobs.NewJob],
-        selector: betimes.wire.apply.Selector | Unset = UNSET,
+        jobs: collections.abc.Sequence[
+            betimes.wire.jobs.NewJob | collections.abc.Mapping[str, Any]
+        ],
+        selector: betimes.wire.apply.Selector | collections.abc.Mapping[str, Any] | Unset = UNSET,
         prune: bool | Unset = UNSET,
         adopt: bool | Unset = UNSET,
         dry_run: bool | Unset = UNSET,
@@ -1403,7 +1425,10 @@ class Import:
         *,
         format: str,
         jobs: builtins.list[dict[str, Any]],
-        calendars: builtins.list[betimes.wire.queues.CalendarText] | Unset = UNSET,
+        calendars: collections.abc.Sequence[
+            betimes.wire.queues.CalendarText | collections.abc.Mapping[str, Any]
+        ]
+        | Unset = UNSET,
         exported_at: str | Unset | None = UNSET,
         next_cursor: str | Unset | None = UNSET,
         dry_run: bool | Unset = UNSET,
@@ -1764,6 +1789,7 @@ class Runs:
         *,
         handler: str | Unset | None = UNSET,
         target: betimes.wire.jobs.TaskTarget
+        | collections.abc.Mapping[str, Any]
         | betimes.wire.jobs.HttpTarget
         | betimes.wire.workflow_target.WorkflowTarget
         | Unset
@@ -1772,17 +1798,23 @@ class Runs:
         payload_ref: str | Unset | None = UNSET,
         queue: str | Unset = UNSET,
         priority: int | Unset = UNSET,
-        concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
+        concurrency: betimes.wire.jobs.Concurrency
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         fairness_key: str | Unset | None = UNSET,
         rate_limit_key: str | Unset | None = UNSET,
         delay: str | float | Unset | None = UNSET,
         at: str | Unset | None = UNSET,
-        retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
+        retry: betimes.wire.jobs.Retry | collections.abc.Mapping[str, Any] | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
         tags: dict[str, str] | Unset = UNSET,
-        notify: builtins.list[betimes.wire.callbacks.Callback] | Unset = UNSET,
-        dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
+        notify: collections.abc.Sequence[
+            betimes.wire.callbacks.Callback | collections.abc.Mapping[str, Any]
+        ]
+        | Unset = UNSET,
+        dedupe: betimes.wire.jobs.Dedupe | collections.abc.Mapping[str, Any] | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
@@ -1818,7 +1850,9 @@ class Runs:
     def create_many(
         self,
         *,
-        items: builtins.list[betimes.wire.runs.NewRun],
+        items: collections.abc.Sequence[
+            betimes.wire.runs.NewRun | collections.abc.Mapping[str, Any]
+        ],
         mode: Literal["atomic", "independent"] | Unset = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
@@ -2110,7 +2144,10 @@ class Runs:
         self,
         *,
         action: Literal["cancel", "retry", "replay", "set_priority"],
-        filter: betimes.wire.operations.RunChoice | Unset | None = UNSET,
+        filter: betimes.wire.operations.RunChoice
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         ids: builtins.list[str] | Unset | None = UNSET,
         reason: str | Unset = UNSET,
         priority: int | Unset | None = UNSET,
@@ -2689,7 +2726,7 @@ class DeadLetters:
         self,
         *,
         action: Literal["redrive", "discard"],
-        filter: betimes.wire.more.LetterChoice,
+        filter: betimes.wire.more.LetterChoice | collections.abc.Mapping[str, Any],
         rate_per_second: float | Unset | None = UNSET,
         reset_attempts: bool | Unset = UNSET,
         reason: str | Unset | None = UNSET,
@@ -2839,11 +2876,20 @@ class Queues:
         *,
         max_concurrency: int | Unset | None = UNSET,
         per_key_concurrency: int | Unset | None = UNSET,
-        rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
-        per_key_rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        rate: betimes.wire.queues.RateLimit
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
+        per_key_rate: betimes.wire.queues.RateLimit
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         weight: float | Unset = UNSET,
         fairness: Literal["tenant", "key", "none"] | Unset = UNSET,
-        default_retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
+        default_retry: betimes.wire.jobs.Retry
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         retention: str | float | Unset | None = UNSET,
         dead_letter: bool | Unset = UNSET,
         paused: bool | Unset | None = UNSET,
@@ -3197,7 +3243,10 @@ class Workers:
         *,
         name: str,
         queues: builtins.list[str] | Unset = UNSET,
-        handlers: builtins.list[betimes.wire.workers.DeclaredHandler | str] | Unset = UNSET,
+        handlers: collections.abc.Sequence[
+            betimes.wire.workers.DeclaredHandler | collections.abc.Mapping[str, Any] | str
+        ]
+        | Unset = UNSET,
         slots: int | Unset = UNSET,
         version: str | Unset = UNSET,
         host: str | Unset = UNSET,
@@ -3302,7 +3351,10 @@ class Workers:
         self,
         worker: str,
         *,
-        running: builtins.list[betimes.wire.workers.RunningLease] | Unset = UNSET,
+        running: collections.abc.Sequence[
+            betimes.wire.workers.RunningLease | collections.abc.Mapping[str, Any]
+        ]
+        | Unset = UNSET,
         free_slots: int | Unset | None = UNSET,
         state: Literal["ok", "draining"] | Unset = UNSET,
         rss: int | Unset | None = UNSET,
@@ -3372,8 +3424,11 @@ class Leases:
         self,
         lease: str,
         *,
-        error: betimes.wire.workers.ErrorTold | Unset = UNSET,
-        retry: Literal["auto", "never"] | betimes.wire.workers.RetryAfter | Unset = UNSET,
+        error: betimes.wire.workers.ErrorTold | collections.abc.Mapping[str, Any] | Unset = UNSET,
+        retry: Literal["auto", "never"]
+        | betimes.wire.workers.RetryAfter
+        | collections.abc.Mapping[str, Any]
+        | Unset = UNSET,
         result: Any | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Settled:
@@ -3489,7 +3544,9 @@ class Leases:
         self,
         lease: str,
         *,
-        lines: builtins.list[betimes.wire.workers.LogLine],
+        lines: collections.abc.Sequence[
+            betimes.wire.workers.LogLine | collections.abc.Mapping[str, Any]
+        ],
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Accepted:
         """Add lines to the log of a run; the body may be packed with gzip."""
@@ -3504,7 +3561,9 @@ class Leases:
     def batch(
         self,
         *,
-        items: builtins.list[betimes.wire.workers.ReportOne],
+        items: collections.abc.Sequence[
+            betimes.wire.workers.ReportOne | collections.abc.Mapping[str, Any]
+        ],
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.ReportsDone:
         """Many reports in one transaction."""
@@ -3565,9 +3624,15 @@ class Forecast:
     def what_if(
         self,
         *,
-        add: builtins.list[betimes.wire.forecast.NewLoad] | Unset = UNSET,
+        add: collections.abc.Sequence[
+            betimes.wire.forecast.NewLoad | collections.abc.Mapping[str, Any]
+        ]
+        | Unset = UNSET,
         remove: builtins.list[str] | Unset = UNSET,
-        change: builtins.list[betimes.wire.forecast.ChangedLoad] | Unset = UNSET,
+        change: collections.abc.Sequence[
+            betimes.wire.forecast.ChangedLoad | collections.abc.Mapping[str, Any]
+        ]
+        | Unset = UNSET,
         slots: int | Unset | None = UNSET,
         from_: str | Unset | None = UNSET,
         to: str | Unset | None = UNSET,
@@ -3664,9 +3729,15 @@ class Endpoints:
         address: str | Unset | None = UNSET,
         style: Literal["slack", "teams", "discord"] | Unset = UNSET,
         name: str | Unset = UNSET,
-        filter: betimes.wire.endpoints.EventFilter | Unset | None = UNSET,
+        filter: betimes.wire.endpoints.EventFilter
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         concurrency: int | Unset = UNSET,
-        rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        rate: betimes.wire.queues.RateLimit
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         payload: Literal["thin", "full"] | Unset = UNSET,
         disabled: bool | Unset = UNSET,
         request_timeout: float | None = None,
@@ -3714,9 +3785,15 @@ class Endpoints:
         address: str | Unset | None = UNSET,
         style: Literal["slack", "teams", "discord"] | Unset | None = UNSET,
         name: str | Unset | None = UNSET,
-        filter: betimes.wire.endpoints.EventFilter | Unset | None = UNSET,
+        filter: betimes.wire.endpoints.EventFilter
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         concurrency: int | Unset | None = UNSET,
-        rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        rate: betimes.wire.queues.RateLimit
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         payload: Literal["thin", "full"] | Unset | None = UNSET,
         disabled: bool | Unset | None = UNSET,
         if_match: str | None = None,
@@ -4858,6 +4935,7 @@ class AsyncJobs:
         group: str | Unset = UNSET,
         description: str | Unset = UNSET,
         target: betimes.wire.jobs.TaskTarget
+        | collections.abc.Mapping[str, Any]
         | betimes.wire.jobs.HttpTarget
         | betimes.wire.workflow_target.WorkflowTarget
         | Unset
@@ -4868,20 +4946,26 @@ class AsyncJobs:
         payload_schema: dict[str, Any] | Unset | None = UNSET,
         queue: str | Unset = UNSET,
         priority: int | Unset = UNSET,
-        concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
+        concurrency: betimes.wire.jobs.Concurrency
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         fairness_key: str | Unset | None = UNSET,
         rate_limit_key: str | Unset | None = UNSET,
-        retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
+        retry: betimes.wire.jobs.Retry | collections.abc.Mapping[str, Any] | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
         retention: str | float | Unset | None = UNSET,
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
-        notify: builtins.list[betimes.wire.callbacks.Callback] | Unset = UNSET,
+        notify: collections.abc.Sequence[
+            betimes.wire.callbacks.Callback | collections.abc.Mapping[str, Any]
+        ]
+        | Unset = UNSET,
         paused: bool | Unset = UNSET,
         pause_reason: str | Unset = UNSET,
-        dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
+        dedupe: betimes.wire.jobs.Dedupe | collections.abc.Mapping[str, Any] | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
         cron: str | Unset | None = UNSET,
@@ -5009,6 +5093,7 @@ class AsyncJobs:
         group: str | Unset = UNSET,
         description: str | Unset = UNSET,
         target: betimes.wire.jobs.TaskTarget
+        | collections.abc.Mapping[str, Any]
         | betimes.wire.jobs.HttpTarget
         | betimes.wire.workflow_target.WorkflowTarget
         | Unset
@@ -5019,20 +5104,26 @@ class AsyncJobs:
         payload_schema: dict[str, Any] | Unset | None = UNSET,
         queue: str | Unset = UNSET,
         priority: int | Unset = UNSET,
-        concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
+        concurrency: betimes.wire.jobs.Concurrency
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         fairness_key: str | Unset | None = UNSET,
         rate_limit_key: str | Unset | None = UNSET,
-        retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
+        retry: betimes.wire.jobs.Retry | collections.abc.Mapping[str, Any] | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
         retention: str | float | Unset | None = UNSET,
         tags: dict[str, str] | Unset = UNSET,
         metadata: dict[str, Any] | Unset = UNSET,
         action_after_completion: Literal["keep", "delete"] | Unset = UNSET,
-        notify: builtins.list[betimes.wire.callbacks.Callback] | Unset = UNSET,
+        notify: collections.abc.Sequence[
+            betimes.wire.callbacks.Callback | collections.abc.Mapping[str, Any]
+        ]
+        | Unset = UNSET,
         paused: bool | Unset = UNSET,
         pause_reason: str | Unset = UNSET,
-        dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
+        dedupe: betimes.wire.jobs.Dedupe | collections.abc.Mapping[str, Any] | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         run_at: str | Unset | None = UNSET,
         cron: str | Unset | None = UNSET,
@@ -5243,7 +5334,9 @@ class AsyncJobs:
     async def create_many(
         self,
         *,
-        items: builtins.list[betimes.wire.jobs.NewJob],
+        items: collections.abc.Sequence[
+            betimes.wire.jobs.NewJob | collections.abc.Mapping[str, Any]
+        ],
         mode: Literal["atomic", "independent"] | Unset = UNSET,
         validate_only: bool | Unset = UNSET,
         if_match: str | None = None,
@@ -5316,8 +5409,11 @@ class AsyncJobs:
         self,
         *,
         action: Literal["pause", "resume", "cancel", "delete", "set"],
-        filter: betimes.wire.jobs_bulk.JobChoice,
-        set_: betimes.wire.jobs_bulk.SetJob | Unset | None = UNSET,
+        filter: betimes.wire.jobs_bulk.JobChoice | collections.abc.Mapping[str, Any],
+        set_: betimes.wire.jobs_bulk.SetJob
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         reason: str | Unset = UNSET,
         rate_per_second: float | Unset | None = UNSET,
         dry_run: bool | Unset = UNSET,
@@ -5351,8 +5447,10 @@ class AsyncJobs:
     async def apply(
         self,
         *,
-        jobs: builtins.list[betimes.wire.jobs.NewJob],
-        selector: betimes.wire.apply.Selector | Unset = UNSET,
+        jobs: collections.abc.Sequence[
+            betimes.wire.jobs.NewJob | collections.abc.Mapping[str, Any]
+        ],
+        selector: betimes.wire.apply.Selector | collections.abc.Mapping[str, Any] | Unset = UNSET,
         prune: bool | Unset = UNSET,
         adopt: bool | Unset = UNSET,
         dry_run: bool | Unset = UNSET,
@@ -5629,7 +5727,10 @@ class AsyncImport:
         *,
         format: str,
         jobs: builtins.list[dict[str, Any]],
-        calendars: builtins.list[betimes.wire.queues.CalendarText] | Unset = UNSET,
+        calendars: collections.abc.Sequence[
+            betimes.wire.queues.CalendarText | collections.abc.Mapping[str, Any]
+        ]
+        | Unset = UNSET,
         exported_at: str | Unset | None = UNSET,
         next_cursor: str | Unset | None = UNSET,
         dry_run: bool | Unset = UNSET,
@@ -5990,6 +6091,7 @@ class AsyncRuns:
         *,
         handler: str | Unset | None = UNSET,
         target: betimes.wire.jobs.TaskTarget
+        | collections.abc.Mapping[str, Any]
         | betimes.wire.jobs.HttpTarget
         | betimes.wire.workflow_target.WorkflowTarget
         | Unset
@@ -5998,17 +6100,23 @@ class AsyncRuns:
         payload_ref: str | Unset | None = UNSET,
         queue: str | Unset = UNSET,
         priority: int | Unset = UNSET,
-        concurrency: betimes.wire.jobs.Concurrency | Unset | None = UNSET,
+        concurrency: betimes.wire.jobs.Concurrency
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         fairness_key: str | Unset | None = UNSET,
         rate_limit_key: str | Unset | None = UNSET,
         delay: str | float | Unset | None = UNSET,
         at: str | Unset | None = UNSET,
-        retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
+        retry: betimes.wire.jobs.Retry | collections.abc.Mapping[str, Any] | Unset | None = UNSET,
         timeout: str | float | Unset | None = UNSET,
         start_deadline: str | float | Unset | None = UNSET,
         tags: dict[str, str] | Unset = UNSET,
-        notify: builtins.list[betimes.wire.callbacks.Callback] | Unset = UNSET,
-        dedupe: betimes.wire.jobs.Dedupe | Unset | None = UNSET,
+        notify: collections.abc.Sequence[
+            betimes.wire.callbacks.Callback | collections.abc.Mapping[str, Any]
+        ]
+        | Unset = UNSET,
+        dedupe: betimes.wire.jobs.Dedupe | collections.abc.Mapping[str, Any] | Unset | None = UNSET,
         dedupe_key: str | Unset | None = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
@@ -6044,7 +6152,9 @@ class AsyncRuns:
     async def create_many(
         self,
         *,
-        items: builtins.list[betimes.wire.runs.NewRun],
+        items: collections.abc.Sequence[
+            betimes.wire.runs.NewRun | collections.abc.Mapping[str, Any]
+        ],
         mode: Literal["atomic", "independent"] | Unset = UNSET,
         idempotency_key: str | None = None,
         request_timeout: float | None = None,
@@ -6336,7 +6446,10 @@ class AsyncRuns:
         self,
         *,
         action: Literal["cancel", "retry", "replay", "set_priority"],
-        filter: betimes.wire.operations.RunChoice | Unset | None = UNSET,
+        filter: betimes.wire.operations.RunChoice
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         ids: builtins.list[str] | Unset | None = UNSET,
         reason: str | Unset = UNSET,
         priority: int | Unset | None = UNSET,
@@ -6915,7 +7028,7 @@ class AsyncDeadLetters:
         self,
         *,
         action: Literal["redrive", "discard"],
-        filter: betimes.wire.more.LetterChoice,
+        filter: betimes.wire.more.LetterChoice | collections.abc.Mapping[str, Any],
         rate_per_second: float | Unset | None = UNSET,
         reset_attempts: bool | Unset = UNSET,
         reason: str | Unset | None = UNSET,
@@ -7065,11 +7178,20 @@ class AsyncQueues:
         *,
         max_concurrency: int | Unset | None = UNSET,
         per_key_concurrency: int | Unset | None = UNSET,
-        rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
-        per_key_rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        rate: betimes.wire.queues.RateLimit
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
+        per_key_rate: betimes.wire.queues.RateLimit
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         weight: float | Unset = UNSET,
         fairness: Literal["tenant", "key", "none"] | Unset = UNSET,
-        default_retry: betimes.wire.jobs.Retry | Unset | None = UNSET,
+        default_retry: betimes.wire.jobs.Retry
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         retention: str | float | Unset | None = UNSET,
         dead_letter: bool | Unset = UNSET,
         paused: bool | Unset | None = UNSET,
@@ -7423,7 +7545,10 @@ class AsyncWorkers:
         *,
         name: str,
         queues: builtins.list[str] | Unset = UNSET,
-        handlers: builtins.list[betimes.wire.workers.DeclaredHandler | str] | Unset = UNSET,
+        handlers: collections.abc.Sequence[
+            betimes.wire.workers.DeclaredHandler | collections.abc.Mapping[str, Any] | str
+        ]
+        | Unset = UNSET,
         slots: int | Unset = UNSET,
         version: str | Unset = UNSET,
         host: str | Unset = UNSET,
@@ -7528,7 +7653,10 @@ class AsyncWorkers:
         self,
         worker: str,
         *,
-        running: builtins.list[betimes.wire.workers.RunningLease] | Unset = UNSET,
+        running: collections.abc.Sequence[
+            betimes.wire.workers.RunningLease | collections.abc.Mapping[str, Any]
+        ]
+        | Unset = UNSET,
         free_slots: int | Unset | None = UNSET,
         state: Literal["ok", "draining"] | Unset = UNSET,
         rss: int | Unset | None = UNSET,
@@ -7598,8 +7726,11 @@ class AsyncLeases:
         self,
         lease: str,
         *,
-        error: betimes.wire.workers.ErrorTold | Unset = UNSET,
-        retry: Literal["auto", "never"] | betimes.wire.workers.RetryAfter | Unset = UNSET,
+        error: betimes.wire.workers.ErrorTold | collections.abc.Mapping[str, Any] | Unset = UNSET,
+        retry: Literal["auto", "never"]
+        | betimes.wire.workers.RetryAfter
+        | collections.abc.Mapping[str, Any]
+        | Unset = UNSET,
         result: Any | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Settled:
@@ -7715,7 +7846,9 @@ class AsyncLeases:
         self,
         lease: str,
         *,
-        lines: builtins.list[betimes.wire.workers.LogLine],
+        lines: collections.abc.Sequence[
+            betimes.wire.workers.LogLine | collections.abc.Mapping[str, Any]
+        ],
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.Accepted:
         """Add lines to the log of a run; the body may be packed with gzip."""
@@ -7730,7 +7863,9 @@ class AsyncLeases:
     async def batch(
         self,
         *,
-        items: builtins.list[betimes.wire.workers.ReportOne],
+        items: collections.abc.Sequence[
+            betimes.wire.workers.ReportOne | collections.abc.Mapping[str, Any]
+        ],
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.ReportsDone:
         """Many reports in one transaction."""
@@ -7791,9 +7926,15 @@ class AsyncForecast:
     async def what_if(
         self,
         *,
-        add: builtins.list[betimes.wire.forecast.NewLoad] | Unset = UNSET,
+        add: collections.abc.Sequence[
+            betimes.wire.forecast.NewLoad | collections.abc.Mapping[str, Any]
+        ]
+        | Unset = UNSET,
         remove: builtins.list[str] | Unset = UNSET,
-        change: builtins.list[betimes.wire.forecast.ChangedLoad] | Unset = UNSET,
+        change: collections.abc.Sequence[
+            betimes.wire.forecast.ChangedLoad | collections.abc.Mapping[str, Any]
+        ]
+        | Unset = UNSET,
         slots: int | Unset | None = UNSET,
         from_: str | Unset | None = UNSET,
         to: str | Unset | None = UNSET,
@@ -7890,9 +8031,15 @@ class AsyncEndpoints:
         address: str | Unset | None = UNSET,
         style: Literal["slack", "teams", "discord"] | Unset = UNSET,
         name: str | Unset = UNSET,
-        filter: betimes.wire.endpoints.EventFilter | Unset | None = UNSET,
+        filter: betimes.wire.endpoints.EventFilter
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         concurrency: int | Unset = UNSET,
-        rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        rate: betimes.wire.queues.RateLimit
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         payload: Literal["thin", "full"] | Unset = UNSET,
         disabled: bool | Unset = UNSET,
         request_timeout: float | None = None,
@@ -7940,9 +8087,15 @@ class AsyncEndpoints:
         address: str | Unset | None = UNSET,
         style: Literal["slack", "teams", "discord"] | Unset | None = UNSET,
         name: str | Unset | None = UNSET,
-        filter: betimes.wire.endpoints.EventFilter | Unset | None = UNSET,
+        filter: betimes.wire.endpoints.EventFilter
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         concurrency: int | Unset | None = UNSET,
-        rate: betimes.wire.queues.RateLimit | Unset | None = UNSET,
+        rate: betimes.wire.queues.RateLimit
+        | collections.abc.Mapping[str, Any]
+        | Unset
+        | None = UNSET,
         payload: Literal["thin", "full"] | Unset | None = UNSET,
         disabled: bool | Unset | None = UNSET,
         if_match: str | None = None,
