@@ -78,8 +78,8 @@ _EVERY = (
         Severity.INFO,
         "The schedule of a job has come to its end. Of jobs with a single fire told only where "
         "somebody wants to know: an endpoint that takes this type, or the setting "
-        "`run_events: all` of the tenant. Not told of a job whose last fires were seconds away "
-        "when it was made.",
+        "`run_events: all` of the tenant. Of a job whose last fires were seconds away when it was "
+        "made, told when its last run is over.",
         {**_JOB, "state": "completed"},
     ),
     EventType("job.cancelled", Severity.INFO, "A job was ended for good.", _JOB),

@@ -8,6 +8,7 @@ from betimes.ops.catchups import carry_out
 from betimes.ops.desk import Desk
 from betimes.ops.end import delete_spent
 from betimes.ops.pause import resume_elapsed
+from betimes.ops.telling import tell_untold
 from betimes.rhythm import Stopping, attend, beat
 from betimes.telemetry import Outage, Telemetry
 
@@ -31,14 +32,16 @@ class Errands:
     async def tick(self) -> tuple[int, int]:
         """One pass; returns how many jobs were resumed and deleted.
 
-        What was decided about catching up is carried out as well.
+        What was decided about catching up is carried out as well, and ends are told that nobody
+        else tells; before jobs are deleted for them.
         """
         with self._telemetry.span("errands.tick") as span:
             span.expect_errors()
-            resumed = deleted = caught_up = 0
+            resumed = deleted = caught_up = told = 0
             for number in range(self._desk.shards):
                 resumed += len(await resume_elapsed(self._desk, ShardId(number)))
+                told += await tell_untold(self._desk, ShardId(number))
                 deleted += len(await delete_spent(self._desk, ShardId(number)))
                 caught_up += await carry_out(self._desk, ShardId(number))
-            span.add(resumed=resumed, deleted=deleted, caught_up=caught_up)
+            span.add(resumed=resumed, deleted=deleted, caught_up=caught_up, told=told)
         return resumed, deleted

@@ -6,13 +6,13 @@ What somebody asks for is told by the act itself; see `ops.acting`.
 from datetime import datetime
 from typing import Any
 
-from betimes.domain.ids import TenantId, WorkerId, random_ids, to_ms, to_text
+from betimes.domain.ids import ShardId, TenantId, WorkerId, random_ids, to_ms, to_text
 from betimes.domain.job import Job
 from betimes.domain.states import JobState
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.store.deliveries import tell
 from betimes.store.pool import Connection
-from betimes.store.telling import Completed, tell_completed
+from betimes.store.telling import Completed, tell_completed, tell_ends
 
 
 async def tell_job(
@@ -46,3 +46,12 @@ async def tell_completion(connection: Connection, before: Job, after: Job) -> No
     """Tell that an edit or the end of a pause has left a job without fires."""
     if after.state is JobState.COMPLETED and before.state is not JobState.COMPLETED:
         await tell_completed(connection, after.shard, [Completed(after.id, after.revision)])
+
+
+async def tell_untold(desk: Desk, shard: ShardId, *, most: int = 100) -> int:
+    """Tell of jobs whose last fires were planned when they were made; for the janitor."""
+
+    async def work(connection: Connection) -> int:
+        return await tell_ends(connection, shard, most=most)
+
+    return await desk.transact(work, tenant=None)

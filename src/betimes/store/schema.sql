@@ -1187,6 +1187,7 @@ CREATE TABLE betimes.jobs (
     options jsonb,
     state_reason jsonb,
     created_by text,
+    untold boolean DEFAULT false NOT NULL,
     CONSTRAINT jobs_after_completion_check CHECK (((after_completion >= 0) AND (after_completion <= 1))),
     CONSTRAINT jobs_only_active_jobs_fire CHECK (((state = 0) OR (next_fire_at IS NULL))),
     CONSTRAINT jobs_priority_check CHECK (((priority >= 0) AND (priority <= 9))),
@@ -1196,6 +1197,8 @@ CREATE TABLE betimes.jobs (
 WITH (fillfactor='80', autovacuum_vacuum_scale_factor='0.02', autovacuum_analyze_scale_factor='0.02');
 
 ALTER TABLE ONLY betimes.jobs FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.jobs.untold IS 'It was complete when it was made, and is to be told when its last run is over.';
 
 CREATE TABLE betimes.limits (
     tenant_id uuid NOT NULL,
@@ -2060,6 +2063,8 @@ CREATE INDEX jobs_retention_idx ON betimes.jobs USING btree (shard, id) WHERE (o
 CREATE INDEX jobs_spent_idx ON betimes.jobs USING btree (shard, id) WHERE ((state = 3) AND (after_completion = 1));
 
 CREATE INDEX jobs_tenant_idx ON betimes.jobs USING btree (tenant_id, id);
+
+CREATE INDEX jobs_untold_idx ON betimes.jobs USING btree (shard, id) WHERE untold;
 
 CREATE INDEX limits_used_idx ON betimes.limits USING btree (used_at);
 

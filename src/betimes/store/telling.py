@@ -67,6 +67,11 @@ async def tell_completed(
         )
 
 
+async def tell_ends(connection: Connection, shard: ShardId, *, most: int) -> int:
+    """Tell of jobs that were complete when they were made, once their last run is over."""
+    return len(await SQL["tell_ends"].fetch(connection, shard=shard, most=most))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaNews:
     """How much of a quota is used: nearly all, or all of it."""

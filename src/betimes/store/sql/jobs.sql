@@ -7,11 +7,18 @@
 -- Returns: id uuid
 INSERT INTO betimes.jobs (shard, id, tenant_id, job_group, name, next_fire_at, created_at, updated_at, fires, state, priority,
                           after_completion, queue, handler, tzdata, schedule, target, payload, options, created_by,
-                          state_reason)
+                          state_reason, untold)
 SELECT :shard::smallint, fresh.id, fresh.tenant_id, fresh.job_group, fresh.name, fresh.next_fire_at, fresh.created_at,
        fresh.created_at, fresh.fires, fresh.state, fresh.priority, fresh.after_completion, fresh.queue, fresh.handler,
        :tzdata::text, fresh.schedule, fresh.target, fresh.payload, fresh.options, fresh.created_by,
-       fresh.state_reason
+       fresh.state_reason,
+       -- Those with a single fire end as often as their runs do: told only to those who asked for it.
+       fresh.state = 3 AND fresh.fires > 0
+       AND (fresh.schedule ->> 'type' <> 'once'
+            OR EXISTS (SELECT FROM betimes.tenants WHERE tenants.id = fresh.tenant_id AND settings ->> 'run_events' = 'all')
+            OR EXISTS (SELECT FROM betimes.endpoints
+                        WHERE endpoints.tenant_id = fresh.tenant_id AND disabled_at IS NULL
+                          AND event_types && '{job.completed,job.*,*}'::text[]))
   FROM ROWS FROM (
         jsonb_to_recordset(:fresh_jobs::text::jsonb)
             AS (id uuid, tenant_id uuid, job_group text, name text, next_fire_at timestamptz, created_at timestamptz, fires bigint,
@@ -84,7 +91,8 @@ UPDATE betimes.jobs
    SET revision = revision + 1, updated_at = :now::timestamptz, next_fire_at = :next_fire_at::timestamptz, fires = :fires::bigint,
        state = :state::smallint, state_reason = :state_reason::text::jsonb, priority = :priority::smallint,
        after_completion = :after_completion::smallint, queue = :queue::text, handler = :handler::text, tzdata = :tzdata::text,
-       schedule = :schedule::text::jsonb, target = :target::text::jsonb, payload = :payload::bytea, options = :options::text::jsonb
+       schedule = :schedule::text::jsonb, target = :target::text::jsonb, payload = :payload::bytea, options = :options::text::jsonb,
+       untold = untold AND :state::smallint = 3
  WHERE shard = :shard::smallint AND id = :id::uuid AND revision = :revision::integer
 RETURNING revision;
 
@@ -94,7 +102,8 @@ RETURNING revision;
 -- Returns: id uuid
 UPDATE betimes.jobs
    SET state = :state::smallint, state_reason = :state_reason::text::jsonb, paused_until = :paused_until::timestamptz,
-       next_fire_at = :next_fire_at::timestamptz, fires = :fires::bigint, tzdata = :tzdata::text, updated_at = :now::timestamptz
+       next_fire_at = :next_fire_at::timestamptz, fires = :fires::bigint, tzdata = :tzdata::text, updated_at = :now::timestamptz,
+       untold = untold AND :state::smallint = 3
  WHERE shard = :shard::smallint AND id = :id::uuid
 RETURNING id;
 
@@ -130,11 +139,11 @@ SELECT id, tenant_id FROM betimes.jobs
  ORDER BY paused_until LIMIT :most::integer;
 
 -- name: find_spent_jobs :many
--- Jobs of one shard that are to go once they are complete and no run of theirs is under way.
+-- Jobs of one shard that are to go once they are complete and told, and no run of theirs is under way.
 -- Index: jobs_spent_idx
 -- Returns: id uuid, tenant_id uuid
 SELECT jobs.id, jobs.tenant_id FROM betimes.jobs
- WHERE jobs.shard = :shard::smallint AND jobs.state = 3 AND jobs.after_completion = 1
+ WHERE jobs.shard = :shard::smallint AND jobs.state = 3 AND jobs.after_completion = 1 AND NOT jobs.untold
    AND NOT EXISTS (SELECT FROM betimes.runs
                     WHERE runs.shard = :shard::smallint AND runs.job_id = jobs.id AND runs.state < 4)
  ORDER BY jobs.id LIMIT :most::integer;

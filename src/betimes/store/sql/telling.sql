@@ -25,6 +25,29 @@ SELECT :shard::smallint, betimes.new_id(:shard::smallint), jobs.tenant_id, 'job.
                           SELECT tenant_id FROM betimes.endpoints
                            WHERE disabled_at IS NULL AND event_types && '{job.completed,job.*,*}'::text[]);
 
+-- name: tell_ends :many
+-- Tell of jobs that were complete when they were made and have no run under way any more, a bounded number.
+-- Index: jobs_untold_idx, runs_job_idx
+-- Guard: the mark that it is untold; of several janitors one tells
+-- Returns: subject text
+WITH over AS MATERIALIZED (
+    SELECT jobs.id FROM betimes.jobs
+     WHERE jobs.shard = :shard::smallint AND jobs.untold
+       AND NOT EXISTS (SELECT FROM betimes.runs
+                        WHERE runs.shard = :shard::smallint AND runs.job_id = jobs.id AND runs.state < 4)
+     ORDER BY jobs.id LIMIT :most::integer
+), done AS (
+    UPDATE betimes.jobs SET untold = false FROM over
+     WHERE jobs.shard = :shard::smallint AND jobs.id = over.id AND jobs.untold
+    RETURNING jobs.id, jobs.tenant_id, jobs.name
+)
+INSERT INTO betimes.outbox (shard, id, tenant_id, type, subject, body, created_at)
+SELECT :shard::smallint, betimes.new_id(:shard::smallint), done.tenant_id, 'job.completed', betimes.id_text('job', done.id),
+       jsonb_build_object('job_id', betimes.id_text('job', done.id), 'name', done.name, 'state', 'completed'),
+       statement_timestamp()
+  FROM done
+RETURNING subject;
+
 -- name: tell_quota :many
 -- Tell a tenant how much of a quota is used, unless it was told so within the hour.
 -- Guard: the row of what was told; of several nodes one tells
