@@ -56,7 +56,7 @@ async def read_ended(
         return []
     low, high = bounds(runs)
     rows = await many(
-        connection, SQL["read_ended_runs"], shard=shard, runs=list(runs), low=low, high=high
+        connection, SQL["read_ends_of_nodes"], shard=shard, runs=list(runs), low=low, high=high
     )
     return [
         EndedRun(

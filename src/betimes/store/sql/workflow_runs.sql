@@ -164,7 +164,7 @@ UPDATE betimes.parcels SET visible_at = :now::timestamptz, rank = least(rank, :n
    AND visible_at > :now::timestamptz
 RETURNING queue, fair;
 
--- name: read_ended_runs :many
+-- name: read_ends_of_nodes :many
 -- Those of some runs that are over, and what became of them.
 -- Index: runs_pkey
 -- Returns: id uuid, node text, state int2, result bytea, error text, reason text, started_at timestamptz, finished_at timestamptz
