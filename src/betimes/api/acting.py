@@ -1,9 +1,11 @@
 """Handlers that change something: the verb, its answer and its traces, in one go."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 from typing import Any, TypeVar
 
-from betimes.api.call import Call, Reply, encode
+from betimes.api.call import JSON, Call, Reply, encode
+from betimes.api.problem import MEDIA_TYPE
 from betimes.ops.acting import Answer, Intent, Told, act
 from betimes.ops.desk import Desk
 from betimes.ops.idempotency import Once
@@ -54,6 +56,7 @@ def replied(done: Once[Any]) -> Reply:
     return Reply(
         status=answer.status,
         content=answer.body or b"",
+        media=JSON if answer.status < HTTPStatus.BAD_REQUEST else MEDIA_TYPE,
         headers=headers | (REPLAYED if done.replayed else {}),
     )
 

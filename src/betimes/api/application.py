@@ -39,6 +39,7 @@ from betimes.api.reading import (
     single,
     unpacked,
 )
+from betimes.api.refusing import told_before
 from betimes.api.route import Found, Load, Route, Router
 from betimes.api.service import Service
 from betimes.api.shaping import check_fields, shaped
@@ -177,13 +178,22 @@ class Application:
                 call = await self._call(route, found, request, receive, caller)
                 if route.load in SHED:
                     self.service.pressure.check(route.load, call.body)
-                reply = shaped(call, await self._handled(route, call, receive))
+                reply = shaped(call, await self._settled(route, call, receive))
         finally:
             admission.leave(place)
         if reply.status == HTTPStatus.NOT_MODIFIED and not route.is_public:
             told = admission.give_back(caller, route)
         request.told = told
         return reply
+
+    async def _settled(self, route: Route, call: Call[Any, Any], receive: Receive) -> Reply:
+        try:
+            return await self._handled(route, call, receive)
+        except (Refused, Trouble) as error:
+            reply = await told_before(call, trouble_of(error))
+            if reply is None:
+                raise
+            return reply
 
     async def _handled(self, route: Route, call: Call[Any, Any], receive: Receive) -> Reply:
         if not route.waits:
@@ -393,8 +403,3 @@ ANYBODY = Caller(
     quotas={},
     settings={},
 )
-
-
-def described(refused: Refused) -> Mapping[str, str]:
-    """What a refusal says, for logs."""
-    return {"code": refused.code, "sentence": refused.sentence}

@@ -78,6 +78,22 @@ async def answered(desk: Desk, tenant: TenantId, key: IdempotencyKey) -> Answer 
     return await desk.transact(work, tenant=tenant)
 
 
+async def keep_refusal(
+    desk: Desk, tenant: TenantId, key: IdempotencyKey, refusal: Answer
+) -> Answer | None:
+    """Keep what a request was refused with; if it was answered before, that answer instead."""
+
+    async def work(connection: Connection) -> Answer | None:
+        claim = _claim(desk, tenant, key, await desk.now(connection))
+        before = await claim_key(connection, claim)
+        if before is None:
+            await answer_key(connection, claim, refusal)
+            return None
+        return before.answer if before.fingerprint == key.fingerprint else None
+
+    return await desk.transact(work, tenant=tenant)
+
+
 def _claim(desk: Desk, tenant: TenantId, key: IdempotencyKey, now: datetime) -> Claim:
     return Claim(
         shard=shard_of_idempotency(desk, tenant, key.key),
@@ -99,7 +115,7 @@ async def once(
     """Run a verb and keep its answer in one transaction, or return the answer it had before.
 
     The verb is given a desk inside the transaction; its hints leave after the commit. Whatever it
-    refuses is not kept: the key is free again, as if nobody had asked.
+    refuses is not kept here: the key is free again, unless `keep_refusal` takes it.
 
     Raises:
         IdempotencyMismatch: the key was used for another request.

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from betimes.wire.base import Asked, Duration, Instant, Json, Members, Shown, Text
+from betimes.wire.base import Asked, Duration, DurationText, Instant, Json, Members, Shown, Text
 from betimes.wire.jobs import Handler, Queue, Reason
 
 BlobId = Annotated[str, msgspec.Meta(pattern="^blob_[0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{26}$")]
@@ -43,6 +43,29 @@ class NewWorker(Asked):
     labels: Annotated[dict[str, str], msgspec.Meta(max_length=32)] = {}
 
 
+WAIT_SECONDS_MAX = 30
+LEASES_MAX = 100
+REPORTS_MAX = 500
+LOG_LINES_MAX = 1_000
+
+
+class WorkerConfig(Shown):
+    """What the service takes from a worker; it is told, so that nobody has to write it down."""
+
+    wait_max: DurationText
+    """How long a lease may wait for work."""
+    leases_max: int
+    """Runs in one lease call."""
+    reports_max: int
+    """Reports in one batch."""
+    extend_max: DurationText
+    """How much longer a lease may be held at once."""
+    result_bytes_max: int
+    checkpoint_bytes_max: int
+    log_lines_max: int
+    """Lines in one call."""
+
+
 class Registered(Shown):
     """What a worker must know to begin."""
 
@@ -50,6 +73,8 @@ class Registered(Shown):
     heartbeat_interval: str
     lease_duration: str
     server_time: Instant
+    config: WorkerConfig | None = None
+    """None where a worker speaks with the database itself."""
 
 
 class Worker(Shown):
@@ -134,8 +159,8 @@ class HeartbeatAnswer(Shown):
 class LeaseRuns(Asked):
     """How much work a worker wants, and how long it waits for it."""
 
-    max: Annotated[int, msgspec.Meta(ge=1, le=100)] = 1
-    wait: Annotated[float, msgspec.Meta(ge=0, le=30)] = 20.0
+    max: Annotated[int, msgspec.Meta(ge=1, le=LEASES_MAX)] = 1
+    wait: Annotated[float, msgspec.Meta(ge=0, le=WAIT_SECONDS_MAX)] = 20.0
     queues: Queues | None = None
     handlers: Annotated[list[Handler], msgspec.Meta(max_length=1000)] = []
 
@@ -254,7 +279,7 @@ class LogLine(Asked):
 class LogLines(Asked):
     """Lines for the log of a run."""
 
-    lines: Annotated[list[LogLine], msgspec.Meta(min_length=1, max_length=1000)]
+    lines: Annotated[list[LogLine], msgspec.Meta(min_length=1, max_length=LOG_LINES_MAX)]
 
 
 class Accepted(Shown):
@@ -290,7 +315,7 @@ class ReportOne(Asked):
 class Reports(Asked):
     """Many reports at once."""
 
-    items: Annotated[list[ReportOne], msgspec.Meta(min_length=1, max_length=500)]
+    items: Annotated[list[ReportOne], msgspec.Meta(min_length=1, max_length=REPORTS_MAX)]
 
 
 class Reported(Shown, omit_defaults=True):

@@ -131,3 +131,51 @@ async def test_a_definition_put_again_is_no_new_revision(admin: Client) -> None:
     changed = await admin("PUT", place, {**force, "priority": 9})
     assert changed.headers["etag"] == '"2"'
     assert len((await admin("GET", "/v1/jobs/hourly/revisions")).json["items"]) == 2
+
+
+async def test_a_conflict_is_answered_again_whatever_has_become_of_things(admin: Client) -> None:
+    named = {"schedule": "every 1h", "handler": "h", "name": "taken"}
+    assert (await admin("POST", "/v1/jobs", named)).status == 201
+    first = await admin("POST", "/v1/jobs", named, idem="late")
+    assert (first.status, first.code) == (409, "already_exists")
+    assert "idempotent-replayed" not in first.headers
+    assert (await admin("DELETE", "/v1/jobs/taken")).status == 204
+    again = await admin("POST", "/v1/jobs", named, idem="late")
+    assert (again.status, again.body) == (409, first.body)
+    assert again.headers["idempotent-replayed"] == "true"
+    assert again.headers["content-type"] == "application/problem+json"
+    other = await admin("POST", "/v1/jobs", {**named, "priority": 1}, idem="late")
+    assert (other.status, other.code) == (422, "idempotency_key_reused")
+    assert (await admin("POST", "/v1/jobs", named, idem="new")).status == 201
+
+
+async def test_only_outcomes_are_kept_with_their_keys(admin: Client) -> None:
+    """Neither what was said wrongly, nor what is not possible just now."""
+    run = {"handler": "h", "queue": "mail"}
+    made = await admin("POST", "/v1/runs", run, idem="made")
+    await admin("POST", "/v1/queues/mail/drain")
+    again = await admin("POST", "/v1/runs", run, idem="made")
+    assert (again.status, again.body) == (202, made.body), "it was made before the queue drained"
+    assert again.headers["idempotent-replayed"] == "true"
+    assert (await admin("POST", "/v1/runs", run, idem="later")).code == "queue_draining"
+    await admin("POST", "/v1/queues/mail/resume")
+    assert (await admin("POST", "/v1/runs", run, idem="later")).status == 202
+    wrong = {"schedule": "every 1h", "handler": "h", "priority": 99}
+    assert (await admin("POST", "/v1/jobs", wrong, idem="wrong")).status == 400
+    assert (await admin("POST", "/v1/jobs", {**wrong, "priority": 1}, idem="wrong")).status == 201
+    trial = "/v1/jobs?validate_only=true"
+    named = {**wrong, "priority": 1, "name": "n"}
+    assert (await admin("POST", "/v1/jobs", named)).status == 201
+    assert (await admin("POST", trial, named, idem="tried")).code == "already_exists"
+    await admin("DELETE", "/v1/jobs/n")
+    assert (await admin("POST", trial, named, idem="tried")).status < 300
+
+
+async def test_a_request_about_something_gone_is_answered_as_before(admin: Client) -> None:
+    job = {"schedule": "every 1h", "handler": "h", "name": "n"}
+    await admin("POST", "/v1/jobs", job)
+    ran = await admin("POST", "/v1/jobs/n/run", {}, idem="ran")
+    await admin("DELETE", "/v1/jobs/n")
+    again = await admin("POST", "/v1/jobs/n/run", {}, idem="ran")
+    assert (again.status, again.body) == (ran.status, ran.body)
+    assert (await admin("POST", "/v1/jobs/n/run", {}, idem="never")).status == 404

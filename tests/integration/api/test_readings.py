@@ -185,6 +185,8 @@ MAKERS = {
     "upcoming.list": World.job,
     "alert_rules.list": World.rule,
     "silences.list": World.silence,
+    "workflows.list": World.workflow,
+    "workflow_runs.list": World.workflow_run,
 }
 SINGLE = {"targets.list", "catchups.list", "alerts.list"}
 """Lists of what only other parts of the service make."""

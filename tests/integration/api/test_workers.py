@@ -44,6 +44,31 @@ async def test_a_run_is_leased_and_completed_once(served: Served, admin: Client)
     ] == "succeeded"
 
 
+async def test_a_worker_is_told_what_the_service_takes(served: Served, admin: Client) -> None:
+    client = served.client(await served.key(kind="wk"))
+    made = (await client("POST", "/v1/workers", {"name": "w"})).json
+    config = made["config"]
+    lease = f"/v1/workers/{made['worker_id']}/lease"
+    assert config["wait_max"] == "PT30S"
+    assert (config["reports_max"], config["extend_max"]) == (500, "PT1H")
+    most = config["leases_max"]
+    assert (await client("POST", lease, {"max": most, "wait": 0})).status == 200
+    assert (await client("POST", lease, {"max": most + 1, "wait": 0})).status == 400
+    await admin("POST", "/v1/runs", {"handler": "noop"})
+    (one,) = await leased(client, made["worker_id"])
+    path = f"/v1/leases/{one['lease_id']}"
+    lines = [{"message": "x"}] * config["log_lines_max"]
+    assert (await client("POST", f"{path}/logs", {"lines": lines})).status == 202
+    assert (await client("POST", f"{path}/logs", {"lines": [*lines, lines[0]]})).status == 400
+    for verb, member, most in (
+        ("checkpoint", "data", config["checkpoint_bytes_max"]),
+        ("complete", "result", config["result_bytes_max"]),
+    ):
+        text = "x" * (most - len('""'))
+        assert (await client("POST", f"{path}/{verb}", {member: text + "x"})).status == 413
+        assert (await client("POST", f"{path}/{verb}", {member: text})).status < 300
+
+
 async def test_a_failure_is_retried_then_dead_then_redriven(served: Served, admin: Client) -> None:
     client, worker = await worker_of(served)
     retry = {"max_attempts": 2, "backoff": "fixed", "initial": 0, "jitter": "none"}

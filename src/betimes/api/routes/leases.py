@@ -1,7 +1,7 @@
 """Leases: what workers report about the runs they hold."""
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +14,7 @@ from betimes.api.leasing import read_token
 from betimes.api.problem import Trouble
 from betimes.api.route import BATCH_BYTES_MAX, Load, NoQuery, Policy, Route
 from betimes.api.shaping import coerced, maybe_instant, read_instant, read_span
+from betimes.api.worker_limits import CHECKPOINT_BYTES_MAX, EXTEND_MAX, RESULT_BYTES_MAX
 from betimes.domain.ids import to_text
 from betimes.domain.outcome import (
     Cancelled,
@@ -30,9 +31,6 @@ from betimes.ops import leases as ops
 from betimes.wire import workers as wire
 from betimes.wire.base import shown_instant, shown_maybe
 
-CHECKPOINT_BYTES_MAX = 64 * 1024
-RESULT_BYTES_MAX = 256 * 1024
-EXTEND_MAX = timedelta(hours=1)
 LOST = "the lease ended; somebody else may hold the run"
 PLAIN = "text/plain"
 NOTHING: Mapping[str, float] = MappingProxyType({})

@@ -14,6 +14,7 @@ from betimes.api.leasing import read_token, write_token
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.shaping import coerced, maybe_span, missing, page, paged, read_id
+from betimes.api.worker_limits import worker_config
 from betimes.domain.errors import Forbidden, NotFound
 from betimes.domain.ids import WorkerId, to_text
 from betimes.domain.scopes import Scope
@@ -92,6 +93,7 @@ def _registered(call: Call[Any, Any], worker: ops.RemoteWorker) -> Told:
         heartbeat_interval=shown_duration(ttl / HEARTBEATS_PER_LEASE),
         lease_duration=shown_duration(ttl),
         server_time=shown_instant(call.service.now()),
+        config=worker_config(call.service.settings.long_poll_max),
     )
     return Told(
         answer=answer(201, shown, headers={"Location": f"/v1/workers/{text}"}),
