@@ -234,7 +234,7 @@ async def test_what_is_sealed_is_found_in_no_file_of_the_database(home: Path) ->
     """Payloads, results, evidence, errors, logs, notes, answers: told, and nowhere to be read."""
     sealed = ("--set", "vault.payloads=sealed")
     with running(home, "dev", "--no-demo", "--log-level", "debug", *sealed) as dev:
-        key = dev.until("administrator's key").split()[-1]
+        key = dev.until("key for development").split()[-1]
         port = int(dev.until("api.listening").partition("http://127.0.0.1:")[2].partition('"')[0])
         dev.read_on()
         ask = Client(port, key)

@@ -99,7 +99,7 @@ def _refuse_bare_hours(found: re.Match[str]) -> None:
     times = found.groupdict().get("times")
     if times is None or not BARE_HOUR.search(times):
         return
-    begin, end = found.span("times")
+    begin, end = found.start("times"), found.end("times")
     whole = found.string
     halves = (BARE_HOUR.sub(rf"\1{half}", times) for half in ("am", "pm"))
     raise _ambiguous(whole, tuple(f"{whole[:begin]}{half}{whole[end:]}" for half in halves))

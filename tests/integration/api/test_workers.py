@@ -102,8 +102,10 @@ async def test_numbers_are_told_with_the_end_and_shown_with_the_run(
     served: Served, admin: Client
 ) -> None:
     client, worker = await worker_of(served)
-    runs = [(await admin("POST", "/v1/runs", {"handler": "noop"})).json["id"] for _ in range(2)]
+    for _ in range(2):
+        await admin("POST", "/v1/runs", {"handler": "noop"})
     one, two = await leased(client, worker, 2)
+    runs = [one["run_id"], two["run_id"]]
     report = f"/v1/leases/{one['lease_id']}/complete"
     for wrong in ({"rows read": 1}, {"rows": "many"}, {f"m{n}": n for n in range(33)}):
         assert (await client("POST", report, {"metrics": wrong})).status == 400

@@ -95,6 +95,8 @@ async def test_waiting_and_active_runs_are_told_apart(
         "active_runs": 5,
         "backlog": 2,
         "max_in_flight": 3,
+        "keys": 0,
+        "queues": 0,
     }
     await meter.admit(desk, TENANT, {"active_runs": 6, "backlog": 3}, ONE_RUN)
     assert (await refused(meter, desk, {"active_runs": 5}, ONE_RUN)).quota == "active_runs"
