@@ -17,13 +17,14 @@ from collections.abc import (
 from http import HTTPStatus
 from struct import Struct
 from types import MappingProxyType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from betimes.api.accepting import check_acceptable
 from betimes.api.call import Call, Reply, Request
 from betimes.api.cursor import BEGINNING, Leaves
 from betimes.api.keyed import read_idempotency_key
 from betimes.api.leasing import holder_of
+from betimes.api.leaving import Receive, while_there
 from betimes.api.limits import Crowded
 from betimes.api.pressure import SHED
 from betimes.api.problem import MEDIA_TYPE, Trouble, body_of, trouble_of
@@ -52,9 +53,7 @@ from betimes.ops.keys import Caller
 from betimes.ops.tenants import acting_for
 
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
-T = TypeVar("T")
 
 NO_PLACES: Mapping[str, str] = MappingProxyType({})
 NONE_DOUBLED: frozenset[bytes] = frozenset()
@@ -358,36 +357,6 @@ async def _pump(send: Send, stream: Any) -> None:
     finally:
         await stream.aclose()
     await send({"type": "http.response.body", "body": b""})
-
-
-async def while_there(receive: Receive, work: Awaitable[T]) -> T | None:
-    """Work for somebody as long as they are there; None when they have gone.
-
-    The server does not say when it sends into the void, so streams would go on for ever.
-    """
-    async with asyncio.TaskGroup() as group:
-        working, leaving = group.create_task(_caught(work)), group.create_task(_gone(receive))
-        working.add_done_callback(lambda _: leaving.cancel())
-        leaving.add_done_callback(lambda _: working.cancel())
-    if working.cancelled():
-        return None
-    answer, error = working.result()
-    if error is not None:
-        raise error
-    return answer
-
-
-async def _caught(work: Awaitable[T]) -> tuple[T | None, Exception | None]:
-    """What came of it, so that a refusal is still itself outside of the group."""
-    try:
-        return await work, None
-    except Exception as error:  # noqa: BLE001 -- raised again by whoever waits
-        return None, error
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 ANYBODY = Caller(
