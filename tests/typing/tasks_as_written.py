@@ -148,6 +148,23 @@ def more_control(kind: int) -> None:
     raise PermanentError("card refused")
 
 
+def plain_objects_are_taken() -> None:
+    """What the service takes as an object may be written as one."""
+    made = app.jobs.create(
+        name="ping-crm",
+        schedule="every 15m",
+        target={
+            "type": "http",
+            "method": "POST",
+            "url": "https://crm.example/sync",
+            "body": {"full": False},
+        },
+        notify=[{"on": ["run.dead"], "endpoint": "ops"}],
+    )
+    assert_type(made.id, str)
+    app.jobs.create(name="x", target="http")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
 def clients(client: Client) -> None:
     assert_type(client.runs.get("run_1"), Run)
     for run in client.runs.list(state=["dead"]):
