@@ -156,9 +156,10 @@ async def test_what_is_said_about_a_run_is_sealed_and_told(served: Served, admin
 
 async def test_a_text_is_found_in_errors_that_are_sealed(served: Served, admin: Client) -> None:
     """And what only looks like it, in the letters of what is sealed, is not."""
-    await admin("POST", "/v1/runs", {"handler": "noop"})
+    job = (await admin("POST", "/v1/jobs", {"handler": "noop", "schedule": "manual"})).json["id"]
+    assert (await admin("POST", f"/v1/jobs/{job}/run", {})).status == 202
     await fail(served, await leased(served))
-    for path in ("/v1/runs?q=", "/v1/dead-letters?q="):
+    for path in ("/v1/runs?q=", "/v1/dead-letters?q=", f"/v1/runs?job={job}&q="):
         assert len((await admin("GET", f"{path}MUST-NOT-be")).json["items"]) == 1
         for text in ("sealed", "a", "another"):
             found = (await admin("GET", f"{path}{text}")).json["items"]
