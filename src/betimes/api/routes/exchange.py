@@ -118,11 +118,12 @@ async def import_jobs(call: Call[more.ImportOptions, more.Import]) -> Reply:
             return told
     fresh = await _new_calendars(call)
     asked, refused = _read(body.jobs)
+    # Before the transaction: who holds a connection must not wait for a second one.
+    context = await _context(call, asked.values(), fresh)
 
     async def verb(inner: Desk) -> more.Imported:
         for row in fresh:
             await put_calendar(inner, call.tenant, row, replaces=None, by=call.caller.key)
-        context = await _context(call, asked.values(), fresh)
         done = more.Imported(
             created=[],
             skipped=[],
