@@ -63,7 +63,7 @@ class Target:
             "attempt": attempt,
             "fence": int(headers["betimes-fence"]),
             "scheduled": headers.get("betimes-scheduled-for"),
-            "mode": "error" if fails else mode,
+            "mode": mode if mode != "ok" else "error" if fails else "ok",
         }
         await asyncio.to_thread(self._ledger.write, fact)
         if mode == "reset":
