@@ -60,8 +60,10 @@ async def asks_again_after_a_reset(server: Server, *, taken: bool) -> None:
     assert (await http.send(request)).status == 200
     kept = http._idle[0]
     server.reset_all()
-    while not kept.writer.is_closing():
-        await asyncio.sleep(0)  # noqa: TID251, ASYNC110 -- until the reset has arrived
+    while not kept.writer.is_closing():  # noqa: ASYNC110 -- until the reset has arrived
+        await asyncio.sleep(0)  # noqa: TID251
+    for _ in range(10):
+        await asyncio.sleep(0)  # noqa: TID251 -- until the loop has closed the socket, too
     if taken:
 
         async def take() -> object:
@@ -78,7 +80,7 @@ async def asks_again_after_a_reset(server: Server, *, taken: bool) -> None:
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 def test_a_connection_that_was_reset_is_replaced(
     new_loop: Callable[[], asyncio.AbstractEventLoop],
-    taken: bool,  # noqa: FBT001
+    taken: bool,
 ) -> None:
     server = Server()
     try:
