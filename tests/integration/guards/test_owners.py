@@ -13,6 +13,7 @@ from betimes.domain import ids
 from betimes.domain.errors import FencedOut, Unavailable
 from betimes.domain.ids import JobId, ShardId
 from betimes.domain.parcel import Waiting
+from betimes.store import sweep
 from betimes.store.plan import Planned, Planning
 from betimes.store.pool import Connection, Lane
 from betimes.store.publish import Batch
@@ -313,3 +314,21 @@ async def test_a_lease_means_progress_and_not_life(world: World, guard: str) -> 
             await world.alive(heir.node)
             await heir.elector.tick()
         promise(SHARD in heir.holdings, "a wedged owner kept its shards")
+
+
+async def test_sweeping_ends_at_the_cursor(
+    world: World, guard: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the publisher has not come to is not swept: the next owner would take it back."""
+    runs = await world.insert_runs([world.seconds(60 + number) for number in range(3)])
+    first = await an_owner(world)
+    await first.publisher.tick()
+    world.clock.advance(120)
+    second = await an_owner(world)
+    if guard == KNOCKED_OUT:
+        monkeypatch.setattr(sweep, "published_part", lambda until, _cursor: until)
+    with judged(guard):
+        promise(await second.sweeper.tick() == 0, "a late publisher was taken for a broken rule")
+        await second.publisher.tick()
+        rows = await world.fetch("SELECT unnest(run_ids) FROM betimes.parcels")
+        promise(sorted(run for (run,) in rows) == sorted(runs), "a run is in two parcels")

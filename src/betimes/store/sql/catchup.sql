@@ -29,7 +29,8 @@ SELECT DISTINCT missed.job_id FROM (
 -- name: delete_missed_runs :many
 -- Take back what was planned and not published in time, as if it had never been planned.
 -- Index: runs_job_idx
--- Guard: the caller keeps the shard to itself; what is published is not in the span
+-- Guard: the caller keeps the shard to itself and the span lies beyond the cursor, where no run in state 0 is in a parcel:
+-- only the publisher, which moves the cursor, and the sweeper, which stays behind it, put runs in that state into parcels
 -- Returns: job_id uuid, fire_at timestamptz
 DELETE FROM betimes.runs USING betimes.jobs
  WHERE runs.shard = :shard::smallint AND runs.id >= :low::uuid AND runs.id < :high::uuid AND runs.job_id = ANY (:jobs::uuid[])
@@ -157,6 +158,7 @@ UPDATE betimes.catchups
 -- Put late work into the queue, in the transaction that inserted its runs; with an episode it waits for approval.
 -- In a queue without fairness all keys stand in one row.
 -- Guard: the caller's transaction; it inserts a run and its parcel together or not at all
+-- Published: their runs were inserted in this transaction, in state 1, which no publisher reads
 WITH contents AS (
     SELECT number, array_agg(run_id ORDER BY position) AS run_ids
       FROM unnest(:numbers::integer[], :runs::uuid[]) WITH ORDINALITY AS run (number, run_id, position)
