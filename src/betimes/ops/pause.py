@@ -41,9 +41,10 @@ from betimes.ops.outlook import Outlook, just_before, look_ahead
 from betimes.ops.placing import insert_fires
 from betimes.ops.telling import tell_completion, tell_job
 from betimes.ops.timetable import read_timetable
-from betimes.store.control import find_fires, find_stopped
+from betimes.schedule import NOTHING
+from betimes.store.control import find_stopped
 from betimes.store.jobs import elapsed_pauses, steer_job
-from betimes.store.occurrences import insert_decisions
+from betimes.store.occurrences import accounted_for, insert_decisions
 from betimes.store.pool import Connection
 
 PAUSED = (JobState.PAUSED, JobState.AUTO_PAUSED)
@@ -200,15 +201,13 @@ async def _resume(
         reasons=(JOB_PAUSED, JOB_AUTO_PAUSED),
     )
     begin = min([gap_start(job), *stopped])
-    kept = await find_fires(
-        connection, job.shard, job.id, low=floor_of(to_ms(begin)), first=begin, last=until
-    )
+    known = await accounted_for(connection, job.shard, [(job.id, begin, until)])
     closed = close_gap(
         job,
         timetable,
         until=until,
         missed=missed,
-        kept=kept.keys() - stopped.keys(),
+        accounted=known.get((job.id, begin), NOTHING),
         stopped=stopped.keys(),
     )
     await insert_decisions(connection, job.shard, closed.dropped, now=held.now)

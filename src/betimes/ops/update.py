@@ -29,10 +29,10 @@ from betimes.ops.outlook import Outlook, look_ahead, require_a_future
 from betimes.ops.placing import insert_fires
 from betimes.ops.telling import tell_completion
 from betimes.ops.timetable import read_timetable
-from betimes.schedule import Schedule
-from betimes.store.control import find_fires, find_planned, renew_revision
+from betimes.schedule import NOTHING, Schedule
+from betimes.store.control import find_planned, renew_revision
 from betimes.store.jobs import edit_job, keep_revision
-from betimes.store.occurrences import insert_decisions
+from betimes.store.occurrences import accounted_for, insert_decisions
 from betimes.store.pool import Connection
 
 PAUSED = (JobState.PAUSED, JobState.AUTO_PAUSED)
@@ -154,15 +154,13 @@ class Edit:
         """The gap so far belongs to the old schedule; a new gap begins with the new one."""
         job = held.job
         begin = gap_start(job)
-        kept = await find_fires(
-            connection, job.shard, job.id, low=floor_of(to_ms(begin)), first=begin, last=held.now
-        )
+        known = await accounted_for(connection, job.shard, [(job.id, begin, held.now)])
         closed = close_gap(
             job,
             read_timetable(job.definition.schedule, job.id),
             until=held.now,
             missed=Missed.SKIP,
-            kept=set(kept),
+            accounted=known.get((job.id, begin), NOTHING),
         )
         await insert_decisions(connection, job.shard, closed.dropped, now=held.now)
         reason = dict(job.state_reason) | open_gap(job, (), held.now)

@@ -76,6 +76,31 @@ DELETE FROM betimes.gaps USING unnest(:jobs::uuid[], :firsts::timestamptz[]) AS 
  WHERE gaps.shard = :shard::smallint AND gaps.job_id = settled.job_id AND gaps.from_at = settled.from_at
 RETURNING gaps.job_id, gaps.from_at;
 
+-- name: lock_jobs_behind :many
+-- Hold jobs while their gaps are settled: a verb that accounts for fires of theirs comes before us or after us.
+-- Index: jobs_pkey
+-- Guard: the row locks, in the order of the ids
+-- Returns: id uuid
+SELECT id FROM betimes.jobs WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) ORDER BY id FOR NO KEY UPDATE;
+
+-- name: find_accounted :many
+-- Fires of jobs, each job from a first through a last instant, that have a run or a decision: nobody decides about them again.
+-- A decision stands under its first fire, and none begins before a span and reaches into it: the first fire of a span has
+-- no account.
+-- Index: runs_job_idx, decisions_pkey
+-- Guard: the caller holds the jobs
+-- Returns: job_id uuid, first timestamptz, fire_at timestamptz, until_at timestamptz
+SELECT span.job_id, span.first, found.fire_at, found.until_at
+  FROM unnest(:jobs::uuid[], :firsts::timestamptz[], :lasts::timestamptz[], :lows::uuid[]) AS span (job_id, first, last, low)
+ CROSS JOIN LATERAL (
+    SELECT runs.fire_at, NULL::timestamptz AS until_at FROM betimes.runs
+     WHERE runs.shard = :shard::smallint AND runs.job_id = span.job_id AND runs.id >= span.low
+       AND runs.fire_at >= span.first AND runs.fire_at <= span.last AND runs.trigger IN (0, 3)
+    UNION ALL
+    SELECT decisions.fire_at, coalesce(decisions.until_at, decisions.fire_at) FROM betimes.decisions
+     WHERE decisions.shard = :shard::smallint AND decisions.job_id = span.job_id
+       AND decisions.fire_at >= span.first AND decisions.fire_at <= span.last) AS found;
+
 -- name: settle_jobs :many
 -- Count the late fires of jobs, and complete those that have nothing else left. Missing and cancelled ones get none.
 -- Index: jobs_pkey
