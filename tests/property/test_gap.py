@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from betimes.domain.ids import JobId, TenantId, compose, to_us
-from betimes.domain.job import Definition, Job
+from betimes.domain.job import GAP_FROM, Definition, Job
 from betimes.domain.states import JobState
-from betimes.ops.gap import GAP_FROM, RUN_ALL_MAX, Missed, close_gap, gap_start, open_gap
+from betimes.ops.gap import RUN_ALL_MAX, Missed, close_gap, gap_start, open_gap
 from betimes.ops.outlook import just_before
 from betimes.ops.timetable import read_timetable
 from betimes.schedule import Accounted, parse

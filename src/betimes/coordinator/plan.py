@@ -15,6 +15,7 @@ import msgspec
 
 from betimes.domain.errors import Refused
 from betimes.domain.ids import RunId, ShardId, occurrences, to_us
+from betimes.domain.job import SCHEDULE_UNREADABLE
 from betimes.fairness.overlap import policy_of
 from betimes.schedule import (
     NOTHING,
@@ -35,7 +36,6 @@ FIRES_PER_JOB_MAX = 1_000
 REAL_TIME = frozenset({"interval", "once", "delay", "manual"})
 HOUR_US = 3_600_000_000
 LOOK_BACK_US = (HOUR_US, 25 * HOUR_US, 8 * 24 * HOUR_US, 63 * 24 * HOUR_US, 400 * 24 * HOUR_US)
-UNREADABLE = "SCHEDULE_UNREADABLE"
 LATE_AFTER = timedelta(seconds=10)
 """A fire that is planned this late is missed, and catch-up decides about it."""
 
@@ -145,7 +145,7 @@ class Settling:
             why = msgspec.json.encode({"detail": error.sentence}).decode()
             decided = [first - MICROSECOND for first, _ in accounted.decided]
             last = max(job.next_fire_at, min([gap.until_at, *decided]))
-            lost = DroppedFires(job.next_fire_at, UNREADABLE, last, detail=why)
+            lost = DroppedFires(job.next_fire_at, SCHEDULE_UNREADABLE, last, detail=why)
             return Settled(gap=gap, ids=[], fires=[], dues=[], dropped=[lost])
         key = (job.schedule, job.next_fire_at, gap.until_at)
         shares = not schedule.is_seeded and not accounted

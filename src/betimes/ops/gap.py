@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from betimes.domain.ids import to_us
-from betimes.domain.job import Job
+from betimes.domain.job import GAP_FROM, PAUSED_AT, SCHEDULE_UNREADABLE, Job
 from betimes.ops.outlook import just_before
 from betimes.schedule import NOTHING, Accounted, Catchup, Fire, Schedule, left_of, plan_catchup
 from betimes.schedule.catchup import MAX_REACHED
@@ -17,8 +17,6 @@ JOB_PAUSED = "JOB_PAUSED"
 JOB_AUTO_PAUSED = "JOB_AUTO_PAUSED"
 RUN_ALL_MAX = 1_000
 """Most missed fires that resuming runs; the older ones are recorded."""
-GAP_FROM = "gap_from_us"
-PAUSED_AT = "paused_at_us"
 FOREVER_US = 1 << 60
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -99,3 +97,21 @@ def close_gap(
     return Closed(
         runs=tuple(fire for fire in plan.runs if not known.covers(fire.nominal)), dropped=dropped
     )
+
+
+def close_unreadable(job: Job, *, until: datetime, accounted: Accounted = NOTHING) -> Closed:
+    """The gap of a schedule that cannot be read any more: one record, as nobody can count it."""
+    begin = gap_start(job)
+    last = min([until, *(just_before(first) for first, _ in accounted.decided)])
+    if last < begin:
+        return Closed()
+    lost = Dropped(
+        job=job.id,
+        tenant=job.tenant,
+        fire_at=begin,
+        until_at=last,
+        fires=1,
+        revision=job.revision,
+        code=SCHEDULE_UNREADABLE,
+    )
+    return Closed(dropped=[lost])

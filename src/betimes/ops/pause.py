@@ -10,7 +10,7 @@ from datetime import datetime
 
 from betimes.domain.errors import IllegalTransition, Invalid
 from betimes.domain.ids import JobId, ShardId, TenantId, floor_of, to_ms, to_us
-from betimes.domain.job import Job
+from betimes.domain.job import GAP_FROM, PAUSED_AT, Job
 from betimes.domain.parcel import Lane, Parcel
 from betimes.domain.states import JobState, RunState, check_job
 from betimes.ops.ahead import look_at_one
@@ -18,10 +18,8 @@ from betimes.ops.checks import check_instant, check_reason
 from betimes.ops.create import announce
 from betimes.ops.desk import Desk
 from betimes.ops.gap import (
-    GAP_FROM,
     JOB_AUTO_PAUSED,
     JOB_PAUSED,
-    PAUSED_AT,
     Missed,
     close_gap,
     gap_start,
