@@ -24,6 +24,7 @@ from betimes.fairness.overlap import OverlapPolicy, policy_of
 from betimes.schedule import Accounted
 from betimes.store.ask import many
 from betimes.store.database import Database
+from betimes.store.jobs import hold_jobs
 from betimes.store.joining import Episode, Pace, join, shard_of_tenant
 from betimes.store.occurrences import Occurrence, accounted_for, insert_planned
 from betimes.store.plan import (
@@ -155,6 +156,7 @@ class _Batch:
         self._pace = pace
 
     async def settle(self, settled: Sequence[Settled], reckon: Reckon) -> CaughtUp:
+        await hold_jobs(self._connection, self._shard, {one.gap.job.id for one in settled})
         ours = await self._reckoned(await self._take(settled), reckon)
         alive = await self._count(ours)
         ends = await self._ends({one.gap.job.id for one in ours} - alive)
@@ -190,10 +192,8 @@ class _Batch:
         return [one for one in settled if (one.gap.job.id, one.gap.job.next_fire_at) in taken]
 
     async def _reckoned(self, settled: Sequence[Settled], reckon: Reckon) -> list[Settled]:
-        """The gaps without the fires that have a run or a decision."""
+        """The gaps without the fires that have a run or a decision; the jobs are held."""
         gaps = [one.gap for one in settled]
-        jobs = {gap.job.id for gap in gaps}
-        await many(self._connection, SQL["lock_jobs_behind"], shard=self._shard, ids=list(jobs))
         known = await accounted_for(
             self._connection,
             self._shard,

@@ -76,13 +76,6 @@ DELETE FROM betimes.gaps USING unnest(:jobs::uuid[], :firsts::timestamptz[]) AS 
  WHERE gaps.shard = :shard::smallint AND gaps.job_id = settled.job_id AND gaps.from_at = settled.from_at
 RETURNING gaps.job_id, gaps.from_at;
 
--- name: lock_jobs_behind :many
--- Hold jobs while their gaps are settled: a verb that accounts for fires of theirs comes before us or after us.
--- Index: jobs_pkey
--- Guard: the row locks, in the order of the ids
--- Returns: id uuid
-SELECT id FROM betimes.jobs WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) ORDER BY id FOR NO KEY UPDATE;
-
 -- name: find_accounted :many
 -- Fires of jobs, each job from a first through a last instant, that have a run or a decision: nobody decides about them again.
 -- A decision stands under its first fire, and none begins before a span and reaches into it: the first fire of a span has
