@@ -21,6 +21,7 @@ from betimes.ops.gap import Missed
 from betimes.ops.manual import skip_next
 from betimes.ops.pause import pause_job, resume_job
 from betimes.ops.update import update_job
+from betimes.store.consistency import Checker
 from integration.coordinator.conftest import SETTINGS, TENANT, World
 from ops_kit import every, make_desk
 
@@ -95,6 +96,8 @@ async def check_accounts(world: World, job: JobId, *, since: datetime, until: da
     assert not wrong, "these fires have no account, or more than one"
     (counted,) = await world.fetch("SELECT fires FROM betimes.jobs WHERE id = $1", job)
     assert counted == (len(rows),)
+    checked = await Checker(world.database).check(now=world.clock.now())
+    assert [one.sentence for one in checked.found] == []
     in_parcels: Any = await world.fetch("SELECT unnest(run_ids) FROM betimes.parcels")
     assert len(set(in_parcels)) == len(in_parcels), "a run is in two parcels"
 
