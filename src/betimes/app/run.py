@@ -29,6 +29,7 @@ from betimes.domain.errors import SchedulerError
 from betimes.domain.ids import TAIL_BYTES, NodeId, random_ids, to_ms
 from betimes.rhythm import Stopping
 from betimes.store import nodes
+from betimes.store.consistency import Checked, Checker
 from betimes.store.nodes import NodeCard
 from betimes.store.partitions import Partitions
 from betimes.store.server import read_clock
@@ -38,6 +39,7 @@ from betimes.worker.builtin import builtin_handlers
 
 __all__ = [
     "Announce",
+    "check_records",
     "database_complaints",
     "make_key",
     "make_telemetry",
@@ -117,6 +119,21 @@ async def database_complaints(settings: Settings) -> list[str]:
                 return await databases.safety_complaints(database)
     except SchedulerError as error:
         return [str(error)]
+
+
+async def check_records(settings: Settings) -> Checked:
+    """A bounded look through a database for what cannot be; it only reads.
+
+    Raises:
+        SchedulerError: it could not be looked at.
+
+    """
+    clock, dice = SystemClock(), Dice()
+    async with (
+        databases.located(settings, clock=clock, dice=dice) as place,
+        databases.opened(settings, place, clock=clock, dice=dice) as database,
+    ):
+        return await Checker(database).check()
 
 
 def make_telemetry(settings: Settings, *, clock: Clock, stream: TextIO) -> Telemetry:

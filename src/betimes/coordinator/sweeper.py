@@ -1,7 +1,8 @@
 """Looks for what cannot be: a due run that no parcel holds. Repairs it, and counts it.
 
-The rules of the line make sure that there is none. If the counter ever rises, a rule is broken
-somewhere, and the run is late by the sweep instead of lost.
+The rules of the line make sure that there is none up to the cursor. If the counter ever rises, a
+rule is broken somewhere, and the run is late by the sweep instead of lost. A publisher that is late
+breaks none: what it has not come to lies beyond the cursor, where nobody sweeps.
 """
 
 from datetime import timedelta
@@ -61,7 +62,7 @@ class Sweeper:
     async def _sweep(self, held: Held) -> int:
         until = self._time.now() - SETTLED_AFTER
         try:
-            found = await self._sweeping.sweep(
+            swept = await self._sweeping.sweep(
                 held.claim,
                 after=held.swept_through,
                 until=until,
@@ -70,8 +71,8 @@ class Sweeper:
             )
         except FencedOut:
             return 0  # the publisher notices by itself
-        if len(found) < RUNS_MAX:
-            held.swept_through = until
+        held.swept_through = swept.through
+        found = swept.runs
         if found:
             self._found.add(len(found))
             self._telemetry.event(

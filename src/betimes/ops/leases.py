@@ -25,7 +25,7 @@ from betimes.ops.sayings import open_lines, seal_ending, sealed_lines, sealed_no
 from betimes.store import remote as rows
 from betimes.store.admit import Offered
 from betimes.store.ending import Again, Attempted, DeadLetter, Ending, Follow
-from betimes.store.finish import Held, write_endings
+from betimes.store.finish import Held, hold_jobs_of, write_endings
 from betimes.store.parcels import WantedRun
 from betimes.store.pool import Connection, Lane
 from betimes.store.release import Freed, release
@@ -147,6 +147,9 @@ async def _write(
 ) -> set[RunId]:
     """Worker by worker, because every statement repeats who holds what."""
     written: set[RunId] = set()
+    first = Held({})
+    # The jobs of all of them before the parcels of any.
+    await hold_jobs_of(connection, shard, first, [one for one in endings if one is not None])
     for worker in {one.lease.worker for one in reports}:
         mine = [
             ending
@@ -156,7 +159,8 @@ async def _write(
         if mine:
             # What is given back has not begun: it has used no token.
             unbegun = frozenset(one.parcel for one in mine if one.started_at is None)
-            held = Held({one.parcel: one.fence for one in mine}, counted=unbegun)
+            fences = {one.parcel: one.fence for one in mine}
+            held = Held(fences, counted=unbegun, pausing=first.pausing)
             written |= await write_endings(connection, worker, shard, held, mine, margin=margin)
             freed.add(held.freed)
     return written

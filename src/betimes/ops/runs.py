@@ -21,7 +21,7 @@ from betimes.store.control import Frozen, ask_to_end, end_runs, freeze, hold, ke
 from betimes.store.dedupe import holder_of
 from betimes.store.forcing import end_by_force
 from betimes.store.intake import read_asked
-from betimes.store.jobs import to_optional_json
+from betimes.store.jobs import hold_jobs, to_optional_json
 from betimes.store.pool import Connection
 from betimes.store.publish import insert_parcels
 from betimes.store.release import release
@@ -106,6 +106,8 @@ async def cancel_run(
     async def work(connection: Connection) -> RunView:
         nonlocal offered
         now = await desk.now(connection)
+        if force:
+            await _hold_job(connection, tenant, run)
         parcels = await hold(connection, shard_of(run), tenant, [run])
         found = await locked_run(connection, tenant, run)
         if found.state is RunState.CANCELLED:
@@ -134,6 +136,13 @@ async def cancel_run(
     for one in offered:
         desk.hints.hint(*one.hint)
     return view
+
+
+async def _hold_job(connection: Connection, tenant: TenantId, run: RunId) -> None:
+    """The job of a run, before its parcel: the next fire of a fixed delay follows its end."""
+    found = await read_run(connection, run)
+    if found is not None and found.tenant == tenant and found.job is not None:
+        await hold_jobs(connection, found.shard, [found.job])
 
 
 async def cancel_by_key(desk: Desk, tenant: TenantId, key: str, *, reason: str = "") -> RunView:

@@ -17,6 +17,7 @@ from betimes.store.control import HeldParcel, end_runs, hold, take_out
 from betimes.store.database import Database
 from betimes.store.finish import MARGIN
 from betimes.store.forcing import end_by_force
+from betimes.store.jobs import hold_jobs
 from betimes.store.pool import Connection, Lane
 from betimes.store.queries import load
 from betimes.store.release import Freed, release
@@ -81,6 +82,9 @@ class Deadlines:
                 now=held.now,
                 most=most,
             )
+            # Before any parcel: the next fire of a fixed delay follows the end of its run.
+            fired = [row for row in rows if row["trigger"] == Trigger.SCHEDULE]
+            await hold_jobs(connection, shard, {row["job_id"] for row in fired} - {None})
             late = [row for row in rows if not row["is_cancelled"]]
             slow = [row for row in rows if row["is_cancelled"]]
             ended = Ended(

@@ -17,7 +17,7 @@ from betimes.domain.terms import Terms
 from betimes.store.admit import Offered
 from betimes.store.database import Database
 from betimes.store.ending import EVENTS, Ending, Follow, Streak
-from betimes.store.failures import AutoPaused, pause_failing
+from betimes.store.failures import AutoPaused, hold_pausing, pause_failing
 from betimes.store.pool import Connection
 from betimes.store.pool import Lane as Pool
 from betimes.store.publish import insert_parcels
@@ -30,7 +30,7 @@ SQL = load("finish")
 PARCELS = load("parcels")
 MARGIN = timedelta(seconds=10)
 
-__all__ = ["MARGIN", "Finishing", "Held", "Page", "write_endings"]
+__all__ = ["MARGIN", "Finishing", "Held", "Page", "hold_jobs_of", "write_endings"]
 
 
 class _Content(NamedTuple):
@@ -89,6 +89,7 @@ class Finishing:
 
     async def _page(self, connection: Connection, page: Page) -> int:
         written = 0
+        await hold_jobs_of(connection, page.shard, page.slow, page.endings)
         if page.fast.fences:
             succeeding = Succeeding(connection, self.worker, page.shard)
             written = await succeeding.write(page.fast, page.streaks)
@@ -101,6 +102,7 @@ class Finishing:
         """Every other end, in one transaction; returns the runs that it wrote."""
 
         async def work(connection: Connection) -> set[RunId]:
+            held.pausing = None  # what an earlier try has locked is free again
             written = await _Slow(connection, self.worker, shard, self.margin).write(held, endings)
             held.offered = await release(connection, held.freed)
             return written
@@ -138,6 +140,7 @@ class _Slow:
     margin: timedelta
 
     async def write(self, held: Held, endings: Sequence[Ending]) -> set[RunId]:
+        await hold_jobs_of(self.connection, self.shard, held, endings)
         contents = await self.hold(held)
         # A run that an earlier, unanswered try moved into its retry parcel is no longer listed.
         listed = [
@@ -149,7 +152,7 @@ class _Slow:
         done = [one for one in listed if one.run in written]
         await self._note_attempts([one for one in done if one.attempted is not None])
         await self._lay_aside([one for one in done if one.dead is not None])
-        held.paused = await self._pause_failing([one for one in done if one.dead is not None])
+        held.paused = await self._pause_failing(held, [one for one in done if one.dead])
         await self._queue_again([one for one in done if one.again is not None], contents)
         await self._tell(done)
         await self._follow([one.follow for one in done if one.follow is not None])
@@ -230,8 +233,8 @@ class _Slow:
                 errors=[one.error for one, _ in dead],
             )
 
-    async def _pause_failing(self, dead: Sequence[Ending]) -> list[AutoPaused]:
-        jobs = {one.job for one in dead if one.job is not None}
+    async def _pause_failing(self, held: Held, dead: Sequence[Ending]) -> list[AutoPaused]:
+        jobs = {one.job for one in dead if one.job is not None} & (held.pausing or frozenset())
         if not jobs:
             return []
         now = max(one.ended_at for one in dead)
@@ -289,6 +292,17 @@ class _Slow:
         return await self.connection.fetch(query.text, *arguments)
 
 
+async def hold_jobs_of(
+    connection: Connection, shard: ShardId, held: Held, endings: Iterable[Ending]
+) -> None:
+    """Lock what endings may have to write about their jobs, once, before any parcel is locked."""
+    if held.pausing is not None:
+        return
+    dead = {one.job for one in endings if one.dead is not None and one.job is not None}
+    following = {one.follow.job for one in endings if one.follow is not None}
+    held.pausing = await hold_pausing(connection, shard, dead, following=following)
+
+
 def _columns(told: Sequence[tuple[str, Ending]]) -> dict[str, list[Any]]:
     """Events about endings, as their statement takes them."""
     news = [one for _, one in told]
@@ -335,9 +349,11 @@ async def write_endings(
 
     Unlike a worker of ours, the caller need not know what else its parcels hold: a parcel whose
     last run ends here goes, and the others are cut down to what is left. What is freed by that is
-    noted in `held`; the caller releases it when it needs no more parcels.
+    noted in `held`; the caller releases it when it needs no more parcels. Who has locked parcels
+    already has called `hold_jobs_of` before, or knows that no ending is about a job.
     """
     slow = _Slow(connection, worker, shard, margin)
+    await hold_jobs_of(connection, shard, held, endings)
     contents = await slow.hold(held)
     ending = {one.run for one in endings}
     held.emptied = [parcel for parcel, content in contents.items() if content.runs <= ending]

@@ -33,7 +33,8 @@ async def end_by_force(
 ) -> Freed:
     """Cancel a run that is not over, out of a leased parcel that the caller has locked.
 
-    The caller releases what is freed by it, when it needs no more parcels.
+    Before the parcel it has held the job of the run, whose next fire may follow. It releases what
+    is freed, when it needs no more parcels.
     """
     if parcel.worker is None:
         raise Bug("only what a worker holds is ended by force")
@@ -54,7 +55,7 @@ async def end_by_force(
         attempted=Attempted(OutcomeKind.CANCELLED, None),
         follow=await _follow(connection, run, now),
     )
-    held = Held({parcel.id: parcel.fence})
+    held = Held({parcel.id: parcel.fence}, pausing=frozenset())
     await write_endings(connection, parcel.worker, run.shard, held, [ending], margin=margin)
     # When it began is not known here, but it has begun: no token comes back.
     return replace(held.freed, unstarted=Counter())

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from betimes.domain.ids import Fence, ParcelId, ShardId, WorkerId
+from betimes.domain.ids import Fence, JobId, ParcelId, ShardId, WorkerId
 from betimes.store.admit import Offered
 from betimes.store.ending import Streak
 from betimes.store.failures import AutoPaused
@@ -30,6 +30,9 @@ class Held:
     counted: frozenset[ParcelId] = frozenset()
     """Those under a ceiling or rate: what is done of them makes room before all of it is, and
     whatever did not start has used no token."""
+    pausing: frozenset[JobId] | None = None
+    """Those of the jobs whose runs die that pause after some failures; None: not asked yet. Asked
+    for, and locked, before any parcel."""
     paused: list[AutoPaused] = field(default_factory=list)
     """Jobs that failed too often in a row."""
 

@@ -1,4 +1,5 @@
--- What became of attempts. Every statement repeats what the worker holds: parcel, fence, worker.
+-- What became of attempts. Every statement repeats what the worker holds: parcel, fence, worker. What the ends write
+-- about jobs is locked before the parcels are (ARCHITECTURE.md, "The order of locks").
 
 -- The shapes below are chosen so that rows are found by primary key whatever the planner believes:
 -- `IS NOT DISTINCT FROM` keeps the index on worker_id out of it, which finds everything a worker holds

@@ -34,6 +34,7 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
 -- name: find_unparcelled :many
 -- Runs that should be in a parcel by now and are in none: the sweeper's find, which must stay empty.
 -- Index: runs_pkey
+-- Guard: the caller keeps the shard to itself and asks for nothing beyond the cursor
 -- Returns: id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text, fence int4, fair int2, gate text, when_full int2, rate_key text, job_id uuid, overlap int2, state int2, handler text
 SELECT runs.id, runs.tenant_id, runs.due_at, runs.priority, runs.queue, runs.fence, runs.fair, runs.gate, runs.when_full,
        runs.rate_key, runs.job_id, runs.overlap, runs.state, runs.handler
