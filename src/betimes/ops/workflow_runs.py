@@ -25,10 +25,11 @@ from betimes.ops.contents import open_bytes, sealed_one
 from betimes.ops.desk import Desk
 from betimes.ops.schemas import compiled
 from betimes.ops.workflow_facts import closed_gate_time
-from betimes.ops.workflow_turn import WorkflowTurn
+from betimes.ops.workflow_turn import Room, WorkflowTurn
 from betimes.ops.workflows import Plan, Workflow, plan_of
 from betimes.store import workflow_runs as rows
 from betimes.store import workflow_turns as turns
+from betimes.store.database import TRIES
 from betimes.store.hints import LaterHints
 from betimes.store.pool import Connection
 from betimes.store.workflow_runs import NodeRow, WorkflowRun
@@ -189,6 +190,8 @@ async def transact(
     desk: Desk,
     tenant: TenantId | None,
     work: Callable[[Desk, Connection, datetime], Awaitable[T]],
+    *,
+    tries: int = TRIES,
 ) -> T:
     """One transaction whose hints leave after it."""
     hints = LaterHints()
@@ -198,18 +201,23 @@ async def transact(
         now = await desk.now(connection)
         return await work(desk.inside(connection, hints, at=now), connection, now)
 
-    done = await desk.transact(inside, tenant=tenant)
+    done = await desk.transact(inside, tenant=tenant, tries=tries)
     hints.pass_on(desk.hints)
     return done
 
 
 async def turn_of(
-    desk: Desk, connection: Connection, run: WorkflowRun, now: datetime
+    desk: Desk,
+    connection: Connection,
+    run: WorkflowRun,
+    now: datetime,
+    *,
+    room: Room | None = None,
 ) -> WorkflowTurn:
     """A turn of a workflow run whose row the caller holds."""
     plan = await _plan(desk, connection, run)
     nodes = await rows.read_nodes(connection, run.id)
-    return WorkflowTurn(desk, connection, run, plan, nodes, now=now)
+    return WorkflowTurn(desk, connection, run, plan, nodes, now=now, room=room)
 
 
 async def _view(desk: Desk, connection: Connection, run: WorkflowRun) -> WorkflowRunView:
