@@ -12,7 +12,7 @@ from betimes.ops.shelf import Shelf
 from betimes.ops.vault import Vault
 from betimes.schedule import ScheduleCache
 from betimes.store.ask import one
-from betimes.store.database import TRIES, Database
+from betimes.store.database import Database
 from betimes.store.hints import Hinter
 from betimes.store.pool import Connection, Lane
 from betimes.store.queries import load
@@ -59,13 +59,13 @@ class Desk:
         tenant: TenantId | None,
         row_by_row: bool = False,
         lane: Lane = Lane.API,
-        tries: int = TRIES,
+        patient: bool = True,
     ) -> T:
         """One transaction as the tenant; the work is always safe to repeat with the same ids."""
         if self.connection is not None:
             return await work(self.connection)
         return await self.database.transact(
-            work, lane=lane, repeatable=True, tenant=tenant, row_by_row=row_by_row, tries=tries
+            work, lane=lane, repeatable=True, tenant=tenant, row_by_row=row_by_row, patient=patient
         )
 
     def inside(

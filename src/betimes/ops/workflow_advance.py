@@ -18,8 +18,8 @@ LOOKS_MAX = 8
 async def advance_workflow(desk: Desk, identifier: UUID, *, most: int = STEP_RUNS_MAX) -> bool:
     """Take one step of a workflow run, of at most so many runs; whether it was moved.
 
-    Tried once and not repeated at once: whoever asked puts it off, and others have their turn. One
-    that somebody else holds is moved by them.
+    A step that runs out of time is not repeated at once: whoever asked puts it off, and others have
+    their turn. One that somebody else holds is moved by them.
     """
 
     async def move(inner: Desk, connection: Connection, now: datetime) -> bool:
@@ -40,7 +40,7 @@ async def advance_workflow(desk: Desk, identifier: UUID, *, most: int = STEP_RUN
         await turn.go()
         return True
 
-    return await transact(desk, None, move, tries=1)
+    return await transact(desk, None, move, patient=False)
 
 
 async def postpone_workflow(desk: Desk, identifier: UUID, *, pause: timedelta) -> None:

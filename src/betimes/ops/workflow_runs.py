@@ -29,7 +29,6 @@ from betimes.ops.workflow_turn import Room, WorkflowTurn
 from betimes.ops.workflows import Plan, Workflow, plan_of
 from betimes.store import workflow_runs as rows
 from betimes.store import workflow_turns as turns
-from betimes.store.database import TRIES
 from betimes.store.hints import LaterHints
 from betimes.store.pool import Connection
 from betimes.store.workflow_runs import NodeRow, WorkflowRun
@@ -191,7 +190,7 @@ async def transact(
     tenant: TenantId | None,
     work: Callable[[Desk, Connection, datetime], Awaitable[T]],
     *,
-    tries: int = TRIES,
+    patient: bool = True,
 ) -> T:
     """One transaction whose hints leave after it."""
     hints = LaterHints()
@@ -201,7 +200,7 @@ async def transact(
         now = await desk.now(connection)
         return await work(desk.inside(connection, hints, at=now), connection, now)
 
-    done = await desk.transact(inside, tenant=tenant, tries=tries)
+    done = await desk.transact(inside, tenant=tenant, patient=patient)
     hints.pass_on(desk.hints)
     return done
 

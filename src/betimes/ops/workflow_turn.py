@@ -11,9 +11,9 @@ left to do: whatever is started is started by the change of a state that it sees
     advance   the rules say what follows; again until nothing does
     write     nodes, runs with their parcels, the end, when to look again
 
-A turn is bounded (`Room`): what it has no room for is not done, and word is left that there is more.
-The rules follow from the states alone, so the next turn goes on where this one ended. Whatever many
-nodes need is asked for all of them together: no node costs a statement of its own.
+A turn is bounded (`Room`): what it has no room for is not done, and word is left that there is
+more. The rules follow from the states alone, so the next turn goes on where this one ended.
+Whatever many nodes need is asked for all of them together: no node costs a statement of its own.
 """
 
 import asyncio

@@ -127,14 +127,15 @@ class Database:
         repeatable: bool,
         tenant: UUID | None = None,
         row_by_row: bool = False,
-        tries: int = TRIES,
+        patient: bool = True,
     ) -> T:
         """Run `work` in one transaction, as the system or, with `tenant`, as that tenant alone.
 
         With `row_by_row` its statements find their rows one by one, as those of the engine do: a
-        plan that was made while a table was small does not walk through it when it has grown.
+        plan that was made while a table was small does not walk through it when it has grown. Who
+        is not `patient` hears at once of one that ran out of time, and asks for less, or later.
         """
-        for attempt in range(1, tries):
+        for attempt in range(1, TRIES):
             try:
                 return await self._once(work, lane=lane, tenant=tenant, row_by_row=row_by_row)
             except UnknownOutcome:
@@ -142,6 +143,9 @@ class Database:
                     raise
             except Overloaded:
                 raise
+            except OutOfTime:
+                if not patient:
+                    raise
             except Unavailable:
                 pass
             await self._clock.sleep(self._pause(attempt))

@@ -101,7 +101,7 @@ SENTENCES: dict[type[SchedulerError], str] = {
     Conflict: "something this refers to is gone",
     Contended: "the database was busy with the same rows; nothing was written",
     Invalid: "the database cannot hold one of the values",
-    OutOfTime: "this took longer than a transaction may; nothing was written",
+    OutOfTime: "the transaction took longer than it may; nothing was written",
     Overloaded: "the database has no room: connections, memory or disk",
     Unavailable: "the database is away",
     UnknownOutcome: "the connection was lost during a commit; it may have happened",
