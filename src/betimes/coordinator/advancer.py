@@ -101,8 +101,14 @@ class Advancer:
 
     async def tick(self) -> int:
         """One look at what is due, and a step for each; how many workflow runs were moved."""
+        moved, away = 0, None
         async with asyncio.TaskGroup() as steps:
-            moved = await self._look(steps)
+            try:
+                moved = await self._look(steps)
+            except Unavailable as error:
+                away = error  # raised outside of the group, so that it is still itself
+        if away is not None:
+            raise away
         return moved + self._settled()
 
     async def _look(self, steps: asyncio.TaskGroup) -> int:
