@@ -186,9 +186,11 @@ async def test_a_step_that_runs_out_of_time_does_less_and_stops_nobody(
 
 async def test_a_slow_step_does_not_hold_the_others_up(dsn: str) -> None:
     """A look goes past what is still being moved."""
-    clock, stopping = RealClock(), Stopping()
+    clock, stopping, long = RealClock(), Stopping(), timedelta(minutes=1)
     async with (
-        opened(dsn, clock=clock) as store,
+        opened(
+            dsn, clock=clock, lock_timeout=long, statement_timeout=long, transaction_timeout=long
+        ) as store,
         a_flow(store, clock) as flow,  # type: ignore[arg-type]  # any clock
         owner(dsn) as other,
         asyncio.TaskGroup() as group,
