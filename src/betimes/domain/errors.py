@@ -15,6 +15,7 @@ SchedulerError
 ├─ FencedOut             we no longer own what we tried to write: step down, never retry
 ├─ Unavailable           the store or a peer is away: retry with backoff
 │   ├─ Contended         deadlock or serialization: the transaction left no trace, repeat it
+│   │   └─ OutOfTime     it took longer than we let it: do less, or later
 │   ├─ UnknownOutcome    the connection died during a commit: it may have happened
 │   └─ Overloaded        no room now: a pool, a queue or the disk is full
 ├─ Locked                what is sealed does not open with the keys that are here
@@ -177,6 +178,10 @@ class Unavailable(SchedulerError):
 
 class Contended(Unavailable):
     """Deadlock, serialization failure or lock timeout: nothing was written, repeat it."""
+
+
+class OutOfTime(Contended):
+    """A time limit of ours has passed: nothing was written; the store itself is there."""
 
 
 class UnknownOutcome(Unavailable):

@@ -58,12 +58,14 @@ class Desk:
         *,
         tenant: TenantId | None,
         row_by_row: bool = False,
+        lane: Lane = Lane.API,
+        patient: bool = True,
     ) -> T:
         """One transaction as the tenant; the work is always safe to repeat with the same ids."""
         if self.connection is not None:
             return await work(self.connection)
         return await self.database.transact(
-            work, lane=Lane.API, repeatable=True, tenant=tenant, row_by_row=row_by_row
+            work, lane=lane, repeatable=True, tenant=tenant, row_by_row=row_by_row, patient=patient
         )
 
     def inside(

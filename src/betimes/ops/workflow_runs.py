@@ -25,7 +25,7 @@ from betimes.ops.contents import open_bytes, sealed_one
 from betimes.ops.desk import Desk
 from betimes.ops.schemas import compiled
 from betimes.ops.workflow_facts import closed_gate_time
-from betimes.ops.workflow_turn import WorkflowTurn
+from betimes.ops.workflow_turn import Room, WorkflowTurn
 from betimes.ops.workflows import Plan, Workflow, plan_of
 from betimes.store import workflow_runs as rows
 from betimes.store import workflow_turns as turns
@@ -189,6 +189,8 @@ async def transact(
     desk: Desk,
     tenant: TenantId | None,
     work: Callable[[Desk, Connection, datetime], Awaitable[T]],
+    *,
+    patient: bool = True,
 ) -> T:
     """One transaction whose hints leave after it."""
     hints = LaterHints()
@@ -198,18 +200,23 @@ async def transact(
         now = await desk.now(connection)
         return await work(desk.inside(connection, hints, at=now), connection, now)
 
-    done = await desk.transact(inside, tenant=tenant)
+    done = await desk.transact(inside, tenant=tenant, patient=patient)
     hints.pass_on(desk.hints)
     return done
 
 
 async def turn_of(
-    desk: Desk, connection: Connection, run: WorkflowRun, now: datetime
+    desk: Desk,
+    connection: Connection,
+    run: WorkflowRun,
+    now: datetime,
+    *,
+    room: Room | None = None,
 ) -> WorkflowTurn:
     """A turn of a workflow run whose row the caller holds."""
     plan = await _plan(desk, connection, run)
     nodes = await rows.read_nodes(connection, run.id)
-    return WorkflowTurn(desk, connection, run, plan, nodes, now=now)
+    return WorkflowTurn(desk, connection, run, plan, nodes, now=now, room=room)
 
 
 async def _view(desk: Desk, connection: Connection, run: WorkflowRun) -> WorkflowRunView:

@@ -40,7 +40,7 @@ A test compares this table with the names used in the code; a star stands for th
 | `intake.tick`      | span  | debug    | runs                |                                   |
 | `intake.refused`   | event | error    |                     | run, why                          |
 | `advancer.tick`    | span  | debug    | runs                |                                   |
-| `advancer.failed`  | event | error    |                     | workflow_run                      |
+| `advancer.failed`  | event | error    | failures, pause_seconds | workflow_run                  |
 | `relay.tick`       | span  | debug    | rows                |                                   |
 | `relay.carried`    | event | info     | carried, refused, later |                               |
 | `relay.refused`    | event | warning  |                     | row, why                          |
