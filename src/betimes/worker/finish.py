@@ -159,6 +159,19 @@ class Reporter:
         box.bytes += len(ending.result or b"") + len(ending.error or "")
         self._took(parcel, box, 1)
 
+    def lose(self, parcel: HeldParcel, *, found: str) -> None:
+        """Stop believing in a lease: nothing of it is reported any more.
+
+        Should it be ours still, the heartbeat finds it among the strays and gives it back; a run
+        that was left out would wait for ever in a parcel that is renewed for the sake of others.
+        """
+        if not parcel.lost:
+            self._held.lose(parcel)
+            self._lost.add(kind="parcel")
+            self._telemetry.event(
+                "worker.lease_lost", level="warning", parcel=str(parcel.leased.id), found=found
+            )
+
     def unwanted(self, parcel: HeldParcel) -> None:
         """Take a parcel without anything left to do; it is only to be deleted."""
         if parcel.lost:
@@ -371,10 +384,4 @@ class Reporter:
         outcomes = box.outcomes()
         alive = {parcel for run, parcel in outcomes.items() if run not in refused}
         for identifier in set(outcomes.values()) - alive:
-            parcel = box.parcels[identifier]
-            if not parcel.lost:
-                self._held.lose(parcel)
-                self._lost.add(kind="parcel")
-                self._telemetry.event(
-                    "worker.lease_lost", level="warning", parcel=str(identifier), found="finish"
-                )
+            self.lose(box.parcels[identifier], found="finish")
