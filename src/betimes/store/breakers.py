@@ -1,6 +1,6 @@
 """Circuit breakers in the store: what workers tell each other about origins."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,6 +17,10 @@ from betimes.store.queries import load
 
 SQL = load("breakers")
 BROKEN_MAX = 10_000
+WOKEN_MAX = 1_000
+"""Most parcels that are brought forward in one transaction."""
+RAMP_START, RAMP_DOUBLES_SECONDS = 10.0, 5.0
+"""How fast an origin that comes back is asked, as gates do it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,8 @@ class BreakerRow:
     probe_at: datetime | None
     facts: Mapping[str, Any] = field(default_factory=dict)
     updated_at: datetime | None = None
+    changed: bool = True
+    """Whether a worker tells it as news."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +62,38 @@ class Breakers:
             opened=[row.opened_at for row in ordered],
             probes=[row.probe_at for row in ordered],
             facts=[to_json(row.facts) for row in ordered],
+            news=[row.changed for row in ordered],
+            worker=self.worker,
             now=self.clock.stated(),
         )
+
+    async def call_probers(self, probes: Mapping[tuple[TenantId, str], float]) -> None:
+        """Have one run of those that wait for each origin come in so many seconds, to probe."""
+        if not probes:
+            return
+        ordered = sorted(probes)
+        await self.database.many(
+            SQL["call_probers"],
+            lane=Lane.ENGINE,
+            tenants=[tenant for tenant, _ in ordered],
+            origins=[origin for _, origin in ordered],
+            pauses=[timedelta(seconds=max(0.0, probes[key])) for key in ordered],
+            now=self.clock.stated(),
+        )
+
+    async def wake(self, closed: Collection[tuple[TenantId, str]]) -> int:
+        """Bring forward what waits for origins that are well again; how many parcels."""
+
+        async def work(connection: Connection) -> int:
+            return await wake_waiting(connection, closed, now=self.clock.stated())
+
+        total = 0
+        while closed:
+            woken = await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
+            total += woken
+            if woken < WOKEN_MAX:
+                break
+        return total
 
     async def broken(self) -> tuple[datetime, list[BreakerRow]]:
         """The time, and every breaker that is not closed."""
@@ -87,7 +123,28 @@ async def reset_breaker(
 ) -> BreakerRow | None:
     """Close a breaker by hand; None when nothing is known about the origin."""
     row = await maybe(connection, SQL["reset_breaker"], tenant=tenant, origin=origin, now=now)
-    return None if row is None else breaker_of(row)
+    if row is None:
+        return None
+    await wake_waiting(connection, [(tenant, origin)], now=now)
+    return breaker_of(row)
+
+
+async def wake_waiting(
+    connection: Connection, closed: Collection[tuple[TenantId, str]], *, now: datetime | None
+) -> int:
+    """Bring some of what waits for origins forward, along the ramp they begin with; how many."""
+    ordered = sorted(closed)
+    rows = await many(
+        connection,
+        SQL["wake_waiting"],
+        tenants=[tenant for tenant, _ in ordered],
+        origins=[origin for _, origin in ordered],
+        start=RAMP_START,
+        doubles=RAMP_DOUBLES_SECONDS,
+        most=WOKEN_MAX,
+        now=now,
+    )
+    return len(rows)
 
 
 async def list_breakers(

@@ -72,6 +72,8 @@ class Again(NamedTuple):
     visible_at: datetime
     handler: str | None = None
     """What its worker must have, if that is known."""
+    origin: str | None = None
+    """The origin whose open breaker it waits for."""
 
 
 class Follow(NamedTuple):

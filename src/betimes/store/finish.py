@@ -28,6 +28,7 @@ from betimes.store.succeed import Held, Succeeding
 
 SQL = load("finish")
 PARCELS = load("parcels")
+BREAKERS = load("breakers")
 MARGIN = timedelta(seconds=10)
 
 __all__ = ["MARGIN", "Finishing", "Held", "Page", "write_endings"]
@@ -240,9 +241,16 @@ class _Slow:
         again = [(one, one.again) for one in endings if one.again is not None]
         if again:
             terms = {one.parcel: contents[one.parcel].terms for one, _ in again}
-            await insert_parcels(
-                self.connection, self.shard, packed_again(self.shard, again, terms)
-            )
+            parcels = packed_again(self.shard, again, terms)
+            await insert_parcels(self.connection, self.shard, parcels)
+            origins = {one.run: wait.origin for one, wait in again if wait.origin is not None}
+            waiting = [parcel for parcel in parcels if parcel.runs[0] in origins]
+            if waiting:
+                await self._many(
+                    BREAKERS["note_origins"],
+                    ids=[parcel.id for parcel in waiting],
+                    origins=[origins[parcel.runs[0]] for parcel in waiting],
+                )
 
     async def _tell(self, endings: Sequence[Ending]) -> None:
         """Events, in the transaction of what they tell; a snooze is nobody's news."""

@@ -156,7 +156,8 @@ class Delivery:
         )
         if held is not None:
             snoozed = errand.snooze(timedelta(seconds=held.seconds))
-            return replace(snoozed, reason=held.why.value)
+            waits_for = origin if held.waits_for_breaker else None
+            return replace(snoozed, reason=held.why.value, origin=waits_for)
         request, way = self._request(tenant, prepared, presented, errand), None
         try:
             result = await self._client.send(request)
