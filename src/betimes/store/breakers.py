@@ -1,15 +1,18 @@
 """Circuit breakers in the store: what workers tell each other about origins."""
 
+import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 
 from betimes.domain.clock import Clock
-from betimes.domain.ids import TenantId, WorkerId
-from betimes.store.ask import many, maybe
+from betimes.domain.ids import ShardId, TenantId, WorkerId
+from betimes.store.ask import execute, many, maybe
 from betimes.store.database import Database
 from betimes.store.jobs import from_json, to_json
 from betimes.store.pool import Connection, Lane
@@ -68,18 +71,31 @@ class Breakers:
         )
 
     async def call_probers(self, probes: Mapping[tuple[TenantId, str], float]) -> None:
-        """Have one run of those that wait for each origin come in so many seconds, to probe."""
+        """Have one run of those that wait for each origin come in so many seconds, to probe.
+
+        Nobody is called where somebody comes by then, or probes already.
+        """
         if not probes:
             return
         ordered = sorted(probes)
-        await self.database.many(
-            SQL["call_probers"],
-            lane=Lane.ENGINE,
-            tenants=[tenant for tenant, _ in ordered],
-            origins=[origin for _, origin in ordered],
-            pauses=[timedelta(seconds=max(0.0, probes[key])) for key in ordered],
-            now=self.clock.stated(),
-        )
+
+        async def work(connection: Connection) -> None:
+            found = await many(
+                connection,
+                SQL["find_probers"],
+                tenants=[tenant for tenant, _ in ordered],
+                origins=[origin for _, origin in ordered],
+                now=self.clock.stated(),
+            )
+            for row in sorted(found, key=lambda row: (row["shard"], row["id"])):
+                pause = max(0.0, probes[ordered[row["number"] - 1]])
+                at = row["now"] + timedelta(seconds=pause)
+                if at < row["visible_at"]:
+                    rank = row["rank"] - (row["visible_at"] - at)
+                    given = {"shard": row["shard"], "id": row["id"], "at": at, "rank": rank}
+                    await execute(connection, SQL["call_prober"], **given)
+
+        await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
     async def wake(self, closed: Collection[tuple[TenantId, str]]) -> int:
         """Bring forward what waits for origins that are well again; how many parcels."""
@@ -136,15 +152,37 @@ async def wake_waiting(
     ordered = sorted(closed)
     rows = await many(
         connection,
-        SQL["wake_waiting"],
+        SQL["find_behind"],
         tenants=[tenant for tenant, _ in ordered],
         origins=[origin for _, origin in ordered],
-        start=RAMP_START,
-        doubles=RAMP_DOUBLES_SECONDS,
         most=WOKEN_MAX,
         now=now,
     )
+    places: Counter[tuple[TenantId, str]] = Counter()
+    by_shard: dict[ShardId, list[tuple[UUID, datetime, datetime]]] = {}
+    for row in rows:
+        key = row["tenant_id"], row["origin"]
+        places[key] += row["runs"]
+        at = min(row["visible_at"], row["now"] + _ramp(places[key]))
+        rank = row["rank"] - (row["visible_at"] - at)
+        by_shard.setdefault(row["shard"], []).append((row["id"], at, rank))
+    for shard in sorted(by_shard):
+        moved = sorted(by_shard[shard])
+        await execute(
+            connection,
+            SQL["bring_forward"],
+            shard=shard,
+            ids=[one for one, _, _ in moved],
+            times=[at for _, at, _ in moved],
+            ranks=[rank for _, _, rank in moved],
+        )
     return len(rows)
+
+
+def _ramp(place: int) -> timedelta:
+    """After how long the run at a place has its turn, when as many come as the origin is asked."""
+    scale = RAMP_START * RAMP_DOUBLES_SECONDS
+    return timedelta(seconds=RAMP_DOUBLES_SECONDS * math.log2(1.0 + place / scale))
 
 
 async def list_breakers(

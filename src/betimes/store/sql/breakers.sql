@@ -65,59 +65,58 @@ UPDATE betimes.parcels SET origin = waits.origin
   FROM unnest(:ids::uuid[], :origins::text[]) AS waits (id, origin)
  WHERE parcels.shard = :shard::smallint AND parcels.id = waits.id;
 
--- name: call_probers :exec
--- Bring one run of those that wait behind each of some breakers to the time of its next probe, unless one comes by then.
+-- name: find_probers :many
+-- Who of those that wait behind each of some breakers comes first, with the time; nobody where somebody probes right now.
 -- Scatter: runs of one origin wait in many shards; one probe of an index per breaker
 -- Index: parcels_origin_idx
--- Guard: nobody holds it, and nobody probes; SKIP LOCKED: who is being leased comes anyway
-WITH picked AS MATERIALIZED (
-    SELECT one.*, coalesce(:now::timestamptz, statement_timestamp()) + asked.pause AS at
-      FROM unnest(:tenants::uuid[], :origins::text[], :pauses::interval[]) AS asked (tenant_id, origin, pause)
-     CROSS JOIN LATERAL (
-        SELECT parcels.* FROM betimes.parcels
-         WHERE parcels.tenant_id = asked.tenant_id AND parcels.origin = asked.origin
-           AND parcels.worker_id IS NULL AND parcels.held = 0
-         ORDER BY parcels.visible_at, parcels.id LIMIT 1
-           FOR UPDATE SKIP LOCKED) AS one
-     WHERE one.visible_at > coalesce(:now::timestamptz, statement_timestamp()) + asked.pause
-       AND NOT EXISTS (
-        SELECT FROM betimes.breakers
-         WHERE breakers.tenant_id = asked.tenant_id AND breakers.origin = asked.origin AND breakers.probe_by IS NOT NULL
-           AND breakers.probe_at > coalesce(:now::timestamptz, statement_timestamp()))
+-- Returns: number int8, shard int2, id uuid, visible_at timestamptz, rank timestamptz, now timestamptz
+SELECT asked.number, one.shard, one.id, one.visible_at, one.rank, coalesce(:now::timestamptz, statement_timestamp()) AS now
+  FROM unnest(:tenants::uuid[], :origins::text[]) WITH ORDINALITY AS asked (tenant_id, origin, number)
+ CROSS JOIN LATERAL (
+    SELECT parcels.shard, parcels.id, parcels.visible_at, parcels.rank FROM betimes.parcels
+     WHERE parcels.tenant_id = asked.tenant_id AND parcels.origin = asked.origin
+       AND parcels.worker_id IS NULL AND parcels.held = 0
+     ORDER BY parcels.visible_at, parcels.id LIMIT 1) AS one
+ WHERE NOT EXISTS (
+    SELECT FROM betimes.breakers
+     WHERE breakers.tenant_id = asked.tenant_id AND breakers.origin = asked.origin AND breakers.probe_by IS NOT NULL
+       AND breakers.probe_at > coalesce(:now::timestamptz, statement_timestamp()));
+
+-- name: call_prober :exec
+-- Bring the first run of a parcel that waits behind a breaker to the time of its probe; the others of it wait on.
+-- Index: parcels_pkey
+-- Guard: nobody holds it; SKIP LOCKED: who is being leased comes anyway
+WITH first AS MATERIALIZED (
+    SELECT * FROM betimes.parcels
+     WHERE shard = :shard::smallint AND id = :id::uuid AND worker_id IS NULL AND held = 0 AND origin IS NOT NULL
+       FOR UPDATE SKIP LOCKED
 ), rest AS (
     INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, fair, rank, visible_at, fence, deliveries, run_ids,
                                  handler, origin)
-    SELECT shard, gen_random_uuid(), tenant_id, queue, priority, lane, fair, rank, visible_at, fence, deliveries, run_ids[2:],
-           handler, origin
-      FROM picked WHERE cardinality(run_ids) > 1
+    SELECT :shard::smallint, gen_random_uuid(), tenant_id, queue, priority, lane, fair, rank, visible_at, fence, deliveries,
+           run_ids[2:], handler, origin
+      FROM first WHERE cardinality(run_ids) > 1
 )
-UPDATE betimes.parcels
-   SET visible_at = picked.at, rank = parcels.rank - (parcels.visible_at - picked.at), run_ids = parcels.run_ids[1:1]
-  FROM picked
- WHERE parcels.shard = picked.shard AND parcels.id = picked.id;
+UPDATE betimes.parcels SET visible_at = :at::timestamptz, rank = :rank::timestamptz, run_ids = parcels.run_ids[1:1]
+  FROM first
+ WHERE parcels.shard = :shard::smallint AND parcels.id = first.id;
 
--- name: wake_waiting :many
--- Bring those forward that wait for breakers which are closed, at the pace at which the origins are asked by then.
+-- name: find_behind :many
+-- What waits behind breakers, best rank first, and the time.
 -- Scatter: runs of one origin wait in many shards
 -- Index: parcels_origin_idx
--- Guard: nobody holds them; SKIP LOCKED: who is being leased finds the breaker closed
--- Returns: id uuid
-WITH woken AS MATERIALIZED (
-    SELECT parcels.shard, parcels.id, parcels.tenant_id, parcels.origin, parcels.rank, cardinality(parcels.run_ids) AS runs
-      FROM unnest(:tenants::uuid[], :origins::text[]) AS closed (tenant_id, origin)
-      JOIN betimes.parcels ON parcels.tenant_id = closed.tenant_id AND parcels.origin = closed.origin
-     WHERE parcels.worker_id IS NULL
-     ORDER BY parcels.rank LIMIT :most::integer
-       FOR UPDATE OF parcels SKIP LOCKED
-), placed AS (
-    SELECT woken.shard, woken.id, coalesce(:now::timestamptz, statement_timestamp()) + interval '1 s' * (:doubles::float8
-           * ln(1 + sum(woken.runs) OVER (PARTITION BY woken.tenant_id, woken.origin ORDER BY woken.rank, woken.id)
-                / (:start::float8 * :doubles::float8)) / ln(2.0)) AS at
-      FROM woken
-)
-UPDATE betimes.parcels
-   SET visible_at = least(parcels.visible_at, placed.at),
-       rank = parcels.rank - greatest(parcels.visible_at - placed.at, interval '0'), origin = NULL
-  FROM placed
- WHERE parcels.shard = placed.shard AND parcels.id = placed.id
-RETURNING parcels.id;
+-- Returns: shard int2, id uuid, tenant_id uuid, origin text, visible_at timestamptz, rank timestamptz, runs int4, now timestamptz
+SELECT parcels.shard, parcels.id, parcels.tenant_id, parcels.origin, parcels.visible_at, parcels.rank,
+       cardinality(parcels.run_ids) AS runs, coalesce(:now::timestamptz, statement_timestamp()) AS now
+  FROM unnest(:tenants::uuid[], :origins::text[]) AS closed (tenant_id, origin)
+  JOIN betimes.parcels ON parcels.tenant_id = closed.tenant_id AND parcels.origin = closed.origin
+ WHERE parcels.worker_id IS NULL
+ ORDER BY parcels.rank, parcels.id LIMIT :most::integer;
+
+-- name: bring_forward :exec
+-- Bring parcels forward that waited for breakers which are closed.
+-- Index: parcels_pkey
+-- Guard: nobody holds them; whoever was leased meanwhile finds the breaker closed
+UPDATE betimes.parcels SET visible_at = moved.at, rank = moved.rank, origin = NULL
+  FROM unnest(:ids::uuid[], :times::timestamptz[], :ranks::timestamptz[]) AS moved (id, at, rank)
+ WHERE parcels.shard = :shard::smallint AND parcels.id = moved.id AND parcels.worker_id IS NULL;
