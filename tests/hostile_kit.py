@@ -147,6 +147,9 @@ class Errand:
     def __init__(self, target: dict[str, Any]) -> None:
         self.target = target
 
+    def is_held(self) -> bool:
+        return True
+
     async def wait_cancelled(self) -> None:
         await asyncio.Event().wait()
 

@@ -62,6 +62,10 @@ class Attempt:
     cancelled: bool = False
     parked: bool = False
     told: asyncio.Event = field(default_factory=asyncio.Event)
+    held: bool = True
+
+    def is_held(self) -> bool:
+        return self.held
 
     async def wait_cancelled(self) -> None:
         await self.told.wait()

@@ -1,6 +1,6 @@
 """Deliveries to HTTP targets, put together for a node."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from hashlib import blake2b
@@ -135,10 +135,20 @@ class StoredBreakers:
                     opened_at=one.opened_at,
                     probe_at=one.probe_at,
                     facts=one.facts,
+                    changed=one.changed,
                 )
                 for one in breakers
             ]
         )
+
+    async def call_probers(self, probes: Mapping[tuple[UUID, str], float]) -> None:
+        """Have one of those who wait for each origin come in so many seconds."""
+        told = {(TenantId(tenant), origin): wait for (tenant, origin), wait in probes.items()}
+        await self._rows.call_probers(told)
+
+    async def wake(self, closed: Collection[tuple[UUID, str]]) -> None:
+        """Bring forward what waits for origins that are well again."""
+        await self._rows.wake([(TenantId(tenant), origin) for tenant, origin in closed])
 
     async def broken(self) -> tuple[datetime, list[Breaker]]:
         """The database's time, and every breaker that is not closed."""

@@ -172,6 +172,10 @@ class FencedOut(SchedulerError):
     """Our epoch or fence is no longer the current one: step down, never retry."""
 
 
+class LeaseOver(FencedOut):
+    """A lease can no longer be trusted, and nothing was sent or begun under it."""
+
+
 class Unavailable(SchedulerError):
     """The store or a peer is away; retry with backoff."""
 

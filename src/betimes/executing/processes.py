@@ -13,8 +13,10 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
+from betimes.domain.errors import LeaseOver
 from betimes.domain.outcome import ErrorFacts, Failed
 from betimes.executing.child import Order, Said, Told, serve
+from betimes.executing.threads import LEASE_OVER
 
 JOIN_SECONDS = 1.0
 Say = Callable[[Any], None]
@@ -79,14 +81,23 @@ class Processes:
         self._idle: list[Child] = []
 
     async def run(
-        self, order: Order, *, hear: Say = nobody, begun: Callable[[Say], None] = nobody
+        self,
+        order: Order,
+        *,
+        is_held: Callable[[], bool],
+        hear: Say = nobody,
+        begun: Callable[[Say], None] = nobody,
     ) -> object:
         """Call something in a child; cancelled, the child is killed.
 
-        `begun` is given a way to talk to the child, which is good until this returns.
+        `begun` is given a way to talk to the child, which is good until this returns. Whoever has
+        waited for a child for longer than its lease begins nothing.
         """
         async with self._free:
             child = self._idle.pop() if self._idle else await asyncio.to_thread(Child)
+            if not is_held():
+                self._idle.append(child)
+                raise LeaseOver(LEASE_OVER)
             begun(child.say)
             try:
                 answer = await child.call(order, hear)

@@ -4,7 +4,7 @@ Every write here may be repeated: a reply can be lost after the commit. A repeat
 carry our worker and fence already and changes nothing; `ours` tells them from a lost lease.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from operator import attrgetter
@@ -28,6 +28,7 @@ from betimes.store.succeed import Held, Succeeding
 
 SQL = load("finish")
 PARCELS = load("parcels")
+BREAKERS = load("breakers")
 MARGIN = timedelta(seconds=10)
 
 __all__ = ["MARGIN", "Finishing", "Held", "Page", "hold_jobs_of", "write_endings"]
@@ -36,6 +37,7 @@ __all__ = ["MARGIN", "Finishing", "Held", "Page", "hold_jobs_of", "write_endings
 class _Content(NamedTuple):
     """A locked parcel, as far as its end is concerned."""
 
+    fence: Fence
     runs: frozenset[RunId]
     tenant: TenantId
     queue: str
@@ -90,7 +92,7 @@ class Finishing:
     async def _page(self, connection: Connection, page: Page) -> int:
         written = 0
         await hold_jobs_of(connection, page.shard, page.slow, page.endings)
-        if page.fast.fences:
+        if page.fast.leases:
             succeeding = Succeeding(connection, self.worker, page.shard)
             written = await succeeding.write(page.fast, page.streaks)
         if page.endings:
@@ -105,7 +107,7 @@ class Finishing:
             held.pausing = None  # what an earlier try has locked is free again
             written = await _Slow(connection, self.worker, shard, self.margin).write(held, endings)
             held.offered = await release(connection, held.freed)
-            return written
+            return {one.run for one in written}
 
         return await self.database.transact(work, lane=Pool.COMPLETE, repeatable=True)
 
@@ -139,15 +141,10 @@ class _Slow:
     shard: ShardId
     margin: timedelta
 
-    async def write(self, held: Held, endings: Sequence[Ending]) -> set[RunId]:
+    async def write(self, held: Held, endings: Sequence[Ending]) -> list[Ending]:
         await hold_jobs_of(self.connection, self.shard, held, endings)
         contents = await self.hold(held)
-        # A run that an earlier, unanswered try moved into its retry parcel is no longer listed.
-        listed = [
-            one
-            for one in endings
-            if one.parcel in contents and one.run in contents[one.parcel].runs
-        ]
+        listed = judged(endings, contents)
         written = await self._finish(listed) if listed else set()
         done = [one for one in listed if one.run in written]
         await self._note_attempts([one for one in done if one.attempted is not None])
@@ -158,18 +155,19 @@ class _Slow:
         await self._follow([one.follow for one in done if one.follow is not None])
         await self._tidy(contents, held.emptied, done)
         held.freed = _freed(held, contents, done)
-        return written
+        return done
 
     async def hold(self, held: Held) -> dict[ParcelId, _Content]:
         """Lock what is still ours of it."""
         rows = await self._many(
             SQL["hold_parcels"],
-            parcels=list(held.fences),
-            fences=list(held.fences.values()),
+            parcels=[parcel for parcel, _ in held.leases],
+            fences=[fence for _, fence in held.leases],
             worker=self.worker,
         )
         return {
             row["id"]: _Content(
+                row["fence"],
                 frozenset(row["run_ids"]),
                 row["tenant_id"],
                 row["queue"],
@@ -246,9 +244,16 @@ class _Slow:
         again = [(one, one.again) for one in endings if one.again is not None]
         if again:
             terms = {one.parcel: contents[one.parcel].terms for one, _ in again}
-            await insert_parcels(
-                self.connection, self.shard, packed_again(self.shard, again, terms)
-            )
+            parcels = packed_again(self.shard, again, terms)
+            await insert_parcels(self.connection, self.shard, parcels)
+            origins = {one.run: wait.origin for one, wait in again if wait.origin is not None}
+            waiting = [parcel for parcel in parcels if parcel.runs[0] in origins]
+            if waiting:
+                await self._many(
+                    BREAKERS["note_origins"],
+                    ids=[parcel.id for parcel in waiting],
+                    origins=[origins[parcel.runs[0]] for parcel in waiting],
+                )
 
     async def _tell(self, endings: Sequence[Ending]) -> None:
         """Events, in the transaction of what they tell; a snooze is nobody's news."""
@@ -303,6 +308,17 @@ async def hold_jobs_of(
     held.pausing = await hold_pausing(connection, shard, dead, following=following)
 
 
+def judged(endings: Iterable[Ending], contents: Mapping[ParcelId, _Content]) -> list[Ending]:
+    """The ends that count: told under the lease that is good, and of each run the first one."""
+    good = {(parcel, content.fence) for parcel, content in contents.items()}
+    first: dict[RunId, Ending] = {}
+    for one in Held.valid(endings, good):
+        # A run that an earlier, unanswered try moved into its retry parcel is no longer listed.
+        if one.run in contents[one.parcel].runs:
+            first.setdefault(one.run, one)
+    return list(first.values())
+
+
 def _columns(told: Sequence[tuple[str, Ending]]) -> dict[str, list[Any]]:
     """Events about endings, as their statement takes them."""
     news = [one for _, one in told]
@@ -344,8 +360,8 @@ async def write_endings(
     endings: Sequence[Ending],
     *,
     margin: timedelta,
-) -> set[RunId]:
-    """Every kind of end inside a transaction of the caller's; returns the runs that were written.
+) -> list[Ending]:
+    """Every kind of end inside a transaction of the caller's; returns those that were written.
 
     Unlike a worker of ours, the caller need not know what else its parcels hold: a parcel whose
     last run ends here goes, and the others are cut down to what is left. What is freed by that is
@@ -355,7 +371,7 @@ async def write_endings(
     slow = _Slow(connection, worker, shard, margin)
     await hold_jobs_of(connection, shard, held, endings)
     contents = await slow.hold(held)
-    ending = {one.run for one in endings}
+    ending = {one.run for one in judged(endings, contents)}
     held.emptied = [parcel for parcel, content in contents.items() if content.runs <= ending]
     written = await slow.write(held, endings)
     for parcel, content in contents.items():

@@ -42,6 +42,7 @@ async def end_by_force(
         run=run.id,
         parcel=parcel.id,
         fence=Fence(parcel.fence + 1),
+        holder_fence=parcel.fence,
         tenant=run.tenant,
         queue=run.queue,
         priority=run.priority,
@@ -55,7 +56,7 @@ async def end_by_force(
         attempted=Attempted(OutcomeKind.CANCELLED, None),
         follow=await _follow(connection, run, now),
     )
-    held = Held({parcel.id: parcel.fence}, pausing=frozenset())
+    held = Held({(parcel.id, parcel.fence)}, pausing=frozenset())
     await write_endings(connection, parcel.worker, run.shard, held, [ending], margin=margin)
     # When it began is not known here, but it has begun: no token comes back.
     return replace(held.freed, unstarted=Counter())

@@ -1368,6 +1368,7 @@ CREATE TABLE betimes.parcels (
     rate_key text,
     leased_at timestamp with time zone,
     handler text,
+    origin text,
     CONSTRAINT parcels_gated_alone CHECK ((((gate IS NULL) AND (line IS NULL) AND (rate_key IS NULL)) OR (cardinality(run_ids) = 1))),
     CONSTRAINT parcels_held_by_nobody CHECK (((held = 0) OR (worker_id IS NULL))),
     CONSTRAINT parcels_held_check CHECK (((held >= 0) AND (held <= 4))),
@@ -1397,6 +1398,8 @@ COMMENT ON COLUMN betimes.parcels.rate_key IS 'The key of the rate of its one ru
 COMMENT ON COLUMN betimes.parcels.leased_at IS 'When it was leased last; says something only while a worker has it.';
 
 COMMENT ON COLUMN betimes.parcels.handler IS 'What a worker must have to lease it: a handler, or `:` and a kind of target; NULL: any worker of the queue may look.';
+
+COMMENT ON COLUMN betimes.parcels.origin IS 'The origin whose open breaker its runs wait for; they are brought forward when it closes.';
 
 CREATE TABLE betimes.producers (
     role text NOT NULL,
@@ -2105,6 +2108,8 @@ CREATE INDEX parcels_leased_idx ON betimes.parcels USING btree (shard, lease_unt
 CREATE INDEX parcels_line_idx ON betimes.parcels USING btree (shard, line, held, rank) WHERE (line IS NOT NULL);
 
 CREATE INDEX parcels_line_slot_idx ON betimes.parcels USING btree (shard, line) WHERE (slot AND (line IS NOT NULL));
+
+CREATE INDEX parcels_origin_idx ON betimes.parcels USING btree (tenant_id, origin) WHERE (origin IS NOT NULL);
 
 CREATE INDEX parcels_rate_idx ON betimes.parcels USING btree (tenant_id, rate_key, held, rank) WHERE (rate_key IS NOT NULL);
 

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from betimes.domain import webhook
 from betimes.domain.clock import Clock
-from betimes.domain.errors import Refused
+from betimes.domain.errors import LeaseOver, Refused
 from betimes.domain.outcome import (
     Cancelled,
     ErrorFacts,
@@ -49,6 +49,8 @@ UNREPORTED = "TargetUnreported"
 STAY_TIMEOUT_MIN = timedelta(seconds=30)
 """An attempt with less time than this waits for its turn in the queue, where no time is counted."""
 PERMANENT = frozenset({Trouble.REFUSED, Trouble.REDIRECT})
+UNASKED = PERMANENT | {Trouble.UNSENT}
+"""What says nothing about an origin: nobody was asked."""
 PLAIN = Presented()
 UNTAMED = "Expect:"
 """libcurl would ask before it sends a large body, and wait for an answer few servers give."""
@@ -84,6 +86,7 @@ class Errand(Protocol):
     def payload(self) -> bytes | None: ...  # noqa: D102
     @property
     def target(self) -> Mapping[str, Any]: ...  # noqa: D102
+    def is_held(self) -> bool: ...  # noqa: D102
     async def wait_cancelled(self) -> None: ...  # noqa: D102
     def park(self) -> bool: ...  # noqa: D102
     def snooze(self, pause: timedelta) -> Snoozed: ...  # noqa: D102
@@ -153,7 +156,8 @@ class Delivery:
         )
         if held is not None:
             snoozed = errand.snooze(timedelta(seconds=held.seconds))
-            return replace(snoozed, reason=held.why.value)
+            waits_for = origin if held.waits_for_breaker else None
+            return replace(snoozed, reason=held.why.value, origin=waits_for)
         request, way = self._request(tenant, prepared, presented, errand), None
         try:
             result = await self._client.send(request)
@@ -164,6 +168,8 @@ class Delivery:
             self._gates.dropped(tenant, origin)
             raise
         self._tell(tenant, origin, result)
+        if isinstance(result, NoAnswer) and result.trouble is Trouble.UNSENT:
+            raise LeaseOver(result.detail)
         evidence = evidence_of(
             result,
             url=prepared.target.url.text,
@@ -295,6 +301,7 @@ class Delivery:
             addresses=prepared.policy.addresses,
             tls=presented.tls or target.tls,
             private=target.private,
+            may_go=errand.is_held,
         )
 
     def _signature(
@@ -373,7 +380,7 @@ def _facts(errand: Errand) -> Facts:
 def health_of(result: Answer | NoAnswer) -> Health | None:
     """What a result says about its origin; None when it says nothing, because nobody was asked."""
     if isinstance(result, NoAnswer):
-        return None if result.trouble in PERMANENT else Health.BAD
+        return None if result.trouble in UNASKED else Health.BAD
     if result.status in SERVER_ERRORS:
         return Health.BAD
     return Health.PUSHED_BACK if result.status in PUSHED_BACK else Health.GOOD

@@ -191,6 +191,7 @@ async def test_errors_are_sentences_with_a_hint_and_a_code(monkeypatch: pytest.M
     assert nobody.code == 4
     assert "missing_credentials" in nobody.err
     monkeypatch.setenv("BETIMES_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("BETIMES_RETRY_FOR", "0")
     lost = await acall("job", "list", "--timeout", "1")
     assert lost.code == 1
     assert "hint: is it running" in lost.err
@@ -317,6 +318,7 @@ async def test_the_doctor_finds_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -
     assert ill.code == 1
     assert "fail  key" in ill.out
     monkeypatch.setenv("BETIMES_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("BETIMES_RETRY_FOR", "0")
     away = await acall("doctor", "--timeout", "1")
     assert away.code == 1
     assert "fail  service" in away.out

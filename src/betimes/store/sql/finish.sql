@@ -13,8 +13,8 @@
 -- and writing in one statement lost runs under load (a parcel deleted, its runs not finished).
 -- Index: parcels_pkey
 -- Guard: worker and fence, under a lock that conflicts with the reaper
--- Returns: id uuid
-SELECT id FROM betimes.parcels
+-- Returns: id uuid, fence int4
+SELECT id, fence FROM betimes.parcels
  WHERE shard = :shard::smallint AND id = ANY (:parcels::uuid[])
    AND worker_id IS NOT DISTINCT FROM :worker::uuid
    AND ((id, fence) IN (SELECT * FROM unnest(:parcels::uuid[], :fences::integer[]))) IS TRUE
