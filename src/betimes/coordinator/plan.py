@@ -15,18 +15,27 @@ import msgspec
 
 from betimes.domain.errors import Refused
 from betimes.domain.ids import RunId, ShardId, occurrences, to_us
+from betimes.domain.job import SCHEDULE_UNREADABLE
 from betimes.fairness.overlap import policy_of
-from betimes.schedule import Schedule, ScheduleCache, plan_catchup
+from betimes.schedule import (
+    NOTHING,
+    Accounted,
+    Schedule,
+    ScheduleCache,
+    last_undecided,
+    left_of,
+    plan_catchup,
+)
 from betimes.store.catchup import Gap, Settled
 from betimes.store.plan import DroppedFires, DueJob, Span, Step
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+NO_GRACE = timedelta(0)
 FIRES_PER_JOB_MAX = 1_000
 REAL_TIME = frozenset({"interval", "once", "delay", "manual"})
 HOUR_US = 3_600_000_000
 LOOK_BACK_US = (HOUR_US, 25 * HOUR_US, 8 * 24 * HOUR_US, 63 * 24 * HOUR_US, 400 * 24 * HOUR_US)
-UNREADABLE = "SCHEDULE_UNREADABLE"
 LATE_AFTER = timedelta(seconds=10)
 """A fire that is planned this late is missed, and catch-up decides about it."""
 
@@ -126,20 +135,25 @@ class Settling:
         self._schedules = schedules
         self._known: dict[tuple[str, datetime, datetime], Caught] = {}
 
-    def settle(self, gap: Gap) -> Settled:
-        """Every fire of a gap: it runs late, or the reason why not is recorded."""
+    def settle(self, gap: Gap, accounted: Accounted = NOTHING) -> Settled:
+        """Every fire of a gap without an account: it runs late, or why not is recorded."""
         job, seed = gap.job, str(gap.job.id)
         try:
             schedule = self._schedules.get(job.schedule, seed)
         except Refused as error:
             # It could be read when it was planned, and cannot any more: nobody can count its fires.
             why = msgspec.json.encode({"detail": error.sentence}).decode()
-            lost = DroppedFires(job.next_fire_at, UNREADABLE, gap.until_at, detail=why)
+            decided = [first - MICROSECOND for first, _ in accounted.decided]
+            last = max(job.next_fire_at, min([gap.until_at, *decided]))
+            lost = DroppedFires(job.next_fire_at, SCHEDULE_UNREADABLE, last, detail=why)
             return Settled(gap=gap, ids=[], fires=[], dues=[], dropped=[lost])
         key = (job.schedule, job.next_fire_at, gap.until_at)
-        caught = None if schedule.is_seeded else self._known.get(key)
+        shares = not schedule.is_seeded and not accounted
+        caught = self._known.get(key) if shares else None
         if caught is None:
-            caught = self._known[key] = catch_up(schedule, job.next_fire_at, gap.until_at)
+            caught = catch_up(schedule, job.next_fire_at, gap.until_at, accounted)
+            if shares:
+                self._known[key] = caught
         ids, dues = planned(job, schedule, caught.fires_us, caught.fires, seed)
         return Settled(gap=gap, ids=ids, fires=caught.fires, dues=dues, dropped=caught.dropped)
 
@@ -153,17 +167,31 @@ class Caught:
     dropped: Sequence[DroppedFires]
 
 
-def catch_up(schedule: Schedule, first: datetime, last: datetime) -> Caught:
-    """The policy of the schedule about every fire from `first` up to `last`.
+def catch_up(
+    schedule: Schedule, first: datetime, last: datetime, accounted: Accounted = NOTHING
+) -> Caught:
+    """The policy of the schedule about every fire from `first` up to `last` without an account.
 
-    What came within `LATE_AFTER` after the gap was planned as usual; the policy counts it.
+    What came within `LATE_AFTER` after the gap was planned as usual; the policy counts it, and it
+    counts what has a run. What was decided at the end of the gap was not missed: the latest of
+    those that were is the latest.
     """
-    plan = plan_catchup(schedule, first - MICROSECOND, last + LATE_AFTER, grace=LATE_AFTER)
-    fires = [fire.nominal for fire in plan.runs if fire.nominal <= last]
-    dropped = [
-        DroppedFires(gap.first, gap.code, None if gap.count == 1 else gap.last, gap.count)
-        for gap in plan.skipped
-    ]
+    end = last_undecided(schedule, first, last, accounted) if accounted else last
+    fires: list[datetime] = []
+    dropped: list[DroppedFires] = []
+    if end is not None:
+        grace = LATE_AFTER if end == last else NO_GRACE
+        plan = plan_catchup(schedule, first - MICROSECOND, end + grace, grace=grace)
+        fires = [
+            fire.nominal
+            for fire in plan.runs
+            if fire.nominal <= end and not accounted.covers(fire.nominal)
+        ]
+        dropped = [
+            DroppedFires(gap.first, gap.code, None if gap.count == 1 else gap.last, gap.count)
+            for skipped in plan.skipped
+            for gap in (left_of(schedule, skipped, accounted) if accounted else [skipped])
+        ]
     dropped += denied(schedule, to_us(first) - 1, to_us(last))
     return Caught([to_us(fire) for fire in fires], fires, dropped)
 

@@ -315,24 +315,29 @@ class Planner:
                 settled.append(settling.settle(gap))
                 size += len(settled[-1].ids)
                 if size >= RUNS_PER_TRANSACTION:
-                    runs += await self._commit_settled(held, settled, pace)
+                    runs += await self._commit_settled(held, settled, settling, pace)
                     settled, size = [], 0
             if settled:
-                runs += await self._commit_settled(held, settled, pace)
+                runs += await self._commit_settled(held, settled, settling, pace)
         except FencedOut:
             self._step_down(held)
         return runs
 
-    async def _commit_settled(self, held: Held, settled: list[Settled], pace: Pace) -> int:
+    async def _commit_settled(
+        self, held: Held, settled: list[Settled], settling: Settling, pace: Pace
+    ) -> int:
         if not held.term.is_trusted(self._clock.monotonic()):
             return 0
         async with held.writing:
             done = await self._catching.settle(
-                held.claim, settled, pace=pace, now=self._clock.stated()
+                held.claim,
+                settled,
+                reckon=settling.settle,
+                pace=pace,
+                now=self._clock.stated(),
             )
-        for one in settled:
-            for dropped in one.dropped:
-                self._missed.add(dropped.fires, reason=dropped.code)
+        for dropped in done.dropped:
+            self._missed.add(dropped.fires, reason=dropped.code)
         self._late.add(done.runs - done.held, held="no")
         self._late.add(done.held, held="yes")
         for parcel in done.parcels:

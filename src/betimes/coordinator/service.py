@@ -133,6 +133,7 @@ class Coordinator:
         )
         self.sweeper = Sweeper(
             sweeping=Sweeping(database, node),
+            shards=shards,
             holdings=holdings,
             time=time,
             clock=clock,

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from betimes.domain.errors import IllegalTransition, Invalid
 from betimes.domain.ids import JobId, ShardId, TenantId, floor_of, to_ms, to_us
-from betimes.domain.job import Job
+from betimes.domain.job import GAP_FROM, PAUSED_AT, Job
 from betimes.domain.parcel import Lane, Parcel
 from betimes.domain.states import JobState, RunState, check_job
 from betimes.ops.ahead import look_at_one
@@ -18,10 +18,8 @@ from betimes.ops.checks import check_instant, check_reason
 from betimes.ops.create import announce
 from betimes.ops.desk import Desk
 from betimes.ops.gap import (
-    GAP_FROM,
     JOB_AUTO_PAUSED,
     JOB_PAUSED,
-    PAUSED_AT,
     Missed,
     close_gap,
     gap_start,
@@ -41,9 +39,10 @@ from betimes.ops.outlook import Outlook, just_before, look_ahead
 from betimes.ops.placing import insert_fires
 from betimes.ops.telling import tell_completion, tell_job
 from betimes.ops.timetable import read_timetable
-from betimes.store.control import find_fires, find_stopped
+from betimes.schedule import NOTHING
+from betimes.store.control import find_stopped
 from betimes.store.jobs import elapsed_pauses, steer_job
-from betimes.store.occurrences import insert_decisions
+from betimes.store.occurrences import accounted_for, insert_decisions
 from betimes.store.pool import Connection
 
 PAUSED = (JobState.PAUSED, JobState.AUTO_PAUSED)
@@ -200,15 +199,13 @@ async def _resume(
         reasons=(JOB_PAUSED, JOB_AUTO_PAUSED),
     )
     begin = min([gap_start(job), *stopped])
-    kept = await find_fires(
-        connection, job.shard, job.id, low=floor_of(to_ms(begin)), first=begin, last=until
-    )
+    known = await accounted_for(connection, job.shard, [(job.id, begin, until)])
     closed = close_gap(
         job,
         timetable,
         until=until,
         missed=missed,
-        kept=kept.keys() - stopped.keys(),
+        accounted=known.get((job.id, begin), NOTHING),
         stopped=stopped.keys(),
     )
     await insert_decisions(connection, job.shard, closed.dropped, now=held.now)

@@ -7,16 +7,16 @@ and way to retry. It stays where it waits: queue, priority and limits are those 
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from betimes.domain.errors import IllegalTransition
+from betimes.domain.errors import BadSchedule, IllegalTransition
 from betimes.domain.ids import JobId, TenantId, floor_of, to_ms
-from betimes.domain.job import Definition, Job
+from betimes.domain.job import GAP_FROM, Definition, Job
 from betimes.domain.parcel import Parcel
 from betimes.domain.states import JobState, Trigger
 from betimes.ops.ahead import look_at_one
 from betimes.ops.contents import sealed_definition
 from betimes.ops.create import announce, check_definition, declare_gates
 from betimes.ops.desk import Desk
-from betimes.ops.gap import GAP_FROM, Missed, close_gap, gap_start, open_gap
+from betimes.ops.gap import Closed, Missed, close_gap, close_unreadable, gap_start, open_gap
 from betimes.ops.grip import (
     Grip,
     check_revision,
@@ -29,10 +29,10 @@ from betimes.ops.outlook import Outlook, look_ahead, require_a_future
 from betimes.ops.placing import insert_fires
 from betimes.ops.telling import tell_completion
 from betimes.ops.timetable import read_timetable
-from betimes.schedule import Schedule
-from betimes.store.control import find_fires, find_planned, renew_revision
+from betimes.schedule import NOTHING, Accounted, Schedule
+from betimes.store.control import find_planned, renew_revision
 from betimes.store.jobs import edit_job, keep_revision
-from betimes.store.occurrences import insert_decisions
+from betimes.store.occurrences import accounted_for, insert_decisions
 from betimes.store.pool import Connection
 
 PAUSED = (JobState.PAUSED, JobState.AUTO_PAUSED)
@@ -154,16 +154,8 @@ class Edit:
         """The gap so far belongs to the old schedule; a new gap begins with the new one."""
         job = held.job
         begin = gap_start(job)
-        kept = await find_fires(
-            connection, job.shard, job.id, low=floor_of(to_ms(begin)), first=begin, last=held.now
-        )
-        closed = close_gap(
-            job,
-            read_timetable(job.definition.schedule, job.id),
-            until=held.now,
-            missed=Missed.SKIP,
-            kept=set(kept),
-        )
+        known = await accounted_for(connection, job.shard, [(job.id, begin, held.now)])
+        closed = _closed(job, held.now, known.get((job.id, begin), NOTHING))
         await insert_decisions(connection, job.shard, closed.dropped, now=held.now)
         reason = dict(job.state_reason) | open_gap(job, (), held.now)
         reason[GAP_FROM] += 1
@@ -176,6 +168,15 @@ class Edit:
             updated_at=held.now,
         )
         return await _store(connection, edited, held.now), []
+
+
+def _closed(job: Job, until: datetime, accounted: Accounted) -> Closed:
+    try:
+        timetable = read_timetable(job.definition.schedule, job.id)
+    except BadSchedule:
+        # It was set aside for that; another schedule is what it waits for.
+        return close_unreadable(job, until=until, accounted=accounted)
+    return close_gap(job, timetable, until=until, missed=Missed.SKIP, accounted=accounted)
 
 
 async def _last_kept(connection: Connection, held: Grip) -> datetime:

@@ -11,7 +11,15 @@ Nothing here asks for the time, touches a file other than the pinned zone data, 
 
 from betimes.schedule.batch import FireTable, ScheduleCache, Window
 from betimes.schedule.calendar import Calendar
-from betimes.schedule.catchup import CatchupPlan, Skipped, plan_catchup
+from betimes.schedule.catchup import (
+    NOTHING,
+    Accounted,
+    CatchupPlan,
+    Skipped,
+    last_undecided,
+    left_of,
+    plan_catchup,
+)
 from betimes.schedule.cautions import Warned
 from betimes.schedule.fire import Drop, Fire
 from betimes.schedule.icalendar import import_calendar
@@ -23,6 +31,8 @@ from betimes.schedule.schedule import Schedule
 from betimes.schedule.zone import Zone, tzdata_release, zone, zone_names
 
 __all__ = [
+    "NOTHING",
+    "Accounted",
     "Calendar",
     "Catchup",
     "CatchupPlan",
@@ -38,6 +48,8 @@ __all__ = [
     "complete",
     "fire_times",
     "import_calendar",
+    "last_undecided",
+    "left_of",
     "parse",
     "plan_catchup",
     "preview",

@@ -4,6 +4,7 @@ The work is bounded by the answer, not by the outage: a schedule that fires ever
 down for ten years is counted, not walked.
 """
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -18,6 +19,7 @@ WINDOW_EXCEEDED = "CATCHUP_WINDOW_EXCEEDED"
 COALESCED = "CATCHUP_COALESCED"
 MAX_REACHED = "CATCHUP_MAX_REACHED"
 NO_GRACE = timedelta(0)
+MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,29 @@ class CatchupPlan:
 
     runs: tuple[Fire, ...]
     skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Accounted:
+    """Fires about which nothing is left to decide: they have a run, or a recorded decision."""
+
+    runs: Collection[datetime] = frozenset()
+    decided: Collection[tuple[datetime, datetime]] = ()
+    """From the first through the last fire of each decision."""
+
+    def __bool__(self) -> bool:
+        return bool(self.runs or self.decided)
+
+    def covers(self, fire: datetime) -> bool:
+        """Whether a fire has its account already."""
+        return fire in self.runs or self.range_of(fire) is not None
+
+    def range_of(self, fire: datetime) -> tuple[datetime, datetime] | None:
+        """The decision that is about a fire."""
+        return next((one for one in self.decided if one[0] <= fire <= one[1]), None)
+
+
+NOTHING = Accounted()
 
 
 def plan_catchup(
@@ -74,6 +99,36 @@ def plan_catchup(
         tuple(schedule.fire(instant) for instant in [*caught, *fresh]),
         tuple(entry for entry in ranges if entry is not None),
     )
+
+
+def left_of(schedule: Schedule, skipped: Skipped, accounted: Accounted) -> Iterator[Skipped]:
+    """The parts of a range between what is accounted for, so that no fire is counted twice."""
+    after = skipped.first - MICROSECOND
+    spans = [*((fire, fire) for fire in accounted.runs), *accounted.decided]
+    inside = sorted(span for span in spans if span[0] <= skipped.last and span[1] >= skipped.first)
+    for first, last in [*inside, (skipped.last + MICROSECOND, skipped.last)]:
+        part = _skipped(
+            schedule.series, to_instant(after), to_instant(first - MICROSECOND), skipped.code
+        )
+        if part is not None:
+            yield part
+        after = max(after, last)
+
+
+def last_undecided(
+    schedule: Schedule, first: datetime, last: datetime, accounted: Accounted
+) -> datetime | None:
+    """The end of a span without the fires at its end that were decided; None if all were."""
+    end = last
+    while end >= first:
+        found = newest(schedule.series, to_instant(first) - 1, to_instant(end), 1)
+        if not found:
+            return None
+        decided = accounted.range_of(to_datetime(found[0]))
+        if decided is None:
+            return end
+        end = decided[0] - MICROSECOND
+    return None
 
 
 def _micros(duration: timedelta) -> int:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from betimes.domain.ids import JobId, ShardId, TenantId, compose, floor_of, to_ms, to_text, to_us
+from betimes.domain.job import GAP_FROM
 from betimes.domain.states import RunState
 from betimes.store.ask import execute, many, one
 from betimes.store.control import drop_unpublished, freeze
@@ -67,7 +68,7 @@ async def _pause(
     following = [*forgotten, *([row["next_fire_at"]] if row["next_fire_at"] else [])]
     if following:
         # Everything before it has a run; resuming accounts for what follows.
-        reason["gap_from_us"] = to_us(min(following))
+        reason[GAP_FROM] = to_us(min(following))
     await many(
         connection,
         SQL["pause_failing_job"],

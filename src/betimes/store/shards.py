@@ -152,8 +152,10 @@ class Shards:
         )
         return {ShardId(row["shard"]) for row in rows}
 
-    async def move_swept(self, claims: Iterable[Claim], through: datetime) -> set[ShardId]:
-        """Say how far the sweeper has looked, without finding anything; what was still ours."""
+    async def move_swept(
+        self, claims: Iterable[Claim], through: datetime
+    ) -> dict[ShardId, datetime | None]:
+        """Say how far the sweeper has looked, without finding anything; what came of it."""
         listed = list(claims)
         rows = await self.database.many(
             SQL["move_swept_together"],
@@ -163,7 +165,7 @@ class Shards:
             node=self.node,
             through=through,
         )
-        return {ShardId(row["shard"]) for row in rows}
+        return {ShardId(row["shard"]): row["swept_through"] for row in rows}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,16 @@ from betimes.domain import ids
 from betimes.domain.errors import FencedOut, Unavailable
 from betimes.domain.ids import JobId, ShardId
 from betimes.domain.parcel import Waiting
+from betimes.ops import NewJob, create_job
+from betimes.ops.pause import pause_job, resume_job
+from betimes.store import sweep
 from betimes.store.plan import Planned, Planning
 from betimes.store.pool import Connection, Lane
 from betimes.store.publish import Batch
 from betimes.store.shards import Claim, HeldShard, hold
 from integration.coordinator.conftest import SETTINGS, TENANT, World
 from integration.guards.conftest import KNOCKED_OUT, judged, promise, without
+from ops_kit import every, make_desk
 
 SHARD = ShardId(1)
 EPOCH = r"epoch = (\$\d+::bigint)"
@@ -313,3 +317,50 @@ async def test_a_lease_means_progress_and_not_life(world: World, guard: str) -> 
             await world.alive(heir.node)
             await heir.elector.tick()
         promise(SHARD in heir.holdings, "a wedged owner kept its shards")
+
+
+async def test_sweeping_ends_at_the_cursor(
+    world: World, guard: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the publisher has not come to is not swept: the next owner would take it back."""
+    runs = await world.insert_runs([world.seconds(60 + number) for number in range(3)])
+    first = await an_owner(world)
+    await first.publisher.tick()
+    world.clock.advance(120)
+    second = await an_owner(world)
+    if guard == KNOCKED_OUT:
+        monkeypatch.setattr(sweep, "published_part", lambda until, _cursor: until)
+    with judged(guard):
+        promise(await second.sweeper.tick() == 0, "a late publisher was taken for a broken rule")
+        await second.publisher.tick()
+        rows = await world.fetch("SELECT unnest(run_ids) FROM betimes.parcels")
+        promise(sorted(run for (run,) in rows) == sorted(runs), "a run is in two parcels")
+
+
+async def test_a_gap_is_settled_without_the_fires_that_have_an_account(
+    world: World, guard: str
+) -> None:
+    """A pause has decided about some of them; whoever catches up leaves those out."""
+    desk = make_desk(world.database, world.clock)
+    often = {"catchup": {"policy": "all", "window": "PT1H"}, "overlap": "allow"}
+    job = await create_job(desk, TENANT, NewJob(definition=every(5, schedule=often)))
+    await world.live(20, await world.coordinator())
+    world.clock.advance(11)
+    await pause_job(desk, TENANT, job.id)
+    world.clock.advance(31)
+    await resume_job(desk, TENANT, job.id)
+    world.clock.advance(80)
+    accounts = r"runs\.trigger IN \(0, 3\)"
+    decided = r"decisions\.fire_at <= span\.last"
+    with (
+        judged(guard),
+        without(guard, "catchup", "find_accounted", accounts, "false"),
+        without(guard, "catchup", "find_accounted", decided, "false"),
+    ):
+        await world.live(20, await world.coordinator())
+        both = await world.fetch(
+            "SELECT runs.fire_at FROM betimes.runs JOIN betimes.decisions USING (shard, job_id)"
+            " WHERE runs.fire_at BETWEEN decisions.fire_at"
+            " AND coalesce(decisions.until_at, decisions.fire_at) AND runs.state <> 7"
+        )
+        promise(not both, "a fire was recorded as paused, and ran")

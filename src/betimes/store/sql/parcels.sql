@@ -67,6 +67,7 @@ SELECT place.number, best.rank
 -- handlers can do everything but what is ours, whose names begin with a colon.
 -- Index: parcels_ready_idx
 -- Guard: SKIP LOCKED keeps workers apart; the fence that rises here guards every later write
+-- Published: the rest was in the parcel it is split from
 -- Returns: id uuid, tenant_id uuid, queue text, priority int2, lane int2, visible_at timestamptz, fence int4, deliveries int4, run_ids _uuid, lease_until timestamptz, fair int2, gate text, when_full int2, line uuid, rate_key text
 WITH picked AS MATERIALIZED (
     SELECT id, tenant_id, queue, priority, lane, fair, rank, visible_at, fence, deliveries, run_ids, handler
@@ -207,6 +208,7 @@ SELECT held.run_id, parcels.id AS parcel_id, parcels.worker_id, parcels.fence, p
 -- or nothing. In a queue without fairness all keys stand in one row.
 -- Scatter: the table of shards has one row per shard
 -- Guard: owner, epoch and a lease that has not run out, and a cursor that is not yet there: a repeat inserts nothing
+-- Published: the cursor passes them in the same statement
 -- Returns: shard int2
 WITH moved AS (
     UPDATE betimes.shards SET published_through = held.through
@@ -238,9 +240,10 @@ WITH moved AS (
 SELECT shard FROM moved;
 
 -- name: insert_parcels :exec
--- Put parcels into the queue in the transaction that inserted their runs.
+-- Put parcels into the queue: in the transaction that inserts their runs, moves the cursor past them or moves them.
 -- In a queue without fairness all keys stand in one row.
 -- Guard: the caller's transaction; it inserts a run and its parcel together or not at all
+-- Published: the caller has written a state other than 0 into their rows, or the cursor has passed them
 WITH contents AS (
     SELECT number, array_agg(run_id ORDER BY position) AS run_ids
       FROM unnest(:numbers::integer[], :runs::uuid[]) WITH ORDINALITY AS run (number, run_id, position)

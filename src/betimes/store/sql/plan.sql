@@ -117,13 +117,16 @@ UPDATE betimes.jobs
 RETURNING jobs.id;
 
 -- name: auto_pause_jobs :many
--- Set jobs aside whose schedule can no longer be read, so that they do not stop their shard.
--- Index: jobs_pkey
--- Guard: revision
+-- Set jobs aside whose schedule can no longer be read, so that they do not stop their shard. The reason keeps the fire
+-- from which on nobody has accounted for anything.
+-- Index: jobs_next_fire_idx
+-- Guard: revision and the fire it stands at
 -- Returns: id uuid
 UPDATE betimes.jobs
    SET state = 2, next_fire_at = NULL, updated_at = coalesce(:now::timestamptz, statement_timestamp()),
-       state_reason = jsonb_build_object('code', 'SCHEDULE_UNREADABLE', 'detail', broken.why)
-  FROM unnest(:ids::uuid[], :revisions::integer[], :whys::text[]) AS broken (id, revision, why)
- WHERE jobs.shard = :shard::smallint AND jobs.id = broken.id AND jobs.revision = broken.revision AND jobs.state = 0
+       state_reason = broken.reason::jsonb
+  FROM unnest(:ids::uuid[], :revisions::integer[], :expected::timestamptz[], :reasons::text[])
+       AS broken (id, revision, expected, reason)
+ WHERE jobs.shard = :shard::smallint AND jobs.id = broken.id AND jobs.revision = broken.revision
+   AND jobs.next_fire_at = broken.expected AND jobs.state = 0
 RETURNING jobs.id;

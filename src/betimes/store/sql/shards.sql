@@ -108,18 +108,21 @@ UPDATE betimes.shards SET swept_through = greatest(swept_through, :through::time
 RETURNING swept_through;
 
 -- name: move_swept_together :many
--- Say the same of several shards. A row that somebody has locked is left for the next sweep.
+-- Say the same of several shards in which nothing was found, as far as they are published. A row that somebody has
+-- locked is left for the next sweep.
 -- Guard: owner and epoch
 -- Scatter: the table has one row per shard
--- Returns: shard int2
+-- Returns: shard int2, swept_through timestamptz
 WITH free AS MATERIALIZED (
     SELECT shards.shard FROM unnest(:shards::smallint[], :epochs::bigint[]) AS held (shard, epoch)
       JOIN betimes.shards ON shards.shard = held.shard AND shards.epoch = held.epoch AND shards.owner = :node::uuid
        FOR NO KEY UPDATE OF shards SKIP LOCKED
 )
-UPDATE betimes.shards SET swept_through = greatest(swept_through, :through::timestamptz)
+UPDATE betimes.shards
+   SET swept_through = greatest(swept_through, CASE WHEN published_through < :through::timestamptz THEN published_through
+                                                    WHEN published_through IS NOT NULL THEN :through::timestamptz END)
   FROM free WHERE shards.shard = free.shard
-RETURNING shards.shard;
+RETURNING shards.shard, shards.swept_through;
 
 -- name: count_shards :one
 -- How many shards this cell was made with.
