@@ -63,7 +63,9 @@ def balance(
     wanted = order[: min(room, most)]
     left = max(0, min(shards_max - len(mine), acquire_max) - len(wanted))
     late = [shard for shard in order[len(wanted) :] if shard in orphans]
-    return Moves((*wanted, *late[:left]), tuple(mine[quota:][:release_max]))
+    # Nothing more is given away than is taken: what lies free is late, whoever shall have it.
+    gift = max(0, release_max - len(free))
+    return Moves((*wanted, *late[:left]), tuple(mine[quota:][:gift]))
 
 
 def quotas(

@@ -18,6 +18,7 @@ their work, and only for shards on which both have passed lately; see `renewal`.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import timedelta
 
 from betimes.config.settings import CoordinatorSettings
@@ -40,6 +41,7 @@ ACQUIRED_TOGETHER = 256
 
 ORPHAN_AFTER_PASSES = 1.5
 """After so many periods of balancing everybody who is there has had a look at a free shard."""
+SPURNED_MAX = 6
 
 Living = Callable[[], Awaitable[Mapping[NodeId, int | None]]]
 """Which coordinators are alive and not leaving, with how many shards each can serve if that is
@@ -69,6 +71,9 @@ class Elector:
         self._pace = pace
         self._free_since: dict[ShardId, float] = {}
         self._keeps_until = float("-inf")
+        self._spurned = 0
+        self._known: AbstractSet[NodeId] = frozenset()
+        self._told: int | None = None
         self.nudge = asyncio.Event()
         self._time = time
         self._clock = clock
@@ -99,9 +104,10 @@ class Elector:
             self._pace.answered(self._clock.monotonic() - asked_at)
             self._time.observe(now)
             self._drop_taken(seen)
-            if self._pace.weigh(held=len(self._holdings), shards=len(seen)):
-                await self._note_capacity(self._pace.capacity)
+            await self._weigh(len(seen))
             living = await self._living()
+            if living.keys() != self._known:
+                self._known, self._spurned = living.keys(), 0
             moves = balance(
                 self._shards.node,
                 [self._view(shard, asked_at) for shard in seen],
@@ -111,22 +117,33 @@ class Elector:
                 shards_max=self._settings.shards_max,
                 capacities={node: most for node, most in living.items() if most is not None},
             )
-            moves = self._paced(moves, asked_at)
+            moves = self._paced(moves, len(seen), asked_at)
             for start in range(0, len(moves.acquire), ACQUIRED_TOGETHER):
                 await self._acquire(moves.acquire[start : start + ACQUIRED_TOGETHER])
             await self._release(moves.release)
             span.add(held=len(self._holdings))
         return moves
 
-    def _paced(self, moves: Moves, now: float) -> Moves:
+    async def _weigh(self, shards: int) -> None:
+        """Tell the others how many shards we can serve, or may, when that has changed."""
+        self._pace.weigh(held=len(self._holdings), shards=shards)
+        most = min(self._settings.shards_max, shards, self._pace.capacity or shards)
+        told = None if most == shards else most
+        if told != self._told:
+            await self._note_capacity(told)
+            self._told = told
+
+    def _paced(self, moves: Moves, shards: int, now: float) -> Moves:
         """No more at once than this node gets through; what is left over is seen to at once."""
         unserved = sum(not one.served for one in self._holdings)
-        most = self._pace.takes(len(moves.acquire), unserved=unserved)
+        most = self._pace.takes(shards=shards, unserved=unserved)
         taken = moves.acquire[:most]
         orphans = [shard for shard in taken if self._is_orphan(shard, now)]
         if orphans:
-            # Those for whom we would give away are not there: not before they are off the list.
-            self._keeps_until = now + self._settings.lease_ttl.total_seconds()
+            # Those for whom we would give away are not there: not before they are off the list,
+            # and ever later if they stay on it and take nothing.
+            self._keeps_until = now + self._settings.lease_ttl.total_seconds() * 2**self._spurned
+            self._spurned = min(self._spurned + 1, SPURNED_MAX)
             if len(taken) == self._settings.acquire_max:
                 self.nudge.set()
             return Moves(taken, ())

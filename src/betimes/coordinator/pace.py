@@ -20,6 +20,7 @@ PATIENCE_LEASES_MAX = 3.0
 """However slow passes are: what has not moved for so many leases is stuck."""
 PASS_SHARE = 0.2
 """The share of a lease that a pass may take before it is too long."""
+PLAN_SHARE = 0.5
 BRISK_SHARE = 0.05
 """The share of a lease below which passes are quick: nothing is held back."""
 TRIPS_PER_PASS = 8
@@ -45,16 +46,21 @@ class PacePolicy:
             return min(PASSES_MISSED_MAX * period, lease)
         return min(PASSES_MISSED_MAX * max(period, slowest), PATIENCE_LEASES_MAX * lease)
 
-    def budget(self, *, lease: float) -> float:
+    def budget(self, *, lease: float, share: float = PASS_SHARE) -> float:
         """How long a pass may go on beginning new work."""
-        return lease * PASS_SHARE if self.measured else float("inf")
+        return lease * share if self.measured else float("inf")
 
-    def takes(self, most: int, *, pass_seconds: float, lease: float, unserved: int) -> int:
-        """How many of `most` shards to take now; `unserved` were taken and have seen no pass."""
+    def turns(self, at_once: int, *, pass_seconds: float, lease: float) -> int:
+        """How many shards are planned side by side: one more while most of the time is waiting."""
+        slow = self.measured and pass_seconds > lease * BRISK_SHARE
+        return at_once + 1 if slow else at_once
+
+    def takes(self, *, shards: int, pass_seconds: float, lease: float, unserved: int) -> int:
+        """How many of all shards to take now; `unserved` were taken and have seen no pass."""
         brisk = lease * BRISK_SHARE
         if not self.measured or pass_seconds <= brisk:
-            return most
-        return 0 if unserved else max(1, int(most * brisk / pass_seconds))
+            return shards
+        return 0 if unserved else max(1, int(shards * brisk / pass_seconds))
 
     def capacity(
         self, known: int | None, *, held: int, pass_seconds: float, lease: float, shards: int
@@ -67,7 +73,7 @@ class PacePolicy:
         limit = lease * PASS_SHARE
         if not self.measured:
             return None
-        if held and pass_seconds > limit:
+        if pass_seconds > limit:
             now = held if known is None else min(held, known)
             return max(1, int(now * limit / pass_seconds))
         if known is None or pass_seconds > limit / 2:
@@ -117,28 +123,41 @@ class Pace:
 
     @property
     def budget(self) -> float:
-        """How long a pass may go on beginning new work."""
+        """How long a pass of the publisher may go on beginning new work."""
         return self.policy.budget(lease=self._lease)
 
-    def takes(self, most: int, *, unserved: int) -> int:
-        """How many shards to take now."""
+    @property
+    def plan_budget(self) -> float:
+        """How long each part of a pass of the planner may: it works minutes ahead."""
+        return self.policy.budget(lease=self._lease, share=PLAN_SHARE)
+
+    def turns(self, at_once: int) -> int:
+        """How many shards are planned side by side."""
+        return self.policy.turns(at_once, pass_seconds=self.pass_seconds, lease=self._lease)
+
+    def takes(self, *, shards: int, unserved: int) -> int:
+        """How many of all shards to take now."""
         return self.policy.takes(
-            most, pass_seconds=self.pass_seconds, lease=self._lease, unserved=unserved
+            shards=shards, pass_seconds=self.pass_seconds, lease=self._lease, unserved=unserved
         )
 
     def weigh(self, *, held: int, shards: int) -> bool:
-        """Judge the capacity anew from passes made since it last changed; whether it did."""
-        if len(self._passes) < MEASURED_LEAST:
+        """Judge the capacity anew from what was measured since it last changed; whether it did.
+
+        A node that holds nothing makes no passes, but still asks questions.
+        """
+        if len(self._trips) < MEASURED_LEAST:
             return False
         before = self.capacity
         self.capacity = self.policy.capacity(
             before,
             held=held,
-            pass_seconds=median(self._passes),
+            pass_seconds=self.pass_seconds,
             lease=self._lease,
             shards=shards,
         )
         if self.capacity == before:
             return False
         self._passes.clear()
+        self._trips.clear()
         return True

@@ -117,7 +117,7 @@ class Planner:
 
     async def _recovered(self, held: list[Held]) -> list[Held]:
         """Shards that are still ours, with nothing of the time before that is planned and late."""
-        until = self._clock.monotonic() + self._pace.budget
+        until = self._clock.monotonic() + self._pace.plan_budget
         for one in await self._recovery.look(held):
             try:
                 await self._recovery.recover(one)
@@ -166,7 +166,7 @@ class Planner:
         Those that are behind one at a time, so that what is on time has room beside them.
         """
         turns = iter(wanted)
-        until = self._clock.monotonic() + self._pace.budget
+        until = self._clock.monotonic() + self._pace.plan_budget
         runs = 0
         failed: list[Unavailable] = []
 
@@ -192,7 +192,8 @@ class Planner:
 
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(1 if late else SHARDS_AT_ONCE, len(wanted))):
+                at_once = self._pace.turns(1 if late else SHARDS_AT_ONCE)
+                for _ in range(min(at_once, len(wanted))):
                     group.create_task(take_turns(), name="planner.shard")
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None

@@ -7,11 +7,12 @@ that is being taken: it is left for the next time, because to wait for it would 
 """
 
 import asyncio
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from betimes.config.settings import CoordinatorSettings
 from betimes.coordinator.elector import TRUST_MARGIN
-from betimes.coordinator.holdings import Holdings
+from betimes.coordinator.holdings import Held, Holdings
 from betimes.coordinator.pace import Pace
 from betimes.domain.clock import Clock
 from betimes.rhythm import DatabaseTime
@@ -49,26 +50,29 @@ class Renewal:
     async def between(self) -> None:
         """Renew in the middle of a pass."""
         if self._pace.policy.keeps_between:
-            await self.keep()
+            await self._keep(lambda one: max(one.acquired_at, one.renewed_at))
 
     async def keep(self) -> None:
+        """Renew at the end of a pass: also what is new, so that its cursor is told."""
+        await self._keep(lambda one: one.renewed_at)
+
+    async def _keep(self, last: Callable[[Held], float]) -> None:
         """Prolong the leases of shards that make progress; the others are left to run out."""
         if self._under_way.locked():
             return
         async with self._under_way:
-            await self._keep()
+            asked_at = self._clock.monotonic()
+            patience = self._pace.patience
+            due = [
+                one
+                for one in self._holdings.trusted(asked_at)
+                if asked_at - last(one) >= self._every
+                and asked_at - min(one.planned_at, one.published_at) < patience
+            ]
+            if due:
+                await self._renew(due, asked_at)
 
-    async def _keep(self) -> None:
-        asked_at = self._clock.monotonic()
-        patience = self._pace.patience
-        due = [
-            one
-            for one in self._holdings.trusted(asked_at)
-            if asked_at - one.renewed_at >= self._every
-            and asked_at - min(one.planned_at, one.published_at) < patience
-        ]
-        if not due:
-            return
+    async def _renew(self, due: Sequence[Held], asked_at: float) -> None:
         answer = await self._shards.renew(
             [(one.claim, instant(one.published_through_ms)) for one in due],
             ttl=self._ttl,

@@ -5,15 +5,15 @@ The loops run as in production, each round trip takes its time on the test's clo
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
 
+from betimes.coordinator.pace import ONE_BY_ONE, PacePolicy
 from betimes.coordinator.service import Coordinator
-from betimes.domain.ids import ShardId
 from betimes.rhythm import Stopping
 from betimes.store.database import Database
 from betimes.telemetry import Telemetry
@@ -23,8 +23,9 @@ from integration.coordinator.conftest import World
 
 SHARDS = 64
 PERIOD = 10
-WARM_UP = 60.0
-WATCHED = 120.0
+NEAR = 5.0
+WARM_UP = 30.0
+WATCHED = 180.0
 
 
 @dataclass
@@ -34,6 +35,7 @@ class Scene:
     world: World
     trips: Trips
     told: Counter[str]
+    distances: tuple[float, ...]
     nodes: list[tuple[Coordinator, FarDatabase]] = field(default_factory=list)
     silent: set[int] = field(default_factory=set)
 
@@ -51,14 +53,18 @@ class Scene:
             for number, (coordinator, _) in enumerate(self.nodes):
                 if number not in self.silent:
                     await self.world.alive(coordinator.node)
-            await self.world.fetch(
-                "WITH gone AS (DELETE FROM betimes.parcels WHERE held = 0 AND visible_at <= $1 "
-                "RETURNING shard, run_ids) UPDATE betimes.runs SET state = 4, "
-                "first_started_at = due_at, finished_at = due_at FROM gone "
-                "WHERE runs.shard = gone.shard AND runs.id = ANY (gone.run_ids) AND state < 4",
-                self.world.clock.now() - timedelta(milliseconds=500),
-            )
+            await self.finish()
             await pass_time(self.world.clock, 1.0, self.trips)
+
+    async def finish(self) -> None:
+        """What was visible half a second ago is done."""
+        await self.world.fetch(
+            "WITH gone AS (DELETE FROM betimes.parcels WHERE held = 0 AND visible_at <= $1 "
+            "RETURNING shard, run_ids) UPDATE betimes.runs SET state = 4, "
+            "first_started_at = due_at, finished_at = due_at FROM gone "
+            "WHERE runs.shard = gone.shard AND runs.id = ANY (gone.run_ids) AND state < 4",
+            self.world.clock.now() - timedelta(milliseconds=500),
+        )
 
     async def behind(self) -> float:
         """How many seconds the cursor that is furthest behind lies before now."""
@@ -67,7 +73,7 @@ class Scene:
         return (self.world.clock.now() - oldest).total_seconds()  # type: ignore[operator]
 
     async def overdue(self, seconds: float) -> int:
-        """Runs, or fires that did not become any, that were due so long ago and are in no parcel."""
+        """Runs that were due so long ago and are in no parcel, and jobs that were not planned."""
         before = self.world.clock.now() - timedelta(seconds=seconds)
         ((runs,),) = await self.world.fetch(
             "SELECT count(*) FROM betimes.runs WHERE state = 0 AND due_at < $1 AND NOT EXISTS "
@@ -83,27 +89,26 @@ class Scene:
         ((runs,),) = await self.world.fetch("SELECT count(*) FROM betimes.runs WHERE state = 4")
         return int(str(runs))
 
+    def part(self) -> None:
+        """From here on each node is at its distance."""
+        for (_, far), seconds in zip(self.nodes, self.distances, strict=True):
+            far.seconds = seconds
+
     def held(self) -> list[int]:
         return [len(coordinator.holdings) for coordinator, _ in self.nodes]
 
 
 @asynccontextmanager
 async def a_scene(
-    database: Database, dsn: str, clock: ManualClock, *seconds: float
+    database: Database,
+    dsn: str,
+    clock: ManualClock,
+    *seconds: float,
+    policy: PacePolicy | None = None,
+    runs: bool = True,
 ) -> AsyncIterator[Scene]:
     told: Counter[str] = Counter()
-    telemetry = Telemetry(
-        clock=clock,
-        handlers=[
-            lambda event: (
-                told.update([event.name]),
-                print(clock.monotonic(), event)
-                if event.level in ("warning", "error")
-                and told[str(event.metadata.get("why")) + event.name] < 12
-                else None,
-            )
-        ],
-    )
+    telemetry = Telemetry(clock=clock, handlers=[lambda event: told.update([event.name])])
     world = World(database, clock, telemetry)
     await world.fetch(
         "INSERT INTO betimes.shards (shard) SELECT generate_series(0, $1) ON CONFLICT DO NOTHING",
@@ -112,14 +117,14 @@ async def a_scene(
     await world.fetch("UPDATE betimes.cluster SET shards = $1", SHARDS)
     for shard in range(SHARDS):
         await world.insert_job(f"every {PERIOD}s", shard=shard)
-    scene = Scene(world, Trips(), told)
+    scene = Scene(world, Trips(), told, seconds)
     stopping = Stopping()
     async with AsyncExitStack() as stack:
         for distance in seconds:
             far = await stack.enter_async_context(far_database(dsn, clock, trips=scene.trips))
-            coordinator = await World(far, clock, telemetry, numbers=world.numbers).coordinator()
+            there = World(far, clock, telemetry, numbers=world.numbers)
+            coordinator = await there.coordinator(policy=policy)
             scene.nodes.append((coordinator, far))
-            far.seconds = distance
         tasks = [asyncio.create_task(coordinator.run(stopping)) for coordinator, _ in scene.nodes]
         try:
             yield scene
@@ -137,6 +142,8 @@ async def test_a_far_coordinator_serves_all_its_shards(
     database: Database, dsn: str, clock: ManualClock, milliseconds: int
 ) -> None:
     async with a_scene(database, dsn, clock, milliseconds / 1000) as scene:
+        await scene.live(NEAR)
+        scene.part()
         await scene.live(WARM_UP)
         lost, ended = scene.lost, await scene.ended()
         behind = []
@@ -148,3 +155,103 @@ async def test_a_far_coordinator_serves_all_its_shards(
         assert max(behind) < 60 * milliseconds / 1000 + 1
         assert await scene.overdue(60 * milliseconds / 1000 + 1) == 0
         assert await scene.ended() - ended >= SHARDS * (WATCHED / PERIOD - 3)
+
+
+async def test_a_coordinator_that_is_hardly_there_does_not_flap(
+    database: Database, dsn: str, clock: ManualClock
+) -> None:
+    """Half a second for each request: late, and little by little."""
+    async with a_scene(database, dsn, clock, 0.5) as scene:
+        await scene.live(NEAR)
+        scene.part()
+        await scene.live(90)
+        assert scene.held() == [SHARDS]
+        lost, ended = scene.lost, await scene.ended()
+        await scene.live(90)
+        assert scene.lost == lost == 0
+        assert scene.acquired == SHARDS
+        assert await scene.ended() > ended
+        assert await scene.behind() < 60
+
+
+async def test_shards_move_to_who_can_serve_them_and_stay(
+    database: Database, dsn: str, clock: ManualClock
+) -> None:
+    async with a_scene(database, dsn, clock, 1.0, 0.0) as scene:
+        await scene.live(NEAR)
+        assert scene.held() == [SHARDS // 2] * 2
+        scene.part()
+        await scene.live(120)
+        far, near = scene.held()
+        assert far + near == SHARDS
+        assert far <= SHARDS // 8
+        lost, acquired = scene.lost, scene.acquired
+        await scene.live(60)
+        assert (scene.lost, scene.acquired) == (lost, acquired), "shards go to and fro"
+        assert scene.lost == 0
+        assert await scene.behind() < 20  # the one that was left to it
+        assert await scene.overdue(20) == 0
+        # It comes near again, and is given its part again.
+        scene.nodes[0][1].seconds = 0.0
+        await scene.live(120)
+        assert scene.held() == [SHARDS // 2] * 2
+
+
+async def test_without_the_pace_a_far_coordinator_publishes_nothing(
+    database: Database, dsn: str, clock: ManualClock
+) -> None:
+    """What it is for: the same distance with each shard by itself, renewed at the end of a pass."""
+    async with a_scene(database, dsn, clock, 0.1, policy=ONE_BY_ONE) as scene:
+        await scene.live(NEAR)
+        scene.part()
+        await scene.live(WARM_UP)
+        lost = scene.lost
+        await scene.live(60)
+        assert scene.lost >= lost + SHARDS
+
+
+async def count(scene: Scene, duty: Callable[[], Awaitable[object]]) -> int:
+    """How many round trips a duty makes in one pass."""
+    before = scene.trips.total
+    await duty()
+    return scene.trips.total - before
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "busy"])
+async def test_a_pass_asks_about_all_shards_at_once(
+    database: Database, dsn: str, clock: ManualClock, busy: bool
+) -> None:
+    """The budget of round trips with 64 shards; one more is one more for everybody who is far."""
+    async with a_scene(database, dsn, clock, 0.0, runs=False) as scene:
+        ((coordinator, _),) = scene.nodes
+        if not busy:
+            await scene.world.fetch("UPDATE betimes.jobs SET next_fire_at = NULL")
+        for _ in range(4 * PERIOD):  # taken, brought along, planned once
+            clock.advance(0.5)
+            await scene.world.alive(coordinator.node)
+            await coordinator.tick()
+            await scene.finish()
+        await scene.world.fetch("UPDATE betimes.jobs SET next_fire_at = NULL")
+        clock.advance(2.5)
+        await scene.world.alive(coordinator.node)
+        if busy:
+            due = [scene.world.seconds(1)]
+            for shard in range(SHARDS):
+                await scene.world.insert_runs(due, shard=shard)
+        spent = {
+            "elector": await count(scene, coordinator.elector.tick),
+            "zones": await count(scene, coordinator.zones.tick),
+            "planner": await count(scene, coordinator.planner.tick),
+            "publisher": await count(scene, coordinator.publisher.tick),
+            "sweeper": await count(scene, coordinator.sweeper.tick),
+            "deadlines": await count(scene, coordinator.deadlines.tick),
+        }
+        assert spent == {
+            "elector": 2,
+            "zones": 0,
+            "planner": 3,
+            "publisher": 6 if busy else 3,
+            "sweeper": 2,
+            "deadlines": 1,
+        }
+        assert len(await scene.world.parcels()) >= (SHARDS if busy else 0)

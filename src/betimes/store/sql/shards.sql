@@ -89,13 +89,17 @@ UPDATE betimes.shards
 RETURNING published_through;
 
 -- name: record_tzdata :many
--- Remember with which release of the zone rules the next fires of some shards were computed.
--- Guard: owner and epoch; a shard that is missing from the answer is lost
+-- Remember with which release of the zone rules the next fires of some shards were computed. A row that somebody has
+-- locked is left for the next time.
+-- Guard: owner and epoch
 -- Scatter: the table has one row per shard
 -- Returns: shard int2
-UPDATE betimes.shards SET tzdata = :tzdata::text
-  FROM unnest(:shards::smallint[], :epochs::bigint[]) AS held (shard, epoch)
- WHERE shards.shard = held.shard AND shards.epoch = held.epoch AND shards.owner = :node::uuid
+WITH free AS MATERIALIZED (
+    SELECT shards.shard FROM unnest(:shards::smallint[], :epochs::bigint[]) AS held (shard, epoch)
+      JOIN betimes.shards ON shards.shard = held.shard AND shards.epoch = held.epoch AND shards.owner = :node::uuid
+       FOR NO KEY UPDATE OF shards SKIP LOCKED
+)
+UPDATE betimes.shards SET tzdata = :tzdata::text FROM free WHERE shards.shard = free.shard
 RETURNING shards.shard;
 
 -- name: move_swept :maybe
