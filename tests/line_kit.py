@@ -270,7 +270,7 @@ class Line:
             terms=terms_in(home),
         )
         columns = parcel_columns([parcel])
-        await self._execute(PARCELS["insert_parcels"], shard=held.shard, **columns)
+        await self._execute(PARCELS["insert_parcels"], **columns)
 
     async def check(self) -> None:
         """No run is in two parcels, and no fire has two runs; at every moment."""

@@ -20,8 +20,10 @@ from uuid import UUID
 from betimes.config.settings import CoordinatorSettings
 from betimes.coordinator.hint import Hint
 from betimes.coordinator.holdings import Held, Holdings
+from betimes.coordinator.pace import Pace
 from betimes.coordinator.plan import LATE_AFTER, Pass, Settling, plan_until
 from betimes.coordinator.recovery import Recovery
+from betimes.coordinator.renewal import Renewal
 from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut, Refused, Unavailable
 from betimes.domain.ids import ShardId
@@ -62,6 +64,8 @@ class Planner:
         planning: Planning,
         catching: Catching,
         recovery: Recovery,
+        renewal: Renewal,
+        pace: Pace,
         holdings: Holdings,
         time: DatabaseTime,
         clock: Clock,
@@ -73,6 +77,8 @@ class Planner:
         self._planning = planning
         self._catching = catching
         self._recovery = recovery
+        self._renewal = renewal
+        self._pace = pace
         self._holdings = holdings
         self._time = time
         self._clock = clock
@@ -85,7 +91,6 @@ class Planner:
         self.nudge = asyncio.Event()
         self._missed = telemetry.counter("betimes_fires_missed_total")
         self._late = telemetry.counter("betimes_catchup_runs_total")
-        self._lost = telemetry.counter("betimes_lease_lost_total")
         self._outage = Outage(duty="coordinator.planner", telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
@@ -112,15 +117,17 @@ class Planner:
 
     async def _recovered(self, held: list[Held]) -> list[Held]:
         """Shards that are still ours, with nothing of the time before that is planned and late."""
-        ours: list[Held] = []
-        for one in held:
+        until = self._clock.monotonic() + self._pace.plan_budget
+        for one in await self._recovery.look(held):
             try:
                 await self._recovery.recover(one)
             except FencedOut:
                 self._step_down(one)
-            else:
-                ours.append(one)
-        return ours
+            self._passed(held)
+            await self._renewal.between()
+            if self._clock.monotonic() >= until:
+                break
+        return [one for one in held if one.recovered and self._holdings.get(one.claim.shard) is one]
 
     async def _plan_due(
         self, held: list[Held], now: datetime, *, after: Place, before: datetime | None = None
@@ -159,12 +166,17 @@ class Planner:
         Those that are behind one at a time, so that what is on time has room beside them.
         """
         turns = iter(wanted)
+        until = self._clock.monotonic() + self._pace.plan_budget
         runs = 0
         failed: list[Unavailable] = []
 
         async def take_turns() -> None:
             nonlocal runs
             for one in turns:
+                began = self._clock.monotonic()
+                if began >= until:
+                    self.nudge.set()  # those whose turn was longest ago come first then
+                    return
                 one.under_way = True
                 try:
                     runs += await work(one)
@@ -174,11 +186,14 @@ class Planner:
                         return
                     continue
                 one.under_way = False
+                self._pace.turned(self._clock.monotonic() - began)
                 self._passed(held)
+                await self._renewal.between()
 
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(1 if late else SHARDS_AT_ONCE, len(wanted))):
+                at_once = self._pace.turns(1 if late else SHARDS_AT_ONCE)
+                for _ in range(min(at_once, len(wanted))):
                     group.create_task(take_turns(), name="planner.shard")
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
@@ -331,7 +346,4 @@ class Planner:
         return done.runs
 
     def _step_down(self, held: Held) -> None:
-        if self._holdings.lose_claim(held.claim) is not None:
-            self._lost.add(kind="shard")
-            why = "fenced out"
-            self._telemetry.event("shard.lost", level="warning", shard=held.claim.shard, why=why)
+        self._renewal.lose(held.claim)

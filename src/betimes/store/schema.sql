@@ -1288,7 +1288,9 @@ CREATE TABLE betimes.nodes (
     heartbeat_at timestamp with time zone NOT NULL,
     skew_ms double precision,
     draining boolean DEFAULT false NOT NULL,
-    drain_at timestamp with time zone
+    drain_at timestamp with time zone,
+    capacity integer,
+    CONSTRAINT nodes_capacity_check CHECK ((capacity > 0))
 )
 WITH (fillfactor='50');
 

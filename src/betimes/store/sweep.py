@@ -5,7 +5,7 @@ should be: its publisher makes the parcel when it comes there, or the next owner
 A parcel made there by anybody else would be a second one, or hold a run that is taken back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -39,6 +39,26 @@ class Sweeping:
 
     database: Database
     node: NodeId
+
+    async def shards_to_sweep(
+        self, spans: Mapping[ShardId, tuple[datetime | None, datetime]]
+    ) -> set[ShardId]:
+        """In which shards some run that is due after and up to two instants is in no parcel.
+
+        A look without a lock: `sweep` decides.
+        """
+        lows = [floor_of(0 if after is None else to_ms(after) + 1) for after, _ in spans.values()]
+        highs = [floor_of(to_ms(until) + 1) for _, until in spans.values()]
+        rows = await self.database.many(
+            RUNS["find_shards_unparcelled"],
+            lane=Lane.ENGINE,
+            shards=list(spans),
+            lows=lows,
+            highs=highs,
+            low=min(lows),
+            high=max(highs),
+        )
+        return {ShardId(row["shard"]) for row in rows}
 
     async def sweep(
         self,

@@ -13,6 +13,16 @@ SELECT :shard::smallint, jobs.id, missed.first, missed.last, jobs.tenant_id, job
  WHERE true  -- so that no reader takes ON CONFLICT for the condition of the join
 ON CONFLICT (shard, from_at, job_id) DO NOTHING;
 
+-- name: find_shards_missed :many
+-- In which of these shards a fire was planned between its cursor and an instant, and is not published.
+-- Scatter: one probe of an index per shard
+-- Index: runs_pkey
+-- Returns: shard int2
+SELECT wanted.shard FROM unnest(:shards::smallint[], :lows::uuid[]) AS wanted (shard, low)
+ WHERE (SELECT true FROM betimes.runs
+         WHERE runs.shard = wanted.shard AND runs.id >= wanted.low AND runs.id >= :low::uuid AND runs.id < :high::uuid
+           AND runs.state = 0 AND runs.trigger = 0 LIMIT 1);
+
 -- name: find_missed_jobs :many
 -- Jobs with fires that were planned and that nobody came to publish, a bounded number. Not those that wait for the end
 -- of their own run, and not what was planned under another definition: that runs as it is.

@@ -93,12 +93,16 @@ SELECT :shard::smallint, betimes.new_id(:shard::smallint), kept.tenant_id, 'run.
   FROM kept WHERE starts_with(kept.code, 'CATCHUP_');
 
 -- name: read_far_jobs :many
--- Jobs of one shard whose next fire lies beyond an instant, page by page: nothing of it is planned yet.
+-- Jobs of some shards whose next fire lies beyond an instant, a page of each: nothing of it is planned yet.
+-- Scatter: one walk along an index per shard
 -- Index: jobs_pkey
--- Returns: id uuid, revision int4, next_fire_at timestamptz, schedule text
-SELECT id, revision, next_fire_at, schedule::text AS schedule FROM betimes.jobs
- WHERE shard = :shard::smallint AND id > :after::uuid AND next_fire_at > :beyond::timestamptz
- ORDER BY id LIMIT :most::integer;
+-- Returns: shard int2, id uuid, revision int4, next_fire_at timestamptz, schedule text
+SELECT wanted.shard, far.*
+  FROM unnest(:shards::smallint[], :afters::uuid[]) AS wanted (shard, after)
+ CROSS JOIN LATERAL (
+    SELECT id, revision, next_fire_at, schedule::text AS schedule FROM betimes.jobs
+     WHERE jobs.shard = wanted.shard AND jobs.id > wanted.after AND jobs.next_fire_at > :beyond::timestamptz
+     ORDER BY jobs.id LIMIT :most::integer) AS far;
 
 -- name: refresh_jobs :many
 -- Replace next fires after the zone rules changed; an edit or an advance meanwhile wins.

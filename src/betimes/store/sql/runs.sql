@@ -31,6 +31,19 @@ SELECT id, tenant_id, job_id, revision, state, trigger, priority, attempt, fence
        result, error::text AS error, fair, gate, when_full, rate_key, overlap, workflow_run_id, node
   FROM betimes.runs WHERE shard = :shard::smallint AND id = :id::uuid;
 
+-- name: find_shards_unparcelled :many
+-- In which of these shards a run should be in a parcel by now and is in none.
+-- Scatter: one walk along an index per shard
+-- Index: runs_pkey
+-- Returns: shard int2
+SELECT wanted.shard FROM unnest(:shards::smallint[], :lows::uuid[], :highs::uuid[]) AS wanted (shard, low, high)
+ WHERE (SELECT true FROM betimes.runs
+          LEFT JOIN (SELECT unnest(run_ids) AS run_id FROM betimes.parcels WHERE parcels.shard = wanted.shard) AS held
+            ON held.run_id = runs.id
+         WHERE runs.shard = wanted.shard AND runs.id >= wanted.low AND runs.id < wanted.high
+           AND runs.id >= :low::uuid AND runs.id < :high::uuid AND runs.state < 4 AND held.run_id IS NULL
+         LIMIT 1);
+
 -- name: find_unparcelled :many
 -- Runs that should be in a parcel by now and are in none: the sweeper's find, which must stay empty.
 -- Index: runs_pkey
