@@ -49,7 +49,9 @@ A test compares this table with the names used in the code; a star stands for th
 | `job.auto_paused`  | event | warning  | failures            | job                               |
 | `run.unpublished`  | event | error    |                     | shard, runs                       |
 | `reaper.tick`      | span  | debug    | parcels             |                                   |
-| `partitions.tick`  | span  | debug    | made, dropped       |                                   |
+| `partitions.tick`  | span  | debug    | made, dropped, moved |                                  |
+| `partition.kept`   | event | warning  |                     | table, day                        |
+| `item.failed`      | event | error    | wait_seconds        | duty, item                        |
 | `pruner.tick`      | span  | debug    | rows                |                                   |
 | `errands.tick`     | span  | debug    | resumed, deleted    |                                   |
 | `offerer.tick`     | span  | debug    | offered             |                                   |
@@ -82,6 +84,7 @@ Metrics are listed in `betimes.telemetry.catalogue`.
 from betimes.telemetry.core import Span, Telemetry
 from betimes.telemetry.events import Event, Handler, Level
 from betimes.telemetry.instruments import Counter, Gauge, Histogram, Reading
+from betimes.telemetry.items import Items
 from betimes.telemetry.memory import Recorder
 from betimes.telemetry.outage import Outage
 
@@ -91,6 +94,7 @@ __all__ = [
     "Gauge",
     "Handler",
     "Histogram",
+    "Items",
     "Level",
     "Outage",
     "Reading",
