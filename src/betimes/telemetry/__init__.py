@@ -84,12 +84,13 @@ Metrics are listed in `betimes.telemetry.catalogue`.
 from betimes.telemetry.core import Span, Telemetry
 from betimes.telemetry.events import Event, Handler, Level
 from betimes.telemetry.instruments import Counter, Gauge, Histogram, Reading
-from betimes.telemetry.items import Items
+from betimes.telemetry.items import Each, Items, in_turn
 from betimes.telemetry.memory import Recorder
 from betimes.telemetry.outage import Outage
 
 __all__ = [
     "Counter",
+    "Each",
     "Event",
     "Gauge",
     "Handler",
@@ -101,4 +102,5 @@ __all__ = [
     "Recorder",
     "Span",
     "Telemetry",
+    "in_turn",
 ]

@@ -1,7 +1,7 @@
 """A pass over many items: one that fails is reported and postponed, and the others go on."""
 
 from collections.abc import Awaitable, Callable, Hashable, Iterable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from betimes.domain.errors import Contended, Unavailable
 from betimes.telemetry.core import Telemetry
@@ -15,6 +15,21 @@ Item = TypeVar("Item", bound=Hashable)
 Result = TypeVar("Result")
 
 
+class Each(Protocol):
+    """A way to do the same work for every item."""
+
+    async def __call__(
+        self, items: Iterable[Item], work: Callable[[Item], Awaitable[Result]]
+    ) -> list[Result]:
+        """What came of each item that worked."""
+        ...
+
+
+async def in_turn(items: Iterable[Item], work: Callable[[Item], Awaitable[Result]]) -> list[Result]:
+    """One after the other; the first that fails ends it."""
+    return [await work(item) for item in items]
+
+
 class Items:
     """Keeps the failure of one item from the others; each duty has its own.
 
@@ -22,9 +37,18 @@ class Items:
     an hour. While the store is away no item is at fault: that ends the pass, as everywhere.
     """
 
-    def __init__(self, *, duty: str, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        *,
+        duty: str,
+        telemetry: Telemetry,
+        first_wait: float = FIRST_WAIT_SECONDS,
+        longest_wait: float = LONGEST_WAIT_SECONDS,
+    ) -> None:
         self._duty = duty
         self._telemetry = telemetry
+        self._first_wait = first_wait
+        self._longest_wait = longest_wait
         self._failed = telemetry.counter("betimes_items_failed_total")
         self._postponed: dict[Hashable, tuple[float, float]] = {}
         """When an item is tried again, by the monotonic clock, and how long it waits then."""
@@ -57,8 +81,8 @@ class Items:
         return results
 
     def _fail(self, item: Hashable, error: Exception) -> None:
-        _, waited = self._postponed.pop(item, (0.0, FIRST_WAIT_SECONDS / 2))
-        wait = min(waited * 2, LONGEST_WAIT_SECONDS)
+        _, waited = self._postponed.pop(item, (0.0, self._first_wait / 2))
+        wait = min(waited * 2, self._longest_wait)
         while len(self._postponed) >= POSTPONED_MAX:
             self._postponed.pop(next(iter(self._postponed)))
         self._postponed[item] = self._telemetry.clock.monotonic() + wait, wait
