@@ -74,6 +74,7 @@ A test compares this table with the names used in the code; a star stands for th
 | `outage.lasts`     | event | debug    | failures            | duty, and what the duty adds      |
 | `outage.ended`     | event | info     | failures, seconds   | duty, and what the duty adds      |
 | `api.listening`    | event | info     |                     | url                               |
+| `group.failed`     | event | error    |                     |                                   |
 | `request.failed`   | event | error    |                     | request_id, method, path          |
 | `library.log`      | event | its own  |                     | logger, message                   |
 
