@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from betimes.config.settings import JanitorSettings
+from betimes.domain.errors import IllegalTransition
 from betimes.domain.ids import RunId, ShardId, shard_of
 from betimes.domain.run import NewRun
 from betimes.domain.states import RunState, Shown
 from betimes.janitor.partitions import PartitionKeeper
 from betimes.ops.catchups import Verdict, carry_out, decide_catchup, list_catchups
 from betimes.ops.change_run import Change, change_run
-from betimes.ops.dead_letters import get_dead_letter, redrive_one
+from betimes.ops.dead_letters import discard_one, get_dead_letter, redrive_one
 from betimes.ops.desk import Desk
 from betimes.ops.enqueue import enqueue_run
 from betimes.ops.explain import explain_run
@@ -22,6 +23,7 @@ from betimes.ops.queues import pause_queue, resume_queue
 from betimes.ops.runs import cancel_run, get_run, retry_run
 from betimes.store import partitions as days
 from betimes.store.database import Database
+from betimes.store.dead_letters import LetterState
 from betimes.store.partitions import Partition, Partitions
 from betimes.store.pool import Lane
 from betimes.telemetry import Recorder, Telemetry
@@ -436,3 +438,17 @@ async def test_a_day_of_events_stays_until_they_were_handed_out(
     await fetch(database, "UPDATE betimes.routings SET routed_through = $1", began)
     await housekeeping(database, clock)
     assert first_day not in await days_of(database, "outbox")
+
+
+async def test_a_dead_letter_without_its_run_says_so_and_stays_open(
+    database: Database, clock: ManualClock
+) -> None:
+    """Older versions dropped runs before their dead letters."""
+    desk = make_desk(database, clock)
+    run = await a_dead_letter(desk, database, clock)
+    await fetch(database, "DELETE FROM betimes.runs WHERE id = $1", run)
+    with pytest.raises(IllegalTransition, match="whose run was deleted"):
+        await redrive_one(desk, TENANT, run)
+    letter, _ = await get_dead_letter(desk, TENANT, run)
+    assert letter.state is LetterState.OPEN
+    assert await discard_one(desk, TENANT, run) == run
