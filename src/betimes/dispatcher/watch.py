@@ -99,11 +99,9 @@ class Watcher:
             for _ in range(PAGES_MAX):
                 # What is postponed is still due, and must not take the place of others.
                 most = RULES_PER_PAGE + len(self._rules.postponed)
-                due = {(tenant, name): at for tenant, name, at in await self._due(most)}
-                looked += sum(
-                    await self._rules.each(due, lambda rule, due=due: self._look(*rule, due[rule]))
-                )
-                if len(due) < most:
+                page = await self._due(most)
+                looked += sum(await self._rules.each(page, lambda rule: self._look(*rule)))
+                if len(page) < most:
                     break
             span.add(rules=looked)
         return looked

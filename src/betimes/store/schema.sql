@@ -471,6 +471,19 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.is_under_way(of_shard smallint, of_job uuid) RETURNS boolean
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT EXISTS (
+        SELECT FROM (SELECT runs.state, runs.trigger FROM betimes.runs
+                      WHERE runs.shard = of_shard AND runs.job_id = of_job
+                      ORDER BY runs.id DESC LIMIT 256) AS newest
+         WHERE newest.state < 4 AND newest.trigger = 0)
+$$;
+
+COMMENT ON FUNCTION betimes.is_under_way(of_shard smallint, of_job uuid) IS 'Whether planned fires of a job are not over: then it shows as active, though it may be stored as complete.';
+
 CREATE FUNCTION betimes.kept_when(parent text) RETURNS text
     LANGUAGE sql IMMUTABLE
     AS $$
@@ -559,6 +572,17 @@ CREATE FUNCTION betimes.new_id(shard smallint) RETURNS uuid
     SELECT (lpad(to_hex((extract(epoch FROM statement_timestamp()) * 1000)::bigint), 12, '0') || '8' || lpad(to_hex(shard::integer), 3, '0')
             || substr(replace(gen_random_uuid()::text, '-', ''), 17, 16))::uuid
 $$;
+
+CREATE FUNCTION betimes.next_planned(of_shard smallint, of_job uuid, soon uuid) RETURNS timestamp with time zone
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT runs.fire_at FROM betimes.runs
+     WHERE runs.shard = of_shard AND runs.job_id = of_job AND runs.id >= soon AND runs.state < 4 AND runs.trigger = 0
+     ORDER BY runs.id LIMIT 1
+$$;
+
+COMMENT ON FUNCTION betimes.next_planned(of_shard smallint, of_job uuid, soon uuid) IS 'The next fire of a job that is planned already; its row names the first one that is not.';
 
 CREATE FUNCTION betimes.note_kept() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
@@ -1810,7 +1834,6 @@ CREATE TABLE betimes.shards (
     owner uuid,
     epoch bigint DEFAULT 0 NOT NULL,
     lease_until timestamp with time zone,
-    planned_through timestamp with time zone,
     published_through timestamp with time zone,
     swept_through timestamp with time zone,
     tzdata text,
@@ -2727,6 +2750,10 @@ GRANT ALL ON FUNCTION betimes.holder_of(tenant uuid, wanted text, form text, sha
 
 REVOKE ALL ON FUNCTION betimes.is_awaited(parent text, day date) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION betimes.is_under_way(of_shard smallint, of_job uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.is_under_way(of_shard smallint, of_job uuid) TO betimes_system;
+GRANT ALL ON FUNCTION betimes.is_under_way(of_shard smallint, of_job uuid) TO betimes_api;
+
 REVOKE ALL ON FUNCTION betimes.kept_when(parent text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION betimes.may_be_taken(tenant uuid, wanted text, payload jsonb) FROM PUBLIC;
@@ -2734,6 +2761,10 @@ GRANT ALL ON FUNCTION betimes.may_be_taken(tenant uuid, wanted text, payload jso
 
 REVOKE ALL ON FUNCTION betimes.may_fit(given jsonb, wanted jsonb, whole jsonb, depth integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.may_fit(given jsonb, wanted jsonb, whole jsonb, depth integer) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.next_planned(of_shard smallint, of_job uuid, soon uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.next_planned(of_shard smallint, of_job uuid, soon uuid) TO betimes_system;
+GRANT ALL ON FUNCTION betimes.next_planned(of_shard smallint, of_job uuid, soon uuid) TO betimes_api;
 
 REVOKE ALL ON FUNCTION betimes.note_kept() FROM PUBLIC;
 
