@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 from betimes.api.accepting import check_acceptable
 from betimes.api.call import Call, Reply, Request
 from betimes.api.cursor import BEGINNING, Leaves
+from betimes.api.editing import repeated
 from betimes.api.keyed import read_idempotency_key
 from betimes.api.leasing import holder_of
 from betimes.api.leaving import Receive, while_there
@@ -196,7 +197,7 @@ class Application:
 
     async def _handled(self, route: Route, call: Call[Any, Any], receive: Receive) -> Reply:
         if not route.waits:
-            return await route.handler(call)
+            return await repeated(lambda: route.handler(call), call.request)
         # Work that comes for somebody who has gone meanwhile is somebody else's.
         reply = await while_there(receive, route.handler(call))
         if reply is None:

@@ -119,6 +119,10 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
     desk = await desk_of(node, hints, vault=await required_vault(node), shelf=shelf)
     credentials = Credentials(database=node.database, clock=node.clock, pepper=pepper)
     keys = KeyMaker(pepper=pepper)
+
+    def group_failed(error: Exception) -> None:
+        node.telemetry.event("group.failed", level="error", error=error)
+
     return Service(
         desk=desk,
         sessions=Sessions(
@@ -128,8 +132,8 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
             pepper=derived(pepper, b"person"),
         ),
         devices=Devices(desk=desk, keys=keys, clock=node.clock, pepper=derived(pepper, b"device")),
-        jobs=Together(desk=desk, make=make_jobs),
-        runs=Together(desk=desk, make=make_runs),
+        jobs=Together(desk=desk, make=make_jobs, failed=group_failed),
+        runs=Together(desk=desk, make=make_runs, failed=group_failed),
         job_reads=SharedReads(desk=desk, read=job_reader(desk)),
         pressure=Pressure(
             desk=desk,

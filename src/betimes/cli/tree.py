@@ -464,7 +464,7 @@ NOUNS: dict[str, Noun] = {
                 "shards",
                 "cluster.shards",
                 columns="SHARD=shard OWNER=owner EPOCH=epoch LEASE=lease_until:when "
-                "PLANNED=planned_through:when PUBLISHED=published_through:when",
+                "PUBLISHED=published_through:when",
             ),
             Verb(
                 "nodes",

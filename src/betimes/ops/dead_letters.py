@@ -229,6 +229,11 @@ async def redrive_one(
     )
     if not done:
         letter, _ = await get_dead_letter(desk, tenant, run)
+        if letter.state is LetterState.OPEN:
+            raise IllegalTransition(
+                "expected a dead letter whose run is kept, got one whose run was deleted; "
+                "discard it, and enqueue a new run"
+            )
         raise IllegalTransition(
             f"expected an open dead letter, got one that is {letter.state.name.lower()}"
         )

@@ -4,10 +4,11 @@ With `pending` also what waits already is done as the job is then: with its hand
 and way to retry. It stays where it waits: queue, priority and limits are those it came with.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from betimes.domain.errors import BadSchedule, IllegalTransition
+from betimes.domain.errors import BadSchedule, Bug, IllegalTransition, VersionMismatch
 from betimes.domain.ids import JobId, TenantId, floor_of, to_ms
 from betimes.domain.job import GAP_FROM, Definition, Job
 from betimes.domain.parcel import Parcel
@@ -27,6 +28,7 @@ from betimes.ops.grip import (
 )
 from betimes.ops.outlook import Outlook, look_ahead, require_a_future
 from betimes.ops.placing import insert_fires
+from betimes.ops.read import get_job
 from betimes.ops.telling import tell_completion
 from betimes.ops.timetable import read_timetable
 from betimes.schedule import NOTHING, Accounted, Schedule
@@ -76,6 +78,32 @@ async def update_job(
     edited, parcels = await desk.transact(work, tenant=tenant)
     announce(desk, [edited], parcels)
     return edited
+
+
+async def change_job(
+    desk: Desk,
+    tenant: TenantId,
+    job: JobId,
+    change: Callable[[Job], Awaitable[Definition]],
+    *,
+    actor: str | None,
+) -> Job:
+    """Read a job and write what `change` makes of it, inside the desk's transaction.
+
+    Somebody may edit it between the two. The first try has locked it then: the second one reads
+    and writes under that lock.
+    """
+    for is_last in (False, True):
+        found = await get_job(desk, tenant, job)
+        definition = await change(found)
+        try:
+            return await update_job(
+                desk, tenant, job, definition, expected_revision=found.revision, actor=actor
+            )
+        except VersionMismatch:
+            if is_last:
+                raise
+    raise Bug("the second try has an end")
 
 
 def kept_anchor(new: Definition, old: Definition) -> Definition:

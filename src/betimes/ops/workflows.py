@@ -210,7 +210,7 @@ async def put_workflow(
             created_by=by,
         )
         if not await rows.insert_workflow(connection, shard, tenant, fresh):
-            raise Conflict(
+            raise VersionMismatch(
                 f"somebody else has just made version {fresh.version} of {name!r}",
                 code=VERSION_CONFLICT,
             )

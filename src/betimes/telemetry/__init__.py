@@ -49,7 +49,9 @@ A test compares this table with the names used in the code; a star stands for th
 | `job.auto_paused`  | event | warning  | failures            | job                               |
 | `run.unpublished`  | event | error    |                     | shard, runs                       |
 | `reaper.tick`      | span  | debug    | parcels             |                                   |
-| `partitions.tick`  | span  | debug    | made, dropped       |                                   |
+| `partitions.tick`  | span  | debug    | made, dropped, moved |                                  |
+| `partition.kept`   | event | warning  |                     | table, day                        |
+| `item.failed`      | event | error    | wait_seconds        | duty, item                        |
 | `pruner.tick`      | span  | debug    | rows                |                                   |
 | `errands.tick`     | span  | debug    | resumed, deleted    |                                   |
 | `offerer.tick`     | span  | debug    | offered             |                                   |
@@ -72,6 +74,7 @@ A test compares this table with the names used in the code; a star stands for th
 | `outage.lasts`     | event | debug    | failures            | duty, and what the duty adds      |
 | `outage.ended`     | event | info     | failures, seconds   | duty, and what the duty adds      |
 | `api.listening`    | event | info     |                     | url                               |
+| `group.failed`     | event | error    |                     |                                   |
 | `request.failed`   | event | error    |                     | request_id, method, path          |
 | `library.log`      | event | its own  |                     | logger, message                   |
 
@@ -82,19 +85,23 @@ Metrics are listed in `betimes.telemetry.catalogue`.
 from betimes.telemetry.core import Span, Telemetry
 from betimes.telemetry.events import Event, Handler, Level
 from betimes.telemetry.instruments import Counter, Gauge, Histogram, Reading
+from betimes.telemetry.items import Each, Items, in_turn
 from betimes.telemetry.memory import Recorder
 from betimes.telemetry.outage import Outage
 
 __all__ = [
     "Counter",
+    "Each",
     "Event",
     "Gauge",
     "Handler",
     "Histogram",
+    "Items",
     "Level",
     "Outage",
     "Reading",
     "Recorder",
     "Span",
     "Telemetry",
+    "in_turn",
 ]

@@ -14,13 +14,13 @@ SELECT shard, owner, epoch,
 -- Index: shards_pkey
 -- Guard: only free or expired rows are taken; the row lock waits for the last write of the old owner
 -- Scatter: the table has one row per shard
--- Returns: shard int2, epoch int8, planned_through timestamptz, published_through timestamptz, swept_through timestamptz, tzdata text, now timestamptz
+-- Returns: shard int2, epoch int8, published_through timestamptz, swept_through timestamptz, tzdata text, now timestamptz
 UPDATE betimes.shards
    SET owner = :node::uuid, epoch = epoch + 1,
        lease_until = coalesce(:now::timestamptz, statement_timestamp()) + :ttl::interval
  WHERE shard = ANY (:shards::smallint[])
    AND (owner IS NULL OR lease_until < coalesce(:now::timestamptz, statement_timestamp()))
-RETURNING shard, epoch, planned_through, published_through, swept_through, tzdata,
+RETURNING shard, epoch, published_through, swept_through, tzdata,
           coalesce(:now::timestamptz, statement_timestamp()) AS now;
 
 -- name: renew_shards :many

@@ -1,0 +1,454 @@
+"""A run that has not ended outlives the day it was first due, and a dead letter keeps its run."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from betimes.config.settings import JanitorSettings
+from betimes.domain.errors import IllegalTransition
+from betimes.domain.ids import RunId, ShardId, shard_of
+from betimes.domain.run import NewRun
+from betimes.domain.states import RunState, Shown
+from betimes.janitor.partitions import PartitionKeeper
+from betimes.ops.catchups import Verdict, carry_out, decide_catchup, list_catchups
+from betimes.ops.change_run import Change, change_run
+from betimes.ops.dead_letters import discard_one, get_dead_letter, redrive_one
+from betimes.ops.desk import Desk
+from betimes.ops.enqueue import enqueue_run
+from betimes.ops.explain import explain_run
+from betimes.ops.queues import pause_queue, resume_queue
+from betimes.ops.runs import cancel_run, get_run, retry_run
+from betimes.store import partitions as days
+from betimes.store.database import Database
+from betimes.store.dead_letters import LetterState
+from betimes.store.partitions import Partition, Partitions
+from betimes.store.pool import Lane
+from betimes.telemetry import Recorder, Telemetry
+from betimes.testing import ManualClock
+from integration.coordinator.conftest import World
+from integration.coordinator.test_catchup import HOUR, catch_up, every_minute
+from integration.janitor.test_prune_words import pruner
+from line_kit import Line
+from ops_kit import SHARDS, TENANT, fetch, make_desk, run_row
+
+DAY = timedelta(days=1)
+Waits = Callable[[Desk, Line, RunId], Awaitable[None]]
+
+
+def keeper(
+    database: Database, clock: ManualClock, telemetry: Telemetry | None = None
+) -> PartitionKeeper:
+    return PartitionKeeper(
+        partitions=Partitions(database),
+        clock=clock,
+        telemetry=telemetry or Telemetry(clock=clock),
+        settings=JanitorSettings(retain_runs_days=30),
+    )
+
+
+async def housekeeping(database: Database, clock: ManualClock) -> None:
+    """What a janitor does in a night: drop what has aged, prune the rest."""
+    await keeper(database, clock).tick()
+    await pruner(database, clock).tick()
+    await keeper(database, clock).tick()
+
+
+async def days_of(database: Database, parent: str) -> set[str]:
+    return {
+        str(partition.day)
+        for partition in await Partitions(database).present()
+        if partition.parent == parent
+    }
+
+
+async def nothing(desk: Desk, line: Line, run: RunId) -> None:
+    """Nobody serves its handler."""
+
+
+async def pause(desk: Desk, line: Line, run: RunId) -> None:
+    await pause_queue(desk, TENANT, "default", reason="why not", until=None)
+
+
+async def resume(desk: Desk, line: Line, run: RunId) -> None:
+    await resume_queue(desk, TENANT, "default")
+
+
+async def move(desk: Desk, line: Line, run: RunId) -> None:
+    await change_run(desk, TENANT, run, Change(due_at=desk.clock.now() + 39 * DAY))
+
+
+async def fail(desk: Desk, line: Line, run: RunId) -> None:
+    await line.lease()
+    await line.fail()
+
+
+async def cancel_and_retry(desk: Desk, line: Line, run: RunId) -> None:
+    await cancel_run(desk, TENANT, run)
+    await retry_run(desk, TENANT, run)
+
+
+async def cancel(desk: Desk, line: Line, run: RunId) -> None:
+    await cancel_run(desk, TENANT, run)
+
+
+async def retry(desk: Desk, line: Line, run: RunId) -> None:
+    await retry_run(desk, TENANT, run)
+
+
+@pytest.mark.parametrize(
+    ("waits", "wakes"),
+    [
+        (nothing, nothing),
+        (pause, resume),
+        (move, nothing),
+        (fail, nothing),
+        (cancel_and_retry, nothing),
+    ],
+    ids=["no_worker", "paused_queue", "moved", "retry_wait", "revived"],
+)
+async def test_a_run_that_waits_outlives_its_day(
+    database: Database, clock: ManualClock, waits: Waits, wakes: Waits
+) -> None:
+    desk, line = make_desk(database, clock), await Line.make(database, clock)
+    await housekeeping(database, clock)
+    first_day = str(clock.now().date())
+    ended = await enqueue_run(desk, TENANT, NewRun(handler="h"))
+    await line.live(2)
+    run = await enqueue_run(desk, TENANT, NewRun(handler="h", payload=b"7", options={"tags": {}}))
+    await waits(desk, line, run)
+
+    clock.advance(35 * DAY)
+    await housekeeping(database, clock)
+
+    assert first_day not in await days_of(database, "runs"), "the day itself has gone"
+    assert await run_row(database, ended) is None, "what has ended goes with its day"
+    view = await get_run(desk, TENANT, run)
+    assert view.state in {Shown.QUEUED, Shown.SCHEDULED, Shown.RETRY_WAIT}
+    assert view.run.payload is not None
+    assert (await explain_run(desk, TENANT, run)).reasons
+    line.started.clear()
+    clock.advance(5 * DAY)
+    await wakes(desk, line, run)
+    await line.live(10)
+    assert [start.run for start in line.started] == [run]
+    assert (await get_run(desk, TENANT, run)).state is Shown.SUCCEEDED
+    clock.advance(31 * DAY)
+    await housekeeping(database, clock)
+    assert await run_row(database, run) is None, "and goes when it has ended long ago"
+
+
+async def test_a_run_nobody_published_outlives_its_day(
+    database: Database, clock: ManualClock
+) -> None:
+    desk = make_desk(database, clock)
+    await housekeeping(database, clock)
+    run = await enqueue_run(desk, TENANT, NewRun(handler="h", delay=timedelta(hours=1)))
+    clock.advance(35 * DAY)
+    await housekeeping(database, clock)
+    assert (await get_run(desk, TENANT, run)).run.state is RunState.SCHEDULED
+    await cancel_run(desk, TENANT, run)
+    assert (await get_run(desk, TENANT, run)).state is Shown.CANCELLED
+
+
+async def test_a_run_behind_a_concurrency_key_outlives_its_day(
+    database: Database, clock: ManualClock
+) -> None:
+    desk, line = make_desk(database, clock), await Line.make(database, clock)
+    await housekeeping(database, clock)
+    options = {"concurrency": {"key": "k", "limit": 1}}
+    first = await enqueue_run(desk, TENANT, NewRun(handler="h", options=options))
+    second = await enqueue_run(desk, TENANT, NewRun(handler="h", options=options))
+    assert await line.lease() == 1
+    clock.advance(35 * DAY)
+    await housekeeping(database, clock)
+    await line.finish()
+    await line.live(3)
+    assert {start.run for start in line.started} == {first, second}
+
+
+async def test_late_runs_wait_for_approval_longer_than_runs_are_kept(
+    database: Database, clock: ManualClock
+) -> None:
+    world = World(database, clock, Telemetry(clock=clock))
+    await housekeeping(database, clock)
+    job = await world.insert_job(every_minute())
+    desk = make_desk(database, clock)
+    clock.advance(HOUR)
+    await catch_up(world, catchup_unapproved=20)
+    held = [
+        run
+        for row in await fetch(database, "SELECT run_ids FROM betimes.parcels WHERE held = 3")
+        for run in row["run_ids"]
+    ]
+    assert len(held) == 39
+    clock.advance(35 * DAY)
+    await housekeeping(database, clock)
+    (seen,) = await list_catchups(desk, TENANT, before=None, most=10)
+    await decide_catchup(desk, TENANT, seen.catchup.id, Verdict.APPROVE)
+    for number in range(SHARDS):
+        await carry_out(desk, ShardId(number))
+    rows = await fetch(database, "SELECT id FROM betimes.runs WHERE job_id = $1 AND state < 4", job)
+    assert {row["id"] for row in rows} >= set(held)
+
+
+async def test_what_a_run_has_said_is_kept_as_long_as_the_run(
+    database: Database, clock: ManualClock
+) -> None:
+    desk, line = make_desk(database, clock), await Line.make(database, clock)
+    await housekeeping(database, clock)
+    run = await enqueue_run(desk, TENANT, NewRun(handler="h"))
+    await fail(desk, line, run)
+    await write_about(database, run, clock)
+    clock.advance(35 * DAY)
+    await housekeeping(database, clock)
+    assert await told_of(database, run) == [1, 1, 1]
+    await line.live(10)
+    clock.advance(35 * DAY)
+    await housekeeping(database, clock)
+    assert await told_of(database, run) == [0, 0, 0]
+
+
+async def write_about(database: Database, run: RunId, clock: ManualClock) -> None:
+    for statement in (
+        (
+            "INSERT INTO betimes.attempts (shard, run_id, number, tenant_id, outcome, fence,"
+            " finished_at) VALUES ($1, $2, 1, $3, 2, 1, $4)"
+        ),
+        (
+            "INSERT INTO betimes.run_notes (shard, run_id, tenant_id, fence, checkpoint,"
+            " updated_at) VALUES ($1, $2, $3, 1, 'x', $4)"
+        ),
+        (
+            "INSERT INTO betimes.run_logs (shard, run_id, tenant_id, at, seq, attempt, level,"
+            " message) VALUES ($1, $2, $3, $4, 1, 1, 'info', 'x')"
+        ),
+    ):
+        await fetch(database, statement, shard_of(run), run, TENANT, clock.now())
+
+
+async def told_of(database: Database, run: RunId) -> list[int]:
+    counts = []
+    for table in ("attempts", "run_notes", "run_logs"):
+        (row,) = await fetch(
+            database, f"SELECT count(*) FROM betimes.{table} WHERE run_id = $1", run
+        )
+        counts.append(row["count"])
+    return counts
+
+
+async def a_dead_letter(desk: Desk, database: Database, clock: ManualClock) -> RunId:
+    run = await enqueue_run(desk, TENANT, NewRun(handler="h", payload=b'{"amount": 7}'))
+    await fetch(database, "DELETE FROM betimes.parcels WHERE run_ids = ARRAY[$1::uuid]", run)
+    await fetch(
+        database,
+        "UPDATE betimes.runs SET state = 5, finished_at = $2 WHERE id = $1",
+        run,
+        clock.now(),
+    )
+    await fetch(
+        database,
+        "INSERT INTO betimes.dead_letters (shard, run_id, tenant_id, dead_at, attempts, queue,"
+        " fingerprint, reason) VALUES ($1, $2, $3, $4, 1, 'default', 'f', 'r')",
+        shard_of(run),
+        run,
+        TENANT,
+        clock.now(),
+    )
+    return run
+
+
+async def test_a_dead_letter_is_redriven_when_runs_of_its_day_are_gone(
+    database: Database, clock: ManualClock
+) -> None:
+    desk, line = make_desk(database, clock), await Line.make(database, clock)
+    await housekeeping(database, clock)
+    run = await a_dead_letter(desk, database, clock)
+    other = await a_dead_letter(desk, database, clock)
+    await write_about(database, run, clock)
+    before = await run_row(database, run)
+    clock.advance(85 * DAY)
+    await housekeeping(database, clock)
+    assert str((clock.now() - 85 * DAY).date()) not in await days_of(database, "runs")
+    assert await run_row(database, run) == before, "with its payload"
+    _, attempts = await get_dead_letter(desk, TENANT, run)
+    assert len(attempts) == 1
+    assert await redrive_one(desk, TENANT, run) == run
+    await line.live(3)
+    assert [start.run for start in line.started] == [run]
+    clock.advance(6 * DAY)
+    await housekeeping(database, clock)
+    await housekeeping(database, clock)
+    assert await run_row(database, other) is None, "a run goes with its dead letter"
+
+
+async def first_day_of(partitions: Partitions, clock: ManualClock) -> Partition:
+    """The day of 35 days ago."""
+    return next(
+        partition
+        for partition in await partitions.aged(clock.now().date(), keep_days={"runs": 30})
+        if partition.day == (clock.now() - 35 * DAY).date()
+    )
+
+
+@pytest.mark.parametrize("moment", ["before", "between", "after"])
+async def test_a_run_revived_while_its_day_is_dropped_is_kept(
+    database: Database, clock: ManualClock, moment: str
+) -> None:
+    """Before the day is scanned, between scan and drop, and after it."""
+    desk, line = make_desk(database, clock), await Line.make(database, clock)
+    await housekeeping(database, clock)
+    dead = await a_dead_letter(desk, database, clock)
+    cancelled = await enqueue_run(desk, TENANT, NewRun(handler="h"))
+    await cancel_run(desk, TENANT, cancelled)
+    clock.advance(35 * DAY)
+    partitions = Partitions(database)
+    aged = await first_day_of(partitions, clock)
+
+    async def revive() -> None:
+        await redrive_one(desk, TENANT, dead)
+        if moment != "after":
+            await retry_run(desk, TENANT, cancelled)
+
+    if moment == "before":
+        await revive()
+    assert (await partitions.scan(aged))[1]
+    if moment == "between":
+        await revive()
+    assert await partitions.drop(aged) == (1 if moment == "after" else 2)
+    if moment == "after":
+        await revive()
+    await line.live(3)
+    expected = {dead} if moment == "after" else {dead, cancelled}
+    assert {start.run for start in line.started} == expected
+
+
+async def test_a_drop_waits_for_whoever_revives_a_run(
+    database: Database, clock: ManualClock
+) -> None:
+    """The drop asks under its lock: what commits while it waits counts."""
+    desk = make_desk(database, clock)
+    await housekeeping(database, clock)
+    cancelled = await enqueue_run(desk, TENANT, NewRun(handler="h"))
+    await cancel_run(desk, TENANT, cancelled)
+    clock.advance(35 * DAY)
+    partitions = Partitions(database)
+    aged = await first_day_of(partitions, clock)
+    assert (await partitions.scan(aged))[1]
+    async with asyncio.TaskGroup() as group, database.connection(Lane.ENGINE) as connection:
+        transaction = connection.transaction()
+        await transaction.start()
+        await connection.execute(
+            "UPDATE betimes.runs SET state = 1, finished_at = NULL WHERE id = $1", cancelled
+        )
+        dropping = group.create_task(partitions.drop(aged))
+        while not await fetch(
+            database, "SELECT FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND NOT granted"
+        ):
+            assert not dropping.done()
+        await transaction.commit()
+    assert dropping.result() == 1
+    assert await run_row(database, cancelled) is not None
+
+
+async def test_a_day_with_more_to_keep_than_may_move_stays_and_is_pruned(
+    database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(days, "MOVED_MAX", 2)
+    monkeypatch.setattr(days.Partitions.drop, "__kwdefaults__", {"most": 2})
+    desk, line = make_desk(database, clock), await Line.make(database, clock)
+    await housekeeping(database, clock)
+    first_day = str(clock.now().date())
+    ended = await enqueue_run(desk, TENANT, NewRun(handler="h"))
+    await line.live(2)
+    waiting = [await enqueue_run(desk, TENANT, NewRun(handler="h")) for _ in range(3)]
+    clock.advance(35 * DAY)
+    recorder = Recorder()
+    telemetry = Telemetry(clock=clock, handlers=[recorder])
+    await keeper(database, clock, telemetry).tick()
+    await housekeeping(database, clock)
+    assert first_day in await days_of(database, "runs")
+    assert "partition.kept" in [event.name for event in recorder.events]
+    assert await run_row(database, ended) is None
+    await line.live(3)
+    assert {start.run for start in line.started} >= set(waiting)
+    await housekeeping(database, clock)
+    assert first_day not in await days_of(database, "runs")
+
+
+async def test_a_large_day_is_scanned_in_slices_and_only_its_open_runs_move(
+    database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(days, "SLICE_BLOCKS", 1)
+    desk = make_desk(database, clock)
+    await housekeeping(database, clock)
+    waiting = [await enqueue_run(desk, TENANT, NewRun(handler="h"))]
+    await fetch(
+        database,
+        "INSERT INTO betimes.runs (shard, id, tenant_id, due_at, state, queue, finished_at)"
+        " SELECT shard, (left(id::text, 24) || lpad(to_hex(number + 1000000), 12, '0'))::uuid,"
+        " tenant_id, due_at, 4, queue, due_at FROM betimes.runs, generate_series(1, 2000) AS number"
+        " WHERE id = $1",
+        waiting[0],
+    )
+    waiting.append(await enqueue_run(desk, TENANT, NewRun(handler="h")))
+    clock.advance(35 * DAY)
+    aged = await Partitions(database).aged(clock.now().date(), keep_days={"runs": 30})
+    day = next(partition for partition in aged if partition.bytes > 100_000)
+    taken, scanned = await Partitions(database).scan(day, slices=5)
+    assert (taken, scanned) == (5, False)
+    assert await Partitions(database).drop(day) is None, "it is not scanned yet"
+    taken, scanned = await Partitions(database).scan(day)
+    assert scanned
+    assert taken > 10
+    assert await Partitions(database).drop(day) == 2
+    rows = await fetch(database, "SELECT id FROM betimes.runs ORDER BY id")
+    assert [row["id"] for row in rows] == sorted(waiting)
+
+
+async def test_a_day_of_events_stays_until_they_were_handed_out(
+    database: Database, clock: ManualClock
+) -> None:
+    """The dispatcher was away for longer than events are kept."""
+    await housekeeping(database, clock)
+    began: Any = clock.now()
+    first_day = str(began.date())
+    await fetch(
+        database,
+        "INSERT INTO betimes.routings (tenant_id, routed_through) VALUES ($1, $2)",
+        TENANT,
+        began - DAY,
+    )
+    desk = make_desk(database, clock)
+    run = await enqueue_run(desk, TENANT, NewRun(handler="h"))
+    await fetch(
+        database,
+        "INSERT INTO betimes.outbox (shard, id, tenant_id, type, subject, body, created_at,"
+        " arrived_at) VALUES ($1, $2, $3, 'run.succeeded', 'x', '{}', $4, $4)",
+        shard_of(run),
+        run,
+        TENANT,
+        began,
+    )
+    clock.advance(9 * DAY)
+    await housekeeping(database, clock)
+    assert first_day in await days_of(database, "outbox")
+    await fetch(database, "UPDATE betimes.routings SET routed_through = $1", began)
+    await housekeeping(database, clock)
+    assert first_day not in await days_of(database, "outbox")
+
+
+async def test_a_dead_letter_without_its_run_says_so_and_stays_open(
+    database: Database, clock: ManualClock
+) -> None:
+    """Older versions dropped runs before their dead letters."""
+    desk = make_desk(database, clock)
+    run = await a_dead_letter(desk, database, clock)
+    await fetch(database, "DELETE FROM betimes.runs WHERE id = $1", run)
+    with pytest.raises(IllegalTransition, match="whose run was deleted"):
+        await redrive_one(desk, TENANT, run)
+    letter, _ = await get_dead_letter(desk, TENANT, run)
+    assert letter.state is LetterState.OPEN
+    assert await discard_one(desk, TENANT, run) == run
