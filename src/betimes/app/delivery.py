@@ -254,7 +254,7 @@ def _tokens(secret: bytes, worker: WorkerId) -> Callable[[Context], str]:
             started_us=to_us(started_at),
             plain=spec.is_plain,
         )
-        return write_own_token(secret, parcel.tenant, lease)
+        return write_own_token(secret, parcel.tenant, lease, queue=parcel.queue)
 
     return token
 

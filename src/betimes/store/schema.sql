@@ -1030,10 +1030,13 @@ CREATE TABLE betimes.device_grants (
     created_at timestamp with time zone NOT NULL,
     expires_at timestamp with time zone NOT NULL,
     polled_at timestamp with time zone,
+    key_until timestamp with time zone,
     CONSTRAINT device_grants_state_check CHECK (((state >= 0) AND (state <= 3)))
 );
 
 ALTER TABLE ONLY betimes.device_grants FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.device_grants.key_until IS 'When the key of the device ends, once somebody has said yes.';
 
 CREATE TABLE betimes.endpoints (
     tenant_id uuid NOT NULL,

@@ -39,7 +39,12 @@ TIMED_OUT = "TimedOut"
 
 
 def _lease(call: Call[Any, Any]) -> ops.HeldLease:
-    return read_token(call.service.lease_secret, call.tenant, call.path["lease"])
+    return held_lease(call, call.path["lease"])
+
+
+def held_lease(call: Call[Any, Any], text: str) -> ops.HeldLease:
+    """What a token stands for, as far as the caller's key reaches."""
+    return read_token(call.service.lease_secret, call.tenant, text, queues=call.caller.queues)
 
 
 async def _report(
@@ -194,7 +199,7 @@ async def batch(call: Call[NoQuery, wire.Reports]) -> Reply:
     ]
     for place, one in enumerate(call.body.items):
         try:
-            lease = read_token(call.service.lease_secret, call.tenant, one.lease_id)
+            lease = held_lease(call, one.lease_id)
         except Trouble:
             continue
         outcome = outcome_of(one, call.service.now())
