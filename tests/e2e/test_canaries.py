@@ -163,7 +163,11 @@ async def test_a_thousand_secrets_in_use_are_found_nowhere(home: Path) -> None:
         async with a_target(behave=careless) as target:
             put = await at_once(
                 [
-                    ask("PUT", f"/v1/secrets/s{number:04d}", {"value": canary(number)})
+                    ask(
+                        "PUT",
+                        f"/v1/secrets/s{number:04d}",
+                        {"value": canary(number), "origins": ["*"]},
+                    )
                     for number in range(SECRETS)
                 ]
             )

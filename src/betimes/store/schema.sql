@@ -1620,10 +1620,13 @@ CREATE TABLE betimes.secrets (
     created_at timestamp with time zone NOT NULL,
     created_by text,
     sealed bytea NOT NULL,
+    origins text[] NOT NULL,
     CONSTRAINT secrets_version_check CHECK ((version >= 1))
 );
 
 ALTER TABLE ONLY betimes.secrets FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.secrets.origins IS 'Where it may be sent: scheme, host and port, *. for names below, * for anywhere. The same in every version.';
 
 CREATE TABLE betimes.sessions (
     digest bytea NOT NULL,
@@ -2706,6 +2709,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs_default TO betimes_syste
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.secrets TO betimes_system;
 GRANT SELECT,INSERT,DELETE ON TABLE betimes.secrets TO betimes_api;
+
+GRANT UPDATE(origins) ON TABLE betimes.secrets TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.sessions TO betimes_system;
 GRANT SELECT,DELETE ON TABLE betimes.sessions TO betimes_api;
