@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from api_kit import Client
-from process_kit import Process, betimes, running
+from process_kit import Process, betimes, key_said_in, running
 from target_kit import a_target
 
 pytestmark = [pytest.mark.db, pytest.mark.timeout(180)]
@@ -29,7 +29,7 @@ def home() -> Iterator[Path]:
 def a_node(home: Path, key: str = "") -> Iterator[Client]:
     """A node until the end of the block; its key is told the first time only."""
     with running(home, "dev", "--no-demo") as dev:
-        key = key or dev.until("key for development").split()[-1]
+        key = key or key_said_in(dev.until("key for development"))
         port = int(dev.until("api.listening").partition("http://127.0.0.1:")[2].partition('"')[0])
         dev.read_on()
         yield Client(port, key)

@@ -133,6 +133,7 @@ class Application:
             doubled=NONE_DOUBLED if len(headers) == len(pairs) else _doubled(pairs),
             address=client[0] if client else "",
             id=self._request_id(said),
+            server=scope.get("server"),
         )
 
     def _request_id(self, said: bytes | None) -> str:

@@ -426,7 +426,7 @@ NOUNS: dict[str, Noun] = {
             (
                 "bootstrap",
                 "betimes.cli.key:bootstrap",
-                "Make an administrator's key from the database, when there is none.",
+                "Make the first administrator's key from the database, when there is none.",
             ),
         ),
     ),

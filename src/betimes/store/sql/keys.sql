@@ -71,7 +71,8 @@ SELECT count(*) AS keys FROM betimes.api_keys
 -- name: count_admins :one
 -- How many administrator's keys there are that may be used.
 -- Returns: keys int8
-SELECT count(*) AS keys FROM betimes.api_keys WHERE kind = 'ak' AND revoked_at IS NULL;
+SELECT count(*) AS keys FROM betimes.api_keys
+ WHERE kind = 'ak' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
 
 -- name: adopt_pepper :one
 -- Keep the check of the first pepper; whoever comes later learns whether it has the same.
