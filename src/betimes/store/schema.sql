@@ -327,6 +327,24 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.ensure_login(login text, password text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog'
+    AS $$
+BEGIN
+    -- Several processes may start at once.
+    PERFORM FROM betimes.cluster FOR UPDATE;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = login) THEN
+        EXECUTE format('CREATE ROLE %I', login);
+    END IF;
+    EXECUTE format('ALTER ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS NOINHERIT PASSWORD %L',
+                   login, password);
+    EXECUTE format('GRANT betimes_api, betimes_system TO %I', login);
+END
+$$;
+
+COMMENT ON FUNCTION betimes.ensure_login(login text, password text) IS 'Make a login that can do nothing but act as the roles of the service. For the owner of the schema.';
+
 CREATE FUNCTION betimes.ensure_partition(parent text, day date) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -2549,6 +2567,8 @@ REVOKE ALL ON FUNCTION betimes.due_of(asked jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.due_of(asked jsonb) TO betimes_system;
 
 REVOKE ALL ON FUNCTION betimes.enqueue_v1(handler text, payload jsonb, options jsonb, OUT run_id text, OUT deduplicated boolean) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION betimes.ensure_login(login text, password text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION betimes.ensure_partition(parent text, day date) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.ensure_partition(parent text, day date) TO betimes_system;
