@@ -24,7 +24,7 @@ class Limits:
     commands: frozenset[str] | None = None
     """Commands as they have to be written, letter for letter; None for every one."""
     variables: frozenset[str] | None = None
-    """Names that a payload may give values to; None for every one, or for none where commands are listed."""
+    """Names a payload may give values to; None for every one, or none where commands are listed."""
 
     def user_of(self, wanted: str | None) -> str | None:
         """Whom to run as; None for the user of this process.

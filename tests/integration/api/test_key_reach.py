@@ -97,6 +97,17 @@ async def test_a_device_does_not_outlive_who_let_it_in(served: Served, admin: Cl
     assert given.json["expires_at"][:19] == text(SOON)[:19]
 
 
+async def test_a_device_is_not_let_in_by_a_key_that_is_gone(served: Served, admin: Client) -> None:
+    made = (await admin("POST", "/v1/api-keys", {"name": "gone"})).json
+    client, anybody = served.client(made["secret"]), served.client(None)
+    begun = (await anybody("POST", "/v1/auth/device")).json
+    await client("POST", "/v1/auth/device/answer", {"user_code": begun["user_code"]})
+    assert (await admin("DELETE", f"/v1/api-keys/{made['id']}")).status == 204
+    asked = {"device_code": begun["device_code"]}
+    refused = await anybody("POST", "/v1/auth/device/token", asked)
+    assert refused.code == "access_denied", refused.body
+
+
 async def test_a_member_who_administers_keeps_every_key_of_the_tenant(
     served: Served, admin: Client
 ) -> None:

@@ -96,7 +96,7 @@ async def test_a_client_secret_is_bound_to_its_token_endpoint_too(admin: Client)
 
 async def test_a_batch_refuses_one_and_takes_the_other(admin: Client) -> None:
     await a_secret(admin)
-    named = {"auth": {"type": "bearer", "secret": "s"}}
+    named: dict[str, Any] = {"auth": {"type": "bearer", "secret": "s"}}
     items = [{"target": http(f"{EVIL}/", **named)}, {"target": http(**named)}]
     done = await admin("POST", "/v1/runs/batch", {"items": items, "mode": "independent"})
     assert [one["status"] for one in done.json["items"]] == [422, 202]

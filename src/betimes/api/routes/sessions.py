@@ -143,6 +143,12 @@ async def device_token(call: Call[NoQuery, wire.DeviceToken]) -> Reply:
         raise Trouble(refused.code, refused.sentence) from None
     if grant.tenant is None:
         raise Trouble("expired_token", "the device code is unknown, used up or too old")
+    try:
+        await call.service.credentials.check_giver(grant.tenant, grant.answered_by or "")
+    except Unknown:
+        raise Trouble(
+            "access_denied", "whoever has let the device in may not do so any more"
+        ) from None
 
     async def verb(desk: Desk) -> MadeKey:
         return await devices.redeem(desk, call.body.device_code, grant)
