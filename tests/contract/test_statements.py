@@ -92,7 +92,7 @@ MEANINGFUL: dict[str, Any] = {
     ),
 }
 # The migrator is the owner; everybody else acts as the system.
-OWNERS_NOUNS = {"migrations"}
+OWNERS_NOUNS = {"migrations", "logins"}
 LONG_NAMES = {
     "int2": "smallint",
     "int4": "integer",

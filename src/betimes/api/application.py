@@ -134,6 +134,7 @@ class Application:
             doubled=NONE_DOUBLED if len(headers) == len(pairs) else _doubled(pairs),
             address=client[0] if client else "",
             id=self._request_id(said),
+            server=scope.get("server"),
         )
 
     def _request_id(self, said: bytes | None) -> str:
@@ -212,7 +213,7 @@ class Application:
         if said is None and route.by_lease:
             holder = holder_of(self.service.lease_secret, found.values[0])
             if holder is not None:
-                return holder
+                return await self._holder(holder, request)
         if said is None:
             raise Trouble(
                 "missing_credentials", "expected Authorization: Bearer <key>", headers=challenge
@@ -226,6 +227,15 @@ class Application:
             self.service.admission.note_failure(request.address)
             raise Trouble(error.code, error.sentence, headers=challenge) from None
         return await self._allowed(route, request, caller)
+
+    async def _holder(self, holder: Caller, request: Request) -> Caller:
+        """Who needs no key is refused when its tenant's keys would be."""
+        try:
+            await self.service.credentials.check_tenant(holder.tenant)
+        except Unknown as error:
+            self.service.admission.note_failure(request.address)
+            raise Trouble(error.code, error.sentence) from None
+        return holder
 
     async def _allowed(self, route: Route, request: Request, caller: Caller) -> Caller:
         if route.scope and route.scope not in caller.scopes:

@@ -12,7 +12,7 @@ from betimes.api.callbacks import NOBODY, Listeners, callbacks_of
 from betimes.api.etag import tag_of
 from betimes.api.references import UNSEEN, References
 from betimes.api.shaping import maybe_limit, maybe_span, read_retention, read_span
-from betimes.api.targets import shown_target, work_of
+from betimes.api.targets import Rules, shown_target, work_of
 from betimes.domain.dedupe import Dedupe, DedupeForm
 from betimes.domain.errors import Refused
 from betimes.domain.ids import to_text
@@ -24,7 +24,6 @@ from betimes.ops.calendars import CalendarRow, calendar_names, copy_of
 from betimes.ops.create import NewJob
 from betimes.ops.schemas import ANYTHING, Accepted, check_own, check_schema
 from betimes.schedule import Schedule, complete, parse
-from betimes.target.url import UrlPolicy
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_bytes, shown_duration, shown_instant, shown_maybe
 
@@ -43,7 +42,7 @@ class Context:
     calendars: Mapping[str, CalendarRow] = field(default_factory=dict)
     trace: Mapping[str, str] = field(default_factory=dict)
     """The caller's place in its own trace."""
-    targets: UrlPolicy = field(default_factory=UrlPolicy)
+    targets: Rules = field(default_factory=Rules)
     accepted: Accepted = ANYTHING
     references: References = UNSEEN
     listeners: Listeners = NOBODY
@@ -179,7 +178,7 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "retain_ms": None if kept is None else read_retention(kept, pointer="/retention"),
         "tags": asked.tags,
         "metadata": asked.metadata,
-        "notify": callbacks_of(asked.notify, context.targets, context.listeners),
+        "notify": callbacks_of(asked.notify, context.targets.policy, context.listeners),
         "description": asked.description,
         "dedupe_key": asked.dedupe_key if asked.dedupe is None else asked.dedupe.key,
         **context.trace,

@@ -9,6 +9,7 @@ import msgspec
 from betimes.api.etag import tag_of
 from betimes.api.problem import Trouble
 from betimes.api.run_shapes import new_run, shown_failure
+from betimes.api.targets import Rules
 from betimes.domain.errors import Refused
 from betimes.domain.ids import to_text
 from betimes.domain.workflow import NodeState
@@ -20,7 +21,6 @@ from betimes.ops.workflow_runs import (
     gate_until,
 )
 from betimes.ops.workflows import Work, Workflow, plan_of
-from betimes.target.url import UrlPolicy
 from betimes.wire import runs as run_wire
 from betimes.wire import workflows as wire
 from betimes.wire.base import shown_duration, shown_instant, shown_maybe
@@ -58,12 +58,12 @@ def _without_defaults(node: wire.NewNode) -> dict[str, Any]:
     return kept
 
 
-def works_of(asked: wire.PutWorkflow, targets: UrlPolicy) -> dict[str, Work]:
+def works_of(asked: wire.PutWorkflow, targets: Rules) -> dict[str, Work]:
     """What the runs of each node are like, checked as any run is."""
     return {name: _work(name, node, targets) for name, node in asked.nodes.items()}
 
 
-def _work(name: str, node: wire.NewNode, targets: UrlPolicy) -> Work:
+def _work(name: str, node: wire.NewNode, targets: Rules) -> Work:
     run = run_wire.NewRun(
         handler=node.handler,
         target=node.target,

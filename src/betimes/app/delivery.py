@@ -28,9 +28,9 @@ from betimes.store.database import Database
 from betimes.store.hints import NoHints
 from betimes.store.keys import adopt_pepper
 from betimes.target.address import Address, read_address
-from betimes.target.answer import Patience
+from betimes.target.answer import Patience, Request
 from betimes.target.auth import Opened
-from betimes.target.client import Client
+from betimes.target.client import Client, Denied
 from betimes.target.delivery import Delivery, Pause
 from betimes.target.gate import BreakerState, Rules
 from betimes.target.gates import Breaker, Gates
@@ -95,12 +95,29 @@ async def http_client(node: Node) -> AsyncIterator[Client]:
         clock=node.clock,
         user_agent=f"betimes/{node.card.version}",
         proxy=await _proxy(node.settings.target),
+        on_denied=_tells_denied(node),
     )
     try:
         yield client
     finally:
         client.close()
         lookup.close()
+
+
+def _tells_denied(node: Node) -> Denied:
+    """What a tenant is not told is in the log of the node: where a name led, and what that is."""
+
+    def tell(request: Request, address: str, reason: str) -> None:
+        node.telemetry.event(
+            "target.denied",
+            level="warning",
+            tenant=str(request.tenant),
+            host=request.url.host,
+            address=address,
+            reason=reason,
+        )
+
+    return tell
 
 
 def url_policy(settings: TargetSettings) -> UrlPolicy:
@@ -264,7 +281,7 @@ def _tokens(secret: bytes, worker: WorkerId) -> Callable[[Context], str]:
             started_us=to_us(started_at),
             plain=spec.is_plain,
         )
-        return write_own_token(secret, parcel.tenant, lease)
+        return write_own_token(secret, parcel.tenant, lease, queue=parcel.queue)
 
     return token
 

@@ -121,7 +121,7 @@ class DirectLine:
         text = to_text("run", run.id)
         return Grant(
             run_id=text,
-            lease_id=write_token(self._secret, self._tenant, one.lease),
+            lease_id=write_token(self._secret, self._tenant, one.lease, queue=one.queue),
             fence=one.lease.fence,
             attempt=one.lease.attempt,
             max_attempts=spec.retry.max_attempts,

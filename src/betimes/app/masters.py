@@ -5,7 +5,7 @@ from pathlib import Path
 
 from betimes.app.dice import Dice
 from betimes.app.node import Node
-from betimes.app.pepper import kept_secret
+from betimes.app.pepper import kept_secret, read_private
 from betimes.config import Settings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import BadSetting
@@ -30,7 +30,7 @@ def masters_of(settings: Settings, dice: Dice, *, make: bool) -> list[MasterKey]
         place.parent.mkdir(parents=True, exist_ok=True)
         kept_secret(place, dice.entropy(KEY_BYTES).hex())
     try:
-        lines = place.read_text(encoding="ascii").split()
+        lines = read_private(place).split()
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:

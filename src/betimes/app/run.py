@@ -62,7 +62,8 @@ async def serve(
     """Run a node until it is told to stop; returns the exit code of the process.
 
     With `show` the demo's jobs are run too, and each of their runs is shown in a line; with `keep`
-    the first key is kept for development, with a profile that has it.
+    the first key is kept for development, with a profile that has it. Keys are shown where the
+    stream is a terminal, and otherwise only where they lie.
 
     0 after an orderly end, 1 when work had to be cut off after the drain timeout, 128 plus the
     signal's number after a second signal.
@@ -71,7 +72,16 @@ async def serve(
     clock = SystemClock()
     telemetry = make_telemetry(settings, clock=clock, stream=stream)
     with hearing_signals(stopping) as interrupts:
-        ending = await _serve(settings, stopping, clock, telemetry, announce, show, keep=keep)
+        ending = await _serve(
+            settings,
+            stopping,
+            clock,
+            telemetry,
+            announce,
+            show,
+            keep=keep,
+            in_sight=stream.isatty(),
+        )
     if ending is Ending.HASTENED:
         return interrupts.exit_code
     return 0 if ending is Ending.DRAINED else 1
@@ -84,10 +94,10 @@ async def migrate(settings: Settings, *, progress: Callable[[str], None]) -> lis
         return await databases.migrate(settings, place, clock=clock, progress=progress)
 
 
-async def make_key(settings: Settings) -> str:
-    """An administrator's key for the default tenant."""
+async def make_key(settings: Settings, *, another: bool) -> str:
+    """An administrator's key for the default tenant, if there is none or `another` is wanted."""
     async with a_node(settings) as node:
-        return await first_key(node)
+        return await first_key(node, another=another)
 
 
 @asynccontextmanager
@@ -161,6 +171,7 @@ async def _serve(
     show: Print | None,
     *,
     keep: bool,
+    in_sight: bool,
 ) -> Ending:
     dice = Dice()
     async with databases.located(settings, clock=clock, dice=dice) as place:
@@ -189,7 +200,7 @@ async def _serve(
             if settings.target.loopback:
                 announce("targets on this machine may be called: for development only")
             if "api" in settings.server.roles:
-                await announce_key(node, announce, keep=keep)
+                await announce_key(node, announce, keep=keep, in_sight=in_sight)
                 await required_vault(node)  # before a worker looks for the keys
             async with _present(node):
                 return await _supervise(node, place, stopping, show)

@@ -17,6 +17,14 @@ class ApiSettings:
     port: Annotated[
         int, Rule("TCP port to listen on; 0 takes a free one.", least=0, most=PORT_MAX)
     ] = 8090
+    public_url: Annotated[
+        str | None,
+        Rule(
+            "Where people reach the service, such as https://jobs.example.com: what the addresses "
+            "begin with that it tells them, such as the one where a device is let in. Headers of "
+            "requests are never believed about that. By default the address a request came to.",
+        ),
+    ] = None
     commit: Annotated[
         str | None,
         Rule("Commit the service was built from, told by `GET /v1/version`; set it in the image."),

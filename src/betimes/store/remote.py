@@ -103,9 +103,13 @@ async def beat_worker(
     busy: int,
     draining: bool,
     now: datetime,
+    bound: Collection[str] | None = None,
     facts: Mapping[str, Any] = NOTHING,
 ) -> bool | None:
-    """Note a sign of life; whether it is to drain, or None when it is not known."""
+    """Note a sign of life; whether it is to drain, or None when it is not known.
+
+    `bound` are queues beyond which a worker counts as not known.
+    """
     row = await maybe(
         connection,
         SQL["beat_worker"],
@@ -115,13 +119,27 @@ async def beat_worker(
         draining=draining,
         now=now,
         facts=to_optional_json(facts),
+        bound=None if bound is None else list(bound),
     )
     return None if row is None else bool(row["draining"])
 
 
-async def delete_worker(connection: Connection, tenant: TenantId, worker: WorkerId) -> bool:
-    """Forget a worker."""
-    return await maybe(connection, SQL["delete_worker"], id=worker, tenant=tenant) is not None
+async def delete_worker(
+    connection: Connection,
+    tenant: TenantId,
+    worker: WorkerId,
+    *,
+    bound: Collection[str] | None = None,
+) -> bool:
+    """Forget a worker; one with queues beyond `bound` counts as not known."""
+    row = await maybe(
+        connection,
+        SQL["delete_worker"],
+        id=worker,
+        tenant=tenant,
+        bound=None if bound is None else list(bound),
+    )
+    return row is not None
 
 
 async def free_worker(connection: Connection, tenant: TenantId, worker: WorkerId) -> list[Offered]:

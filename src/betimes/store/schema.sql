@@ -373,6 +373,24 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.ensure_login(login text, password text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog'
+    AS $$
+BEGIN
+    -- Several processes may start at once.
+    PERFORM FROM betimes.cluster FOR UPDATE;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = login) THEN
+        EXECUTE format('CREATE ROLE %I', login);
+    END IF;
+    EXECUTE format('ALTER ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS NOINHERIT PASSWORD %L',
+                   login, password);
+    EXECUTE format('GRANT betimes_api, betimes_system TO %I', login);
+END
+$$;
+
+COMMENT ON FUNCTION betimes.ensure_login(login text, password text) IS 'Make a login that can do nothing but act as the roles of the service. For the owner of the schema.';
+
 CREATE FUNCTION betimes.ensure_partition(parent text, day date) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -1212,10 +1230,13 @@ CREATE TABLE betimes.device_grants (
     created_at timestamp with time zone NOT NULL,
     expires_at timestamp with time zone NOT NULL,
     polled_at timestamp with time zone,
+    key_until timestamp with time zone,
     CONSTRAINT device_grants_state_check CHECK (((state >= 0) AND (state <= 3)))
 );
 
 ALTER TABLE ONLY betimes.device_grants FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.device_grants.key_until IS 'When the key of the device ends, once somebody has said yes.';
 
 CREATE TABLE betimes.endpoints (
     tenant_id uuid NOT NULL,
@@ -1813,10 +1834,13 @@ CREATE TABLE betimes.secrets (
     created_at timestamp with time zone NOT NULL,
     created_by text,
     sealed bytea NOT NULL,
+    origins text[] NOT NULL,
     CONSTRAINT secrets_version_check CHECK ((version >= 1))
 );
 
 ALTER TABLE ONLY betimes.secrets FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.secrets.origins IS 'Where it may be sent: scheme, host and port, *. for names below, * for anywhere. The same in every version.';
 
 CREATE TABLE betimes.sessions (
     digest bytea NOT NULL,
@@ -2749,6 +2773,8 @@ GRANT ALL ON FUNCTION betimes.due_of(asked jsonb) TO betimes_system;
 
 REVOKE ALL ON FUNCTION betimes.enqueue_v1(handler text, payload jsonb, options jsonb, OUT run_id text, OUT deduplicated boolean) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION betimes.ensure_login(login text, password text) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION betimes.ensure_partition(parent text, day date) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.ensure_partition(parent text, day date) TO betimes_system;
 
@@ -2929,6 +2955,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs_default TO betimes_syste
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.secrets TO betimes_system;
 GRANT SELECT,INSERT,DELETE ON TABLE betimes.secrets TO betimes_api;
+
+GRANT UPDATE(origins) ON TABLE betimes.secrets TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.sessions TO betimes_system;
 GRANT SELECT,DELETE ON TABLE betimes.sessions TO betimes_api;

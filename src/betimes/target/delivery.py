@@ -34,6 +34,7 @@ from betimes.target.gate import Health
 from betimes.target.gates import Gates
 from betimes.target.headers import Facts, our_headers
 from betimes.target.presented import Presented, Presenter
+from betimes.target.redact import Veil
 from betimes.target.redirect import REDIRECTS, Sends, Way, follow, send_in_time
 from betimes.target.url import UrlPolicy
 
@@ -52,6 +53,9 @@ PERMANENT = frozenset({Trouble.REFUSED, Trouble.REDIRECT})
 UNASKED = PERMANENT | {Trouble.UNSENT}
 """What says nothing about an origin: nobody was asked."""
 PLAIN = Presented()
+LEASE_LINE, LEASE_MARK = "betimes-lease: ", "lea_"
+"""The header with the token that may report the end of an attempt, and how such tokens begin."""
+LEASE_PREFIX = LEASE_MARK.encode()
 UNTAMED = "Expect:"
 """libcurl would ask before it sends a large body, and wait for an answer few servers give."""
 
@@ -170,12 +174,13 @@ class Delivery:
         self._tell(tenant, origin, result)
         if isinstance(result, NoAnswer) and result.trouble is Trouble.UNSENT:
             raise LeaseOver(result.detail)
+        last_url = None if way is None else way.request.url.text
         evidence = evidence_of(
             result,
             url=prepared.target.url.text,
-            last_url=None if way is None else way.request.url.text,
+            last_url=last_url,
             redaction=prepared.target.redaction,
-            veil=presented.veil,
+            veil=_veil(presented, request, result, last_url),
         )
         return await self._judge(result, evidence, prepared, errand, began)
 
@@ -204,8 +209,11 @@ class Delivery:
     ) -> Way:
         """From a first answer on; the time it took is gone from that of the attempt."""
 
-        def sign() -> list[str]:
+        def sign(origin: str) -> list[str]:
             facts = _facts(errand)
+            # A secret that somebody named signs for the origin they named it for.
+            if presented.signing is not None and origin != prepared.origin:
+                return our_headers(facts, None)
             return our_headers(facts, self._signature(request.tenant, presented, facts, None))
 
         return Way(
@@ -290,7 +298,7 @@ class Delivery:
             UNTAMED,
         ]
         if self._lease_token is not None:
-            headers.append(f"betimes-lease: {self._lease_token(errand)}")
+            headers.append(f"{LEASE_LINE}{self._lease_token(errand)}")
         return Request(
             tenant=tenant,
             url=target.url,
@@ -364,6 +372,26 @@ class Delivery:
     async def _auto_pause(self, errand: Errand) -> None:
         if self._pause is not None and errand.job_id is not None:
             await self._pause(errand.tenant_id, errand.job_id, "the target answered 410 Gone")
+
+
+def _veil(
+    presented: Presented, request: Request, result: Answer | NoAnswer, last_url: str | None
+) -> Veil:
+    """What hides secrets, and our own token where a target sends back what it was sent.
+
+    Few do, so the token is looked for by its first letters before a veil is made for it.
+    """
+    if isinstance(result, NoAnswer):
+        return presented.veil
+    echoed = (
+        LEASE_PREFIX in result.body
+        or LEASE_MARK in (last_url or "")
+        or any(LEASE_MARK in value for _, value in result.headers)
+    )
+    if not echoed:
+        return presented.veil
+    tokens = [line.removeprefix(LEASE_LINE) for line in request.headers if LEASE_LINE in line]
+    return presented.veil.and_also(*tokens)
 
 
 def _facts(errand: Errand) -> Facts:

@@ -263,8 +263,8 @@ class Transfer:
         elif self._proxy is not None:
             if host not in self._proxy.addresses:
                 self._refusal = "the address is not that of the proxy"
-        elif reason := request.addresses.refusal_of(host):
-            self._refusal = f"the address is {reason}"
+        elif request.addresses.refusal_of(host):
+            self._refusal = "the address may not be called"
         elif host != self.address:
             self._refusal = "the address is not the one that was checked"
         if self._refusal:

@@ -24,6 +24,7 @@ A test compares this table with the names used in the code; a star stands for th
 | `worker.lease_lost`| event | warning  |                     | parcel, found                     |
 | `worker.stray`     | event | warning  |                     | parcel                            |
 | `target.unsigned`  | event | warning  |                     |                                   |
+| `target.denied`    | event | warning  |                     | tenant, host, address, reason     |
 | `vault.locked`     | event | warning  |                     |                                   |
 | `gates.tick`       | span  | debug    | told, broken        |                                   |
 | `breaker.opened`   | event | warning  |                     | origin                            |

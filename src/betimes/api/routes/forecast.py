@@ -6,7 +6,7 @@ from typing import Any
 from betimes.api.call import Call, Reply
 from betimes.api.definitions import Context, read_schedule
 from betimes.api.finding import job_of
-from betimes.api.problem import Trouble
+from betimes.api.rights import require
 from betimes.api.route import Load, NoQuery, Policy, Route
 from betimes.api.shaping import maybe_instant, read_span
 from betimes.domain.ids import JobId, to_text
@@ -22,8 +22,8 @@ async def ahead(call: Call[wire.ForecastQuery, None]) -> Reply:
     """Fires per step, what they need, hot steps, advice."""
     query = call.query
     every = query.group_by == "tenant"
-    if every and Scope.CLUSTER_READ not in call.caller.scopes:
-        raise Trouble("scope_missing", "grouping by tenant asks for the scope cluster:read")
+    if every:
+        require(call, Scope.CLUSTER_READ, "grouping by tenant")
     asked = _asked(call, query, by=query.group_by)
     found = await ops.forecast(call.service.desk, None if every else call.tenant, asked)
     return Reply(value=_shown(found))

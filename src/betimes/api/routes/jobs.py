@@ -22,10 +22,12 @@ from betimes.api.finding import find_job, split_name
 from betimes.api.merging import merge_patch
 from betimes.api.problem import Trouble
 from betimes.api.reading import convert
+from betimes.api.rights import require
 from betimes.api.route import Keyed, Load, Policy, Route
 from betimes.api.routes.insights import stats_of
 from betimes.api.routes.jobs_list import add_last_runs, check_view, list_all
 from betimes.api.shaping import selected
+from betimes.api.targets import HIDDEN
 from betimes.api.told_jobs import told_made, told_of
 from betimes.domain.errors import NotFound
 from betimes.domain.job import Job
@@ -133,8 +135,23 @@ async def patch(call: Call[wire.PatchOptions, Members]) -> Reply:
     asked: wire.NewJob = convert(merged, wire.NewJob)
     if (asked.name, asked.group) != (job.name, job.group):
         raise Trouble("invalid_parameter", "a job cannot be renamed; create a new one")
+    _check_kept(call, job, asked)
     pending = call.query.apply_to == "pending"
     return await _update(call, job, asked, event="job.updated", pending=pending)
+
+
+def _check_kept(call: Call[wire.PatchOptions, Members], job: Job, asked: wire.NewJob) -> None:
+    """Whoever sends elsewhere what they have not given themselves must be allowed to read it."""
+    stored, patch = job.definition.target, call.body.get("target")
+    given = patch if isinstance(patch, dict) else {}
+    if not isinstance(asked.target, wire.HttpTarget) or asked.target.url == stored.get("url"):
+        return
+    reference = job.definition.options.get("payload_ref")
+    kept = {"payload": job.definition.payload, "payload_ref": reference}
+    moved = [name for name, value in kept.items() if value is not None and name not in call.body]
+    moved += [f"target/{name}" for name in HIDDEN if name in stored and name not in given]
+    if moved:
+        require(call, Scope.PAYLOADS_READ, f"to send the {moved[0]} of a job to another URL")
 
 
 async def _update(

@@ -8,7 +8,7 @@ import msgspec
 from betimes.api.acting import answer, perform
 from betimes.api.admitting import admitted_demand, check_open
 from betimes.api.call import Call, Reply
-from betimes.api.context import context_of
+from betimes.api.context import check_stored, context_of
 from betimes.api.definitions import (
     Context,
     new_job,
@@ -191,6 +191,7 @@ async def rollback(call: Call[NoQuery, Rollback]) -> Reply:
     wanted = next((one for one in old if one.revision == call.body.revision), None)
     if wanted is None:
         raise missing("revision", str(call.body.revision))
+    await check_stored(call, wanted.definition.target, kept=[job.definition.target])
 
     carried = wanted.definition.options.get("calendars") or {}
     calendars = await find_calendars(call.service.desk, call.tenant, carried)
@@ -264,6 +265,6 @@ ROUTES = (
         keyed=Keyed.OPTIONAL,
         load=Load.WRITE,
         headers=("ETag",),
-        problems=("invalid_state", "precondition_failed", "invalid_schedule"),
+        problems=("invalid_state", "precondition_failed", "invalid_schedule", "url_not_allowed"),
     ),
 )

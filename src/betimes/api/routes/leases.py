@@ -1,6 +1,6 @@
 """Leases: what workers report about the runs they hold."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -40,7 +40,12 @@ TIMED_OUT = "TimedOut"
 
 
 def _lease(call: Call[Any, Any]) -> ops.HeldLease:
-    return read_token(call.service.lease_secret, call.tenant, call.path["lease"])
+    return held_lease(call, call.path["lease"])
+
+
+def held_lease(call: Call[Any, Any], text: str) -> ops.HeldLease:
+    """What a token stands for, as far as the caller's key reaches."""
+    return read_token(call.service.lease_secret, call.tenant, text, queues=call.caller.queues)
 
 
 async def _report(
@@ -193,6 +198,7 @@ async def batch(call: Call[NoQuery, wire.Reports]) -> Reply:
         call.tenant,
         call.body.items,
         secret=service.lease_secret,
+        queues=call.caller.queues,
         now=service.now(),
         roll=service.roll,
     )
@@ -205,6 +211,7 @@ async def report_many(
     items: Sequence[wire.ReportOne],
     *,
     secret: bytes,
+    queues: Collection[str] = (),
     now: datetime,
     roll: Callable[[], float],
 ) -> list[wire.Reported]:
@@ -214,7 +221,7 @@ async def report_many(
     done = [wire.Reported(status=404, lease_id=one.lease_id, code="not_found") for one in items]
     for place, one in enumerate(items):
         try:
-            lease = read_token(secret, tenant, one.lease_id)
+            lease = read_token(secret, tenant, one.lease_id, queues=queues)
         except Trouble:
             continue
         metrics = one.metrics if one.action == "complete" else NOTHING

@@ -1,16 +1,18 @@
 """Workflows: graphs of work, in versions."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
-from betimes.api.context import targets_of
+from betimes.api.context import rules_of
 from betimes.api.etag import expected_revision, stale, tag_of, unchanged, wants_none
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs_list import check_view
 from betimes.api.shaping import coerced, missing, page, paged
+from betimes.api.targets import secrets_named
 from betimes.api.workflow_shapes import (
     definition_of,
     shown_workflow,
@@ -25,6 +27,7 @@ from betimes.ops.desk import Desk
 from betimes.ops.workflow_runs import NewWorkflowRun, WorkflowRunView, start_workflow
 from betimes.wire import workflows as wire
 from betimes.wire.base import Page
+from betimes.wire.jobs import Target
 from betimes.wire.keys import PageOnly
 
 FIRST = 1 << 30
@@ -106,7 +109,9 @@ async def put(call: Call[NoQuery, wire.PutWorkflow]) -> Reply:
     name, body = named(call), call.body
     definition = definition_of(body)
     ops.check_definition(definition)
-    works = works_of(body, targets_of(call))
+    nodes = [node.target for node in body.nodes.values()]
+    rules = await rules_of(call, nodes, kept=await _kept_targets(call, name, nodes))
+    works = works_of(body, rules)
     replaces = await _replaces(call, name)
 
     async def verb(desk: Desk) -> ops.Put:
@@ -121,6 +126,19 @@ async def put(call: Call[NoQuery, wire.PutWorkflow]) -> Reply:
         )
 
     return await perform(call, verb, _told)
+
+
+async def _kept_targets(
+    call: Call[Any, Any], name: str, nodes: Iterable[Target | None]
+) -> list[Mapping[str, Any]]:
+    """The targets of the newest version, where it matters that one of them stays as it is."""
+    if not secrets_named(nodes):
+        return []
+    try:
+        found = await ops.get_workflow(call.service.desk, call.tenant, name)
+    except NotFound:
+        return []
+    return [work.target for work in ops.plan_of(found.content).work.values()]
 
 
 async def _replaces(call: Call[Any, Any], name: str) -> int | None:
