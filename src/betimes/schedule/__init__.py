@@ -10,6 +10,7 @@ Nothing here asks for the time, touches a file other than the pinned zone data, 
 """
 
 from betimes.schedule.batch import FireTable, ScheduleCache, Window
+from betimes.schedule.budget import Budget
 from betimes.schedule.calendar import Calendar
 from betimes.schedule.catchup import CatchupPlan, Skipped, plan_catchup
 from betimes.schedule.cautions import Warned
@@ -23,6 +24,7 @@ from betimes.schedule.schedule import Schedule
 from betimes.schedule.zone import Zone, tzdata_release, zone, zone_names
 
 __all__ = [
+    "Budget",
     "Calendar",
     "Catchup",
     "CatchupPlan",

@@ -7,6 +7,8 @@ down for ten years is counted, not walked.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from betimes.schedule.bounds import EVALUATION_STEPS_MAX
+from betimes.schedule.budget import Budget
 from betimes.schedule.fire import Fire
 from betimes.schedule.members import Catchup
 from betimes.schedule.moment import to_datetime, to_instant
@@ -18,6 +20,11 @@ WINDOW_EXCEEDED = "CATCHUP_WINDOW_EXCEEDED"
 COALESCED = "CATCHUP_COALESCED"
 MAX_REACHED = "CATCHUP_MAX_REACHED"
 NO_GRACE = timedelta(0)
+CATCHUP_STEPS_MAX = 4 * EVALUATION_STEPS_MAX
+"""Steps that deciding about a whole outage may take: it is asked once, not for every pass."""
+
+LISTED_MAX = 64
+"""Fires that are listed rather than counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,7 @@ def plan_catchup(
     policy: Catchup | None = None,
     *,
     grace: timedelta = NO_GRACE,
+    budget: Budget | None = None,
 ) -> CatchupPlan:
     """Decide about every fire later than `last` and not later than `now`.
 
@@ -53,25 +61,26 @@ def plan_catchup(
     """
     chosen = policy or schedule.catchup
     series = schedule.series
+    budget = budget or Budget(CATCHUP_STEPS_MAX)
     begin, end = to_instant(last), to_instant(now)
     on_time = max(end - _micros(grace), begin)
     oldest = min(max(end - chosen.window, begin), on_time)
     if chosen.policy == "none":
         oldest = on_time
     keep = {"none": 0, "latest": 1, "all": chosen.max}[chosen.policy]
-    if chosen.policy == "latest" and series.count(on_time, end):
+    if chosen.policy == "latest" and series.count(on_time, end, budget):
         keep = 0
-    caught = newest(series, oldest, on_time, keep)
+    caught = newest(series, oldest, on_time, keep, budget)
     cut = caught[0] - 1 if caught else on_time
     code = COALESCED if chosen.policy == "latest" else MAX_REACHED
     early = NONE if chosen.policy == "none" else WINDOW_EXCEEDED
     ranges = (
-        _skipped(series, begin, oldest, early),
-        _skipped(series, oldest, cut, code),
+        _skipped(series, begin, oldest, early, budget),
+        _skipped(series, oldest, cut, code, budget),
     )
-    fresh = series.between(on_time, end, 1 << 20)
+    fresh = series.between(on_time, end, 1 << 20, budget)
     return CatchupPlan(
-        tuple(schedule.fire(instant) for instant in [*caught, *fresh]),
+        tuple(schedule.fire(instant, budget=budget) for instant in [*caught, *fresh]),
         tuple(entry for entry in ranges if entry is not None),
     )
 
@@ -80,29 +89,29 @@ def _micros(duration: timedelta) -> int:
     return duration // timedelta(microseconds=1)
 
 
-def _skipped(series: Series, after: int, until: int, code: str) -> Skipped | None:
+def _skipped(series: Series, after: int, until: int, code: str, budget: Budget) -> Skipped | None:
     """The fires in (after, until] as one range."""
-    first = series.next(after)
+    first = series.next(after, budget)
     if first is None or first > until:
         return None
-    last = newest(series, after, until, 1)[0]
-    return Skipped(to_datetime(first), to_datetime(last), series.count(after, until), code)
+    last = newest(series, after, until, 1, budget)[0]
+    return Skipped(to_datetime(first), to_datetime(last), series.count(after, until, budget), code)
 
 
-def newest(series: Series, after: int, until: int, number: int) -> list[int]:
+def newest(series: Series, after: int, until: int, number: int, budget: Budget) -> list[int]:
     """The last `number` instants of a series in (after, until], oldest first.
 
-    Found by halving the span and counting, so that only the answer is enumerated.
+    Found by halving the span and counting, so that little more than the answer is enumerated.
     """
     if number <= 0 or until <= after:
         return []
     low, high = after, until
-    if series.count(low, until) > number:
-        while high - low > 1:
-            middle = (low + high) // 2
-            if series.count(middle, until) > number:
-                low = middle
-            else:
-                high = middle
-        low = high
-    return series.between(low, until, number)
+    size = series.count(low, until, budget)
+    while size > number + LISTED_MAX and high - low > 1:
+        middle = (low + high) // 2
+        found = series.count(middle, until, budget)
+        if found >= number:
+            low, size = middle, found
+        else:
+            high = middle
+    return series.between(low, until, max(size, number), budget)[-number:]
