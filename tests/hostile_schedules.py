@@ -34,6 +34,7 @@ PARTS = {
     "BYSECOND": (0, 59, False),
     "BYSETPOS": (1, 366, True),
 }
+EVERY = 800
 NUMBERS = (1, 2, 3, 5, 7, 11, 13, 24, 25, 59, 60, 61, 97, 100, 365, 1_001, 9_973, 86_399, 99_991)
 WORDS = (
     *("every day at 9:00", "every weekday at 17:30 and 18:45", "every {n} minutes", "every {n}h"),
@@ -118,10 +119,10 @@ def _cron(random: Random) -> Members:
 
 def _list(random: Random, name: str) -> str:
     low, high, signed = PARTS[name]
-    size = random.choice([1, 1, 2, 3, 7, 30, 800])
-    numbers = (random.randint(low, high) for _ in range(size))
-    if size == 800:
-        numbers = iter(range(low, high + 1))
+    size = random.choice([1, 1, 2, 3, 7, 30, EVERY])
+    numbers = [random.randint(low, high) for _ in range(size)]
+    if size == EVERY:
+        numbers = list(range(low, high + 1))
     return ",".join(str(-n if signed and random.random() < 0.4 else n) for n in numbers)
 
 

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
+from betimes.domain.errors import TooExpensive
 from betimes.domain.ids import to_us
 from betimes.domain.job import Job
 from betimes.ops.outlook import just_before
-from betimes.schedule import Catchup, Fire, Schedule, Skipped, plan_catchup
-from betimes.schedule.catchup import MAX_REACHED
+from betimes.schedule import Budget, Catchup, Fire, Schedule, Skipped, plan_catchup
+from betimes.schedule.catchup import CATCHUP_STEPS_MAX, MAX_REACHED
 from betimes.store.occurrences import Dropped
 
 JOB_PAUSED = "JOB_PAUSED"
 JOB_AUTO_PAUSED = "JOB_AUTO_PAUSED"
+UNREADABLE = "SCHEDULE_UNREADABLE"
 RUN_ALL_MAX = 1_000
 """Most missed fires that resuming runs; the older ones are recorded."""
 GAP_FROM = "gap_from_us"
@@ -78,8 +80,34 @@ def close_gap(
     begin = min([gap_start(job), *stopped])
     if timetable.is_fixed_delay or until < begin:
         return Closed()
+    try:
+        return _close(job, timetable, begin, until, missed, kept, stopped)
+    except TooExpensive:
+        # Nobody can count its fires; that must not keep its owner from giving it another schedule.
+        lost = Dropped(
+            job=job.id,
+            tenant=job.tenant,
+            fire_at=begin,
+            until_at=until,
+            fires=1,
+            revision=job.revision,
+            code=UNREADABLE,
+        )
+        return Closed(dropped=[lost])
+
+
+def _close(
+    job: Job,
+    timetable: Schedule,
+    begin: datetime,
+    until: datetime,
+    missed: Missed,
+    kept: AbstractSet[datetime],
+    stopped: AbstractSet[datetime],
+) -> Closed:
+    budget = Budget(CATCHUP_STEPS_MAX)
     policy = Catchup(policy=POLICIES[missed], window=FOREVER_US, max=RUN_ALL_MAX)
-    plan = plan_catchup(timetable, just_before(begin), until, policy)
+    plan = plan_catchup(timetable, just_before(begin), until, policy, budget=budget)
     dropped = [
         Dropped(
             job=job.id,
@@ -91,7 +119,7 @@ def close_gap(
             code=MAX_REACHED if gap.code == MAX_REACHED else JOB_PAUSED,
         )
         for skipped in plan.skipped
-        for gap in _without(timetable, skipped, kept | stopped)
+        for gap in _without(timetable, skipped, kept | stopped, budget)
     ]
     return Closed(
         runs=tuple(fire for fire in plan.runs if fire.nominal not in kept), dropped=dropped
@@ -99,7 +127,7 @@ def close_gap(
 
 
 def _without(
-    timetable: Schedule, skipped: Skipped, kept: AbstractSet[datetime]
+    timetable: Schedule, skipped: Skipped, kept: AbstractSet[datetime], budget: Budget
 ) -> Iterator[Skipped]:
     """The parts of a range between fires that have a run, so that no fire is counted twice."""
     after = just_before(skipped.first)
@@ -108,6 +136,7 @@ def _without(
         (skipped.last, skipped.last)
     ]:
         if end > after:
-            for part in plan_catchup(timetable, after, end, Catchup(policy="none")).skipped:
+            none = Catchup(policy="none")
+            for part in plan_catchup(timetable, after, end, none, budget=budget).skipped:
                 yield Skipped(part.first, part.last, part.count, skipped.code)
         after = resume

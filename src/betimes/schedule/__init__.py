@@ -16,6 +16,7 @@ from betimes.schedule.catchup import CatchupPlan, Skipped, plan_catchup
 from betimes.schedule.cautions import Warned
 from betimes.schedule.fire import Drop, Fire
 from betimes.schedule.icalendar import import_calendar
+from betimes.schedule.line import line_of
 from betimes.schedule.members import Catchup, read_catchup
 from betimes.schedule.outside import fire_times
 from betimes.schedule.parse import complete, parse
@@ -40,6 +41,7 @@ __all__ = [
     "complete",
     "fire_times",
     "import_calendar",
+    "line_of",
     "parse",
     "plan_catchup",
     "preview",

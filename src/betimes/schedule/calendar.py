@@ -375,7 +375,8 @@ class Calendared:
         first = begin - ROLL_DAYS_MAX if before is None else max(before + 1, begin - ROLL_DAYS_MAX)
         cursor = self._end_of(first - 1)
         last = self._day(until) + 1
-        current, sources = None, []
+        current: int | None = None
+        sources: list[int] = []
         while True:
             budget.spend(ROLL_STEPS)
             fire = self._series.next(cursor, budget)

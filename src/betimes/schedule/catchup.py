@@ -20,7 +20,7 @@ WINDOW_EXCEEDED = "CATCHUP_WINDOW_EXCEEDED"
 COALESCED = "CATCHUP_COALESCED"
 MAX_REACHED = "CATCHUP_MAX_REACHED"
 NO_GRACE = timedelta(0)
-CATCHUP_STEPS_MAX = 4 * EVALUATION_STEPS_MAX
+CATCHUP_STEPS_MAX = 2 * EVALUATION_STEPS_MAX
 """Steps that deciding about a whole outage may take: it is asked once, not for every pass."""
 
 LISTED_MAX = 64

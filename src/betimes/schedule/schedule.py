@@ -215,7 +215,7 @@ class Schedule:
         """
         cursor = to_instant(after)
         end = END if until is None else to_instant(until)
-        most = 8
+        most = 1
         while limit > 0:
             most = min(most * 4, FIRES_AT_ONCE, limit)
             allowed = budget or Budget()

@@ -13,6 +13,7 @@ from betimes.domain import ids
 from betimes.domain.errors import FencedOut, Unavailable
 from betimes.domain.ids import JobId, ShardId
 from betimes.domain.parcel import Waiting
+from betimes.schedule import Budget
 from betimes.store.plan import Planned, Planning
 from betimes.store.pool import Connection, Lane
 from betimes.store.publish import Batch
@@ -230,7 +231,7 @@ async def steps_of(world: World, owner: Coordinator) -> list[Any]:
     jobs = await owner.planner._planning.due_jobs(
         SHARD, before=until, after=(world.clock.now() - timedelta(days=1), TENANT), most=10
     )
-    return [current.step(job) for job in jobs]
+    return [current.step(job, Budget()) for job in jobs]
 
 
 async def test_advance_and_insert_are_one_transaction(
