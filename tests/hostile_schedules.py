@@ -7,7 +7,7 @@ may be many, and combined with what multiplies: calendars, limits, unions, zones
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from random import Random
+from random import Random  # noqa: TID251 -- from a seed, the same schedules every time
 
 from betimes.domain.errors import Refused
 from betimes.schedule import Budget, Catchup, Schedule, parse, plan_catchup, preview
@@ -131,9 +131,8 @@ def _rule(random: Random, frequencies: tuple[str, ...] = FREQUENCIES) -> str:
     parts = [f"FREQ={frequency}"]
     if random.random() < 0.5:
         parts.append(f"INTERVAL={_number(random, 100_000)}")
-    for name in PARTS:
-        if random.random() < 0.25:
-            parts.append(f"{name}={_list(random, name)}")
+    chosen = [name for name in PARTS if random.random() < 0.25]
+    parts += [f"{name}={_list(random, name)}" for name in chosen]
     if random.random() < 0.3:
         numbered = frequency in {"MONTHLY", "YEARLY"} and random.random() < 0.6
         days = [
@@ -269,7 +268,8 @@ def _union(random: Random, depth: int = 0) -> Members:
             of.append(_union(random, depth + 1))
         else:
             member = random.choice(makers)(random)
-            member.setdefault("anchor", _when(random)) if member["type"] == "interval" else None
+            if member["type"] == "interval":
+                member.setdefault("anchor", _when(random))
             of.append(member | (_more(random) if random.random() < 0.1 else {}))
     return {"type": "union", "of": of}
 

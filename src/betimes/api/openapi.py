@@ -25,14 +25,8 @@ WITH_BODY = (
 WITH_KEYED = ("idempotency_key_invalid", "idempotency_in_progress", "idempotency_key_reused")
 FAMILIES = {
     "invalid_schedule": (
-        *(
-            "unknown_timezone",
-            "schedule_never_fires",
-            "schedule_too_frequent",
-            "schedule_too_expensive",
-        ),
-        *("time_in_past"),
-        *("ambiguous_text", "invalid_rrule"),
+        *("unknown_timezone", "schedule_never_fires", "schedule_too_frequent", "time_in_past"),
+        *("ambiguous_text", "invalid_rrule", "schedule_too_expensive"),
     ),
 }
 NO_CONTENT = frozenset({204, 304})

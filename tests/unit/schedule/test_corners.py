@@ -6,10 +6,10 @@ import pytest
 
 from betimes.domain.errors import BadSchedule, Bug
 from betimes.schedule import Calendar, Schedule
+from betimes.schedule.budget import Budget
 from betimes.schedule.dst import Dst, read_dst
 from betimes.schedule.fire import spread
 from betimes.schedule.moment import read_moment, to_datetime
-from betimes.schedule.budget import Budget
 from betimes.schedule.rrule import RuleClock
 from betimes.schedule.rrule_syntax import read_rule
 from betimes.schedule.tzif import _change, _unroll
