@@ -380,7 +380,7 @@ class Calendared:
         while True:
             budget.spend(ROLL_STEPS)
             fire = self._series.next(cursor, budget)
-            if fire is None:
+            if fire is None or fire >= LATEST * SECOND:
                 break
             source = self._day(fire)
             cursor = max(self._end_of(source), fire)

@@ -10,7 +10,7 @@ from typing import Any
 from betimes.domain.errors import BadSchedule, NeverFires, TooLarge
 from betimes.domain.job import overlap_default
 from betimes.schedule.bounded import BEGINNING, END, Bounded, Union
-from betimes.schedule.bounds import FIRES_MAX, SECOND, UNION_DEPTH_MAX, UNION_MEMBERS_MAX
+from betimes.schedule.bounds import DAY, FIRES_MAX, SECOND, UNION_DEPTH_MAX, UNION_MEMBERS_MAX
 from betimes.schedule.budget import Budget
 from betimes.schedule.calendar import Calendar, Calendared, CalendarRule
 from betimes.schedule.cautions import Warned, warnings
@@ -26,12 +26,12 @@ from betimes.schedule.moment import (
     to_datetime,
     to_instant,
 )
-from betimes.schedule.placement import EARLIEST, LATEST
+from betimes.schedule.placement import LATEST
 from betimes.schedule.series import Series
 from betimes.schedule.zone import Zone
 
 NO_CALENDARS: Mapping[str, Calendar] = MappingProxyType({})
-NTH_LISTED_MAX = 64
+NTH_LISTED_MAX = 400
 NTH_WALK_MAX = 10_000
 """Fires that are listed rather than counted: few, or as many as are not counted exactly."""
 
@@ -397,20 +397,26 @@ def _checked(schedule: Schedule, budget: Budget) -> Schedule:
 def nth(series: Series, after: int, number: int, budget: Budget) -> int:
     """The number-th instant of a series later than `after`, `END` when there are fewer."""
     most = NTH_LISTED_MAX if series.counts_exactly else NTH_WALK_MAX
-    if number > most:
-        high = LATEST * SECOND
-        number -= 1
-        if series.count(after, high, budget) <= number:
+    first = series.next(after, budget)
+    if first is None:
+        return END
+    low, end = first - 1, LATEST * SECOND
+    high = low + DAY
+    while number > most:
+        # Ever longer spans up to the one it lies in: nothing is counted twice.
+        high = min(high, end)
+        size = series.count(low, high, budget)
+        if size >= number:
+            break
+        if high == end:
             return END
-        # Halves, of which only the rest is counted: the first count is the longest.
-        low = after = max(after, EARLIEST * SECOND)
-        while number > most and high - low > 1:
-            middle = (low + high) // 2
-            size = series.count(low, middle, budget)
-            if size <= number:
-                low, number = middle, number - size
-            else:
-                high = middle
-        after, number = low, number + 1
-    found = series.between(after, END, number, budget)
+        low, high, number = high, high + 4 * (high - low), number - size
+    while number > most and high - low > 1:
+        middle = (low + high) // 2
+        size = series.count(low, middle, budget)
+        if size < number:
+            low, number = middle, number - size
+        else:
+            high = middle
+    found = series.between(low, END, number, budget)
     return found[-1] if len(found) == number else END
