@@ -30,7 +30,7 @@ from betimes.domain.ids import ShardId
 from betimes.fairness.overlap import OVERLAP_SKIPPED
 from betimes.fairness.pace import share_of
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
-from betimes.schedule import ScheduleCache
+from betimes.schedule import Budget, ScheduleCache
 from betimes.store.catchup import Catching, Settled
 from betimes.store.joining import Pace
 from betimes.store.plan import DueJob, Planning, Step
@@ -44,6 +44,8 @@ RUNS_PER_TRANSACTION = 2_000
 """Few enough that sending them does not keep the publisher waiting: it shares our event loop."""
 TURN_SECONDS = 0.002
 """How long computing may keep the event loop."""
+TURN_STEPS = 2_000
+"""The same in steps of evaluation; a single job takes no more than its own budget."""
 PAGES_PER_SHARD_MAX = 8
 LATE_SHARE = 0.7
 """How much of the time settling may take: the rest belongs to what is on time."""
@@ -244,17 +246,20 @@ class Planner:
     async def _plan_page(self, held: Held, current: Pass, jobs: list[DueJob]) -> int:
         steps: list[Step] = []
         broken: list[tuple[DueJob, str]] = []
-        runs = size = 0
+        runs = size = taken = 0
         turn = self._clock.monotonic()
         for job in jobs:
-            if self._clock.monotonic() - turn > TURN_SECONDS:
+            if taken > TURN_STEPS or self._clock.monotonic() - turn > TURN_SECONDS:
                 await self._clock.sleep(0)
-                turn = self._clock.monotonic()
+                turn, taken = self._clock.monotonic(), 0
+            budget = Budget()
             try:
-                step = current.step(job)
+                step = current.step(job, budget)
             except Refused as error:
                 broken.append((job, error.sentence))
                 continue
+            finally:
+                taken += budget.spent
             steps.append(step)
             size += len(step.ids)
             if size >= RUNS_PER_TRANSACTION:

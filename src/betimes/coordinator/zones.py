@@ -16,7 +16,7 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut, Refused
 from betimes.domain.ids import ShardId, to_us
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
-from betimes.schedule import ScheduleCache
+from betimes.schedule import Budget, ScheduleCache
 from betimes.store.shards import Shards
 from betimes.store.zones import FarJob, Zones
 from betimes.telemetry import Outage, Telemetry
@@ -24,6 +24,9 @@ from betimes.telemetry import Outage, Telemetry
 PAGE = 1_000
 SHARDS_TOGETHER = 64
 ROWS_TOGETHER = 16_000
+STEPS_PER_JOB = 10
+TURN_STEPS = 2_000
+"""How many steps of evaluation may keep the event loop; a job takes its own budget at most."""
 LOOK_EVERY = timedelta(seconds=5)
 
 
@@ -100,7 +103,15 @@ class ZoneKeeper:
         return moved.total()
 
     async def _move(self, held: Held, jobs: list[FarJob], beyond: datetime) -> int:
-        fires = [(job, self._next(job, beyond)) for job in jobs]
+        fires: list[tuple[FarJob, datetime | None]] = []
+        taken = 0
+        for job in jobs:
+            budget = Budget()
+            fires.append((job, self._next(job, beyond, budget)))
+            taken += STEPS_PER_JOB + budget.spent
+            if taken > TURN_STEPS:
+                await self._clock.sleep(0)
+                taken = 0
         other = [
             (job, fire) for job, fire in fires if fire is not None and fire != job.next_fire_at
         ]
@@ -110,14 +121,14 @@ class ZoneKeeper:
             held.claim, other, tzdata=self._tzdata, now=self._clock.stated()
         )
 
-    def _next(self, job: FarJob, beyond: datetime) -> datetime | None:
+    def _next(self, job: FarJob, beyond: datetime, budget: Budget) -> datetime | None:
         try:
-            schedule = self._schedules.get(job.schedule, str(job.id))
+            schedule = self._schedules.get(job.schedule, str(job.id), budget=budget)
+            if schedule.is_fixed_delay:
+                return None
+            found = schedule.next_instant(to_us(beyond), budget=budget)
         except Refused:
             return None  # the planner sets it aside when its time comes, with the reason
-        if schedule.is_fixed_delay:
-            return None
-        found = schedule.next_instant(to_us(beyond))
         return None if found is None else instant(found)
 
     async def _note(self, done: Sequence[Held], moved: Mapping[ShardId, int]) -> None:

@@ -3,7 +3,7 @@
 SchedulerError
 ├─ Refused               the caller can fix it; has a stable code and a sentence
 │   ├─ Invalid           what was said makes no sense
-│   │   ├─ BadSchedule   BadZone · NeverFires · AmbiguousText
+│   │   ├─ BadSchedule   BadZone · NeverFires · TooExpensive · AmbiguousText
 │   │   ├─ BadTarget
 │   │   ├─ BadSetting
 │   │   ├─ CyclicGraph
@@ -69,6 +69,12 @@ class NeverFires(BadSchedule):
     """A well-formed schedule without a single fire time."""
 
     default_code = "schedule_never_fires"
+
+
+class TooExpensive(BadSchedule):
+    """A schedule whose evaluation takes more steps than one may cost."""
+
+    default_code = "schedule_too_expensive"
 
 
 class AmbiguousText(BadSchedule):

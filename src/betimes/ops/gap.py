@@ -6,11 +6,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
+from betimes.domain.errors import TooExpensive
 from betimes.domain.ids import to_us
 from betimes.domain.job import GAP_FROM, PAUSED_AT, SCHEDULE_UNREADABLE, Job
 from betimes.ops.outlook import just_before
-from betimes.schedule import NOTHING, Accounted, Catchup, Fire, Schedule, left_of, plan_catchup
-from betimes.schedule.catchup import MAX_REACHED
+from betimes.schedule import (
+    NOTHING,
+    Accounted,
+    Budget,
+    Catchup,
+    Fire,
+    Schedule,
+    left_of,
+    plan_catchup,
+)
+from betimes.schedule.catchup import CATCHUP_STEPS_MAX, MAX_REACHED
 from betimes.store.occurrences import Dropped
 
 JOB_PAUSED = "JOB_PAUSED"
@@ -76,8 +86,25 @@ def close_gap(
     begin = min([gap_start(job), *stopped])
     if timetable.is_fixed_delay or until < begin:
         return Closed()
+    try:
+        return _close(job, timetable, begin, until, missed, accounted, stopped)
+    except TooExpensive:
+        # Nobody can count its fires; that must not keep its owner from giving it another schedule.
+        return close_unreadable(job, until=until, accounted=accounted)
+
+
+def _close(
+    job: Job,
+    timetable: Schedule,
+    begin: datetime,
+    until: datetime,
+    missed: Missed,
+    accounted: Accounted,
+    stopped: AbstractSet[datetime],
+) -> Closed:
+    budget = Budget(CATCHUP_STEPS_MAX)
     policy = Catchup(policy=POLICIES[missed], window=FOREVER_US, max=RUN_ALL_MAX)
-    plan = plan_catchup(timetable, just_before(begin), until, policy)
+    plan = plan_catchup(timetable, just_before(begin), until, policy, budget=budget)
     runs, decided = set(accounted.runs) - stopped, accounted.decided
     rows = Accounted(runs | stopped, decided)
     dropped = [
@@ -91,7 +118,7 @@ def close_gap(
             code=MAX_REACHED if gap.code == MAX_REACHED else JOB_PAUSED,
         )
         for skipped in plan.skipped
-        for gap in left_of(timetable, skipped, rows)
+        for gap in left_of(timetable, skipped, rows, budget)
     ]
     known = Accounted(runs, decided)
     return Closed(

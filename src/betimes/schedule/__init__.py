@@ -10,6 +10,7 @@ Nothing here asks for the time, touches a file other than the pinned zone data, 
 """
 
 from betimes.schedule.batch import FireTable, ScheduleCache, Window
+from betimes.schedule.budget import Budget
 from betimes.schedule.calendar import Calendar
 from betimes.schedule.catchup import (
     NOTHING,
@@ -23,6 +24,7 @@ from betimes.schedule.catchup import (
 from betimes.schedule.cautions import Warned
 from betimes.schedule.fire import Drop, Fire
 from betimes.schedule.icalendar import import_calendar
+from betimes.schedule.line import line_of
 from betimes.schedule.members import Catchup, read_catchup
 from betimes.schedule.outside import fire_times
 from betimes.schedule.parse import complete, parse
@@ -33,6 +35,7 @@ from betimes.schedule.zone import Zone, tzdata_release, zone, zone_names
 __all__ = [
     "NOTHING",
     "Accounted",
+    "Budget",
     "Calendar",
     "Catchup",
     "CatchupPlan",
@@ -50,6 +53,7 @@ __all__ = [
     "import_calendar",
     "last_undecided",
     "left_of",
+    "line_of",
     "parse",
     "plan_catchup",
     "preview",

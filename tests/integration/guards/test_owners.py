@@ -15,6 +15,7 @@ from betimes.domain.ids import JobId, ShardId
 from betimes.domain.parcel import Waiting
 from betimes.ops import NewJob, create_job
 from betimes.ops.pause import pause_job, resume_job
+from betimes.schedule import Budget
 from betimes.store import sweep
 from betimes.store.plan import Planned, Planning
 from betimes.store.pool import Connection, Lane
@@ -234,7 +235,7 @@ async def steps_of(world: World, owner: Coordinator) -> list[Any]:
     jobs = await owner.planner._planning.due_jobs(
         SHARD, before=until, after=(world.clock.now() - timedelta(days=1), TENANT), most=10
     )
-    return [current.step(job) for job in jobs]
+    return [current.step(job, Budget()) for job in jobs]
 
 
 async def test_advance_and_insert_are_one_transaction(

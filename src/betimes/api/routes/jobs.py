@@ -11,8 +11,8 @@ from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
 from betimes.api.definitions import (
     asked_again,
-    definition_of,
-    new_job,
+    read_definition,
+    read_job,
     reference_of,
     shown_job,
 )
@@ -36,6 +36,7 @@ from betimes.ops.acting import Told
 from betimes.ops.dedupe import MadeJob, create_made
 from betimes.ops.desk import Desk
 from betimes.ops.end import RunsOf, delete_job
+from betimes.ops.evaluating import Evaluations
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.read import get_named_job
 from betimes.ops.update import ANCHOR, kept_anchor, update_job
@@ -49,7 +50,7 @@ async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
     """Create a job."""
     body = call.body
     context = await context_of(call, body.schedule, works=[body], references=[reference_of(body)])
-    new = new_job(body, context)
+    new = await read_job(Evaluations(), body, context)
 
     async def verb(desk: Desk) -> MadeJob:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
@@ -102,7 +103,7 @@ async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
     check_accepting(call)
     body = call.body
     context = await context_of(call, body.schedule, works=[body], references=[reference_of(body)])
-    new = new_job(body, context)
+    new = await read_job(Evaluations(), body, context)
     if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
         return told
     await check_open(call, [new.definition.queue], [new.definition.handler])
@@ -161,7 +162,7 @@ async def _update(
     # A reference that stays may have expired meanwhile; that is no reason to refuse other edits.
     fresh = [] if reference == job.definition.options.get("payload_ref") else [reference]
     context = await context_of(call, asked.schedule, works=[asked], references=fresh, job=job)
-    definition = definition_of(asked, context)
+    definition = await read_definition(Evaluations(), asked, context)
     if not (isinstance(asked.schedule, dict) and ANCHOR in asked.schedule):
         definition = kept_anchor(definition, job.definition)
     if definition.queue != job.definition.queue:
