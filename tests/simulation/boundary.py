@@ -9,10 +9,13 @@ may want the same row: whoever comes second is refused at once, as after a lock 
 """
 
 import asyncio
+import contextvars
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cache
 from random import Random  # noqa: TID251 -- seeded
 from typing import Any
 
@@ -214,13 +217,25 @@ class SimConnection:
         return str(await self._ask(lambda session: session.execute(query, *arguments), query))
 
     async def fetch(self, query: str, *arguments: Any, **_: Any) -> list[Any]:
-        rows: list[Any] = await self._ask(lambda session: session.fetch(query, *arguments), query)
+        def work(session: Any) -> Any:
+            return session.fetch(query, *self._timed(query, arguments))
+
+        rows: list[Any] = await self._ask(work, query)
         if query == NOTIFY:
             self._domain.notified(*arguments)
         return rows
 
     async def fetchrow(self, query: str, *arguments: Any, **_: Any) -> Any:
-        return await self._ask(lambda session: session.fetchrow(query, *arguments), query)
+        def work(session: Any) -> Any:
+            return session.fetchrow(query, *self._timed(query, arguments))
+
+        return await self._ask(work, query)
+
+    def _timed(self, query: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        place = place_of_time(query)
+        if not place or arguments[place - 1] is not None:
+            return arguments
+        return (*arguments[: place - 1], self._domain.now(), *arguments[place:])
 
     async def fetchval(self, query: str, *arguments: Any, **_: Any) -> Any:
         return await self._ask(lambda session: session.fetchval(query, *arguments), query)
@@ -295,7 +310,7 @@ class SimConnection:
         domain.transactions += 1
         domain.trace("sql", self._life.name, query)
         try:
-            if getattr(session, "told", None) != stamp:
+            if not is_timeless(query):
                 domain.server.call(lambda: session.execute(f"SET sim.now = '{stamp}'"))
             answer = domain.server.call(lambda: work(session))
         finally:
@@ -346,14 +361,34 @@ class SimConnection:
             await asyncio.sleep(seconds * self._domain.dice.uniform(0.8, 1.2))  # noqa: TID251 -- virtual
 
 
+STATED = re.compile(
+    r"coalesce\(\$(\d+)::timestamptz, (?:now|statement_timestamp|clock_timestamp)\(\)\)"
+)
+CLOCK = re.compile(r"(now|_timestamp|random\w*|new_id|notify)\(|\b(INSERT|UPDATE|DELETE)\b|betimes\.\w+\(")
+
+
+@cache
+def place_of_time(query: str) -> int:
+    """Where a reading statement takes the time from an argument that is left to the database.
+
+    We are the database: telling it there saves a message that sets its clock. 0: nowhere.
+    """
+    found = STATED.search(query)
+    return int(found[1]) if found and is_timeless(query) else 0
+
+
+@cache
+def is_timeless(query: str) -> bool:
+    """Whether a statement asks for no time but what it is told, and changes nothing."""
+    return not CLOCK.search(STATED.sub("", query))
+
+
 class Gone(BaseException):
     """Whoever asks is dead, or the world is."""
 
 
 def _world() -> Any:
     """A context that belongs to no host."""
-    import contextvars
-
     context = contextvars.copy_context()
     context.run(LIFE.set, WORLD)
     return context

@@ -23,7 +23,7 @@ from betimes.domain.errors import Unavailable
 from betimes.domain.ids import TAIL_BYTES, NodeId, WorkerId, random_ids, to_ms
 from betimes.janitor.service import Janitor
 from betimes.ops.desk import Desk
-from betimes.rhythm import Stopping
+from betimes.rhythm import Stopping, attend, beat
 from betimes.runtime.worker import Worker as AppWorker
 from betimes.runtime.worker import WorkerOptions
 from betimes.sdk.application import App
@@ -33,7 +33,7 @@ from betimes.store.hints import PLAN, READY, Hints
 from betimes.store.nodes import NodeCard
 from betimes.store.pool import Lane
 from betimes.store.workers import WorkerCard
-from betimes.telemetry import Event, Telemetry
+from betimes.telemetry import Event, Outage, Telemetry
 from betimes.runtime import worker as runtime
 from betimes.worker import Chance, Handlers, Worker, service
 from betimes.worker.context import Context
@@ -235,11 +235,14 @@ async def clean(host: Host, stopping: Stopping) -> None:
             random_ids(to_ms(node.clock.now()), 0, node.dice.entropy(TAIL_BYTES))
         ),
     )
+    # Its rarer duties come more seldom than in earnest: they are most of what an idle cell asks.
+    duties = [(janitor.errands.tick, 5.0), (janitor.offerer.tick, 4.0), (janitor.pruner.tick, 60.0)]
     async with asyncio.TaskGroup() as group:
         group.create_task(janitor.reaper.run(stopping))
-        group.create_task(janitor.errands.run(stopping))
-        group.create_task(janitor.offerer.run(stopping))
-        group.create_task(janitor.pruner.run(stopping))
+        for tick, seconds in duties:
+            beats = beat(node.clock, every=timedelta(seconds=seconds), stopping=stopping)
+            troubles = Outage(duty="janitor.simulated", telemetry=node.telemetry)
+            group.create_task(attend(tick, beats=beats, troubles=troubles))
 
 
 async def work(host: Host, stopping: Stopping) -> None:
@@ -402,6 +405,7 @@ def settings_of(plan: Any) -> Settings:
             lease_ttl=seconds(plan.ttl),
             renew_every=seconds(min(2.0, plan.ttl / 4)),
             balance_every=seconds(1.0),
+            publish_every=seconds(0.25 if plan.profile == "far" else 0.5),
             sweep_every=seconds(plan.sweep),
             horizon=seconds(plan.horizon),
         ),

@@ -48,6 +48,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         super().__init__()
         self._dice = dice
         self._now = 0.0
+        self._count = 0
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self.steps = 0
         self.tasks: list[asyncio.Task[Any]] = []
         self.faults: list[dict[str, Any]] = []
@@ -73,7 +75,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 with suppress(BaseException):
                     task.get_coro().close()  # type: ignore[union-attr]
         self._ready.clear()
-        self._scheduled.clear()
+        self._timers.clear()
         self.close()
         self.tasks.clear()
 
@@ -109,20 +111,30 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if self.steps > STEPS_MAX:
             raise Stuck(f"more than {STEPS_MAX} steps by {self._now:.3f} s")
 
+    def call_at(
+        self, when: float, callback: Any, *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """As the stock one, on a heap that compares numbers: much is due, and then not."""
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        self._count += 1
+        heapq.heappush(self._timers, (when, self._count, timer))
+        return timer
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """It is found when its time comes."""
+
     def _advance(self) -> None:
         """On to the next timer, and everything that is due with it."""
-        scheduled = self._scheduled
-        while scheduled and scheduled[0]._cancelled:
-            heapq.heappop(scheduled)._scheduled = False
-            self._timer_cancelled_count = max(0, self._timer_cancelled_count - 1)
-        if not scheduled:
+        timers = self._timers
+        while timers and timers[0][2]._cancelled:
+            heapq.heappop(timers)
+        if not timers:
             if self._stopping:
                 return
             raise Stuck(f"nothing is left to happen at {self._now:.3f} s")
-        self._now = max(self._now, scheduled[0]._when)
-        while scheduled and scheduled[0]._when <= self._now:
-            timer = heapq.heappop(scheduled)
-            timer._scheduled = False
+        self._now = max(self._now, timers[0][0])
+        while timers and timers[0][0] <= self._now:
+            timer = heapq.heappop(timers)[2]
             if not timer._cancelled:
                 self._ready.append(timer)
 

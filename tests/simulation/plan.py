@@ -96,13 +96,14 @@ def make_plan(seed: int) -> Plan:
     """Everything about one seed."""
     dice = Random(seed)
     profile = dice.choice(PROFILES)
-    chaos = {"calm": 20.0, "far": 20.0, "silent": 35.0}.get(profile, 45.0) * dice.uniform(0.7, 1.3)
+    chaos = {"calm": 15.0, "far": 15.0}.get(profile, 30.0) * dice.uniform(0.7, 1.4)
     stuck = profile in {"stuck", "paused"}
     if stuck:
         chaos = dice.uniform(55.0, 75.0)
     far = profile == "far"
     shards = dice.choice((8, 12, 16)) if far else dice.randint(1, 4)
     coordinators = 1 if far and dice.random() < 0.5 else dice.randint(1, 2)
+    ttl = 10.0 if far else dice.choice((3.0, 5.0, 10.0))
     workers, apps = 1, 0
     if profile == "silent":
         workers, apps = 0, dice.randint(1, 2)
@@ -116,7 +117,7 @@ def make_plan(seed: int) -> Plan:
         if dice.random() < 0.15
         else dice.uniform(30_000, 60_000),
         chaos=chaos,
-        settle=70.0 if far else 45.0,
+        settle=60.0 if far else 30.0 + ttl,
         coordinators=coordinators,
         workers=workers,
         apps=apps,
@@ -126,9 +127,9 @@ def make_plan(seed: int) -> Plan:
         spread=profile in {"mixed", "paused"} and dice.random() < 0.3,
         rates=_rates(dice, profile),
         skews=tuple(dice.choice((0.0, 0.0, -3.0, 2.0, 90.0, -400.0)) for _ in range(8)),
-        ttl=10.0 if far else dice.choice((3.0, 5.0, 10.0)),
+        ttl=ttl,
         worker_ttl=dice.choice((4.0, 8.0)),
-        sweep=dice.choice((1.0, 3.0, 10.0)),
+        sweep=dice.choice((3.0, 6.0, 15.0)),
         horizon=dice.choice((20.0, 60.0, 120.0)),
         hints=dice.choice((1.0, 0.5, 0.0)),
         probe=not far and coordinators > 1 and dice.random() < 0.5,
@@ -174,7 +175,9 @@ def _jobs(
                 every=dice.randint(5, int(chaos)) if kind == "once" else every,
                 created=dice.uniform(0.0, 4.0) if number else 0.0,
                 catchup=dice.choice(CATCHUP),
-                overlap=dice.choice(("allow", "allow", "skip", "buffer_one", "buffer_all")),
+                overlap="allow"
+                if profile == "far"
+                else dice.choice(("allow", "allow", "skip", "buffer_one", "buffer_all")),
                 handler=dice.choice(handlers),
                 takes=dice.uniform(5.0, 20.0) if slow else dice.choice((0.0, 0.05, 0.5, 2.0)),
                 fails=dice.choice((0.0, 0.0, 0.1, 0.5)),

@@ -24,7 +24,9 @@ FIRST_DAY = date(2026, 3, 9)
 DAYS = 5
 LOCK_TIMEOUT = "10ms"
 """Who waits for a lock here waits for ever: nothing else happens meanwhile."""
-TEMPLATE = "betimes_simulation"
+ALWAYS = {"migrations", "tenants"}
+"""What is the same for every seed; whoever is asked about a tenant only reads."""
+KEPT = {"cluster", "shards", *ALWAYS}
 
 
 async def make_template(kit: PostgresKit) -> str:
@@ -68,7 +70,7 @@ class Server:
             for row in self.call(
                 lambda: self._owner.fetch("SELECT tablename FROM pg_tables WHERE schemaname='base'")
             )
-            if row["tablename"] not in {"cluster", "shards", "migrations"}
+            if row["tablename"] not in KEPT
         ]
         self.statements = 0
 
@@ -102,6 +104,7 @@ class Server:
             "jit": "off",
             "role": SYSTEM_ROLE,
             "lock_timeout": LOCK_TIMEOUT,
+            "synchronous_commit": "off",
             "search_path": "sim, pg_catalog",
             # A plan depends on the tables as this seed has made them, not on who came before.
             "plan_cache_mode": "force_generic_plan",
@@ -124,12 +127,12 @@ class Server:
 
     async def _reset(self, shards: int, now: datetime) -> None:
         owner = self._owner
-        filled = [f"betimes.{name}" for name in await _filled(owner) if name != "migrations"]
+        filled = [f"betimes.{name}" for name in await _filled(owner) if name not in ALWAYS]
         tables = ", ".join(["sim.history", *filled])
         await owner.execute(
             f"BEGIN; SELECT setval('sim.chance', 1, false);"
             f" SET LOCAL search_path = sim, pg_catalog; SET LOCAL sim.now = '{now.isoformat()}';"
-            f" TRUNCATE {tables} RESTART IDENTITY CASCADE;"
+            f" TRUNCATE {tables} RESTART IDENTITY;"
             + "".join(f" INSERT INTO betimes.{one} TABLE base.{one};" for one in self._base)
         )
         await owner.execute(MIGRATIONS["initialise_cluster"].text, shards)
