@@ -377,7 +377,7 @@ async def work_for_app(host: Host, stopping: Stopping) -> None:
         open_line=opened,
         clock=host.clock,
         roll=host.dice.roll,
-        options=WorkerOptions(name=host.name, concurrency=8),
+        options=WorkerOptions(name=host.name, concurrency=100),
         telemetry=host.node.telemetry,
     ).run(stopping)
 
@@ -414,7 +414,7 @@ def settings_of(plan: Any) -> Settings:
             lease_ttl=seconds(plan.worker_ttl),
             heartbeat_every=seconds(plan.worker_ttl / 4),
             poll_every=seconds(2.0),
-            slots=32,
+            slots=256,
         ),
         janitor=replace(plain.janitor, reap_every=seconds(1.0)),
     )

@@ -52,6 +52,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self.steps = 0
         self.tasks: list[asyncio.Task[Any]] = []
+        self._numbers: dict[asyncio.Task[Any], int] = {}
         self.faults: list[dict[str, Any]] = []
         """What nobody caught."""
         self.set_exception_handler(lambda _, context: self.faults.append(context))
@@ -78,6 +79,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._timers.clear()
         self.close()
         self.tasks.clear()
+        self._numbers.clear()
 
     def _check_closed(self) -> None:
         """What is left of a world may still schedule something; it never happens."""
@@ -87,8 +89,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
     ) -> "asyncio.Task[Any]":
         task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, context=context)
         # Kept alive: what is collected early is closed early, and its `finally` would run.
+        self._numbers[task] = len(self.tasks)
         self.tasks.append(task)
         return task
+
+    def _number_of(self, handle: asyncio.Handle) -> int:
+        numbers = self._numbers
+        owner = getattr(handle._callback, "__self__", None)
+        number = numbers.get(owner) if isinstance(owner, asyncio.Task) else None
+        if number is None and handle._args and isinstance(handle._args[0], asyncio.Task):
+            number = numbers.get(handle._args[0])
+        return -1 if number is None else number
 
     def _run_once(self) -> None:
         if not self._ready:
@@ -96,6 +107,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         ready = list(self._ready)
         self._ready.clear()
         if len(ready) > 1:
+            # Tasks that were found in a set came in the order of their addresses.
+            ready.sort(key=self._number_of)
             self._dice.shuffle(ready)
         for handle in ready:
             if handle._cancelled:

@@ -72,7 +72,7 @@ class Server:
             )
             if row["tablename"] not in KEPT
         ]
-        self.statements = 0
+        self._fresh = ""
 
     def call(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do something with the driver, now; nobody else moves meanwhile."""
@@ -106,24 +106,27 @@ class Server:
             "lock_timeout": LOCK_TIMEOUT,
             "synchronous_commit": "off",
             "search_path": "sim, pg_catalog",
-            # A plan depends on the tables as this seed has made them, not on who came before.
             "plan_cache_mode": "force_generic_plan",
             **PLANS.get(lane, {}),
         }
-        return await asyncpg.connect(
+        session = await asyncpg.connect(
             self._dsn,
             connection_class=CheckedSession,
             server_settings=settings,
             statement_cache_size=1_000,
             max_cached_statement_lifetime=0,
         )
+        await session.execute(self._fresh)
+        return session
 
     def reset(self, *, shards: int, now: datetime) -> None:
         """An empty cell of so many shards."""
         self.call(lambda: self._reset(shards, now))
+        # Plans and their estimates are those of this seed, not of who came before.
+        self._fresh = f"DISCARD PLANS; SET sim.now = '{now.isoformat()}'"
         for free in self._free.values():
             for session in free:
-                self.call(lambda session=session: session.execute("DISCARD PLANS"))  # type: ignore[misc]
+                self.call(lambda session=session: session.execute(self._fresh))  # type: ignore[misc]
 
     async def _reset(self, shards: int, now: datetime) -> None:
         owner = self._owner
