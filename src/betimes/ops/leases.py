@@ -202,6 +202,8 @@ async def _ending(
 ) -> Ending | None:
     lease = one.lease
     started_at = EPOCH + timedelta(microseconds=lease.started_us)
+    # One clock for both, that of the database; should it be set back, nothing ends before it began.
+    now = max(now, started_at)
     if isinstance(one.outcome, Succeeded) and lease.plain:
         return Ending(
             run=lease.run,

@@ -54,7 +54,7 @@ class AsyncHttp:
             answer = await self._exchange(connection, request)
         except Unreachable as lost:
             connection.writer.close()
-            if connection.fresh or lost.sent:
+            if connection.fresh or (lost.sent and not request.repeatable):
                 raise
             connection = await self._open()
             answer = await self._exchange(connection, request)
@@ -118,7 +118,7 @@ class AsyncHttp:
             await self._write(connection, request)
             head = await self._head(connection)
         except Fault as fault:
-            raise Unreachable(self._address.text, fault, sent=connection.fresh) from fault
+            raise Unreachable(self._address.text, fault, sent=True) from fault
         try:
             body = await _body(connection.reader, head)
         except Fault as fault:

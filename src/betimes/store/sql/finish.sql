@@ -33,7 +33,9 @@ WITH gone AS (
        SET state = 4, attempt = (:attempts::smallint[])[done.streak], fence = (:fences::integer[])[done.streak],
            worker_id = :worker::uuid,
            first_started_at = coalesce(runs.first_started_at, (:started::timestamptz[])[done.streak]),
-           started_at = (:started::timestamptz[])[done.streak], finished_at = (:finished::timestamptz[])[done.streak],
+           started_at = (:started::timestamptz[])[done.streak],
+           -- Whatever a clock did meanwhile, nothing ends before it began.
+           finished_at = greatest((:finished::timestamptz[])[done.streak], (:started::timestamptz[])[done.streak]),
            result = done.result, error = NULL, reason = NULL
       FROM unnest(:runs::uuid[], :streaks::integer[], :results::bytea[]) AS done (id, streak, result)
      WHERE runs.shard = :shard::smallint AND runs.id = done.id AND runs.id >= :low::uuid AND runs.state < 4
@@ -80,7 +82,9 @@ WITH finished AS (
 UPDATE betimes.runs
    SET state = ended.state, attempt = ended.attempt, fence = ended.fence, worker_id = :worker::uuid,
        first_started_at = coalesce(runs.first_started_at, ended.started_at),
-       started_at = coalesce(ended.started_at, runs.started_at), finished_at = ended.finished_at,
+       started_at = coalesce(ended.started_at, runs.started_at),
+       finished_at = CASE WHEN ended.finished_at IS NOT NULL
+                          THEN greatest(ended.finished_at, coalesce(ended.started_at, runs.started_at)) END,
        result = ended.result, error = ended.error::jsonb,
        -- Whoever asked for the end has said why; the worker only knows that it was asked.
        reason = CASE WHEN ended.state = 6 AND runs.cancel_at IS NOT NULL THEN coalesce(runs.reason, ended.reason)
@@ -117,7 +121,7 @@ UPDATE betimes.parcels
 -- Remember attempts that did not succeed; a repeated report changes nothing.
 INSERT INTO betimes.attempts (shard, run_id, number, tenant_id, worker_id, fence, started_at, finished_at, next_retry_at, outcome, error, http)
 SELECT :shard::smallint, tried.run_id, tried.number, tried.tenant_id, :worker::uuid, tried.fence, tried.started_at,
-       tried.finished_at, tried.next_retry_at, tried.outcome, tried.error::jsonb, tried.http::jsonb
+       greatest(tried.finished_at, tried.started_at), tried.next_retry_at, tried.outcome, tried.error::jsonb, tried.http::jsonb
   FROM unnest(:runs::uuid[], :numbers::smallint[], :tenants::uuid[], :fences::integer[], :started::timestamptz[],
               :finished::timestamptz[], :retries::timestamptz[], :outcomes::smallint[], :errors::text[], :https::text[])
        AS tried (run_id, number, tenant_id, fence, started_at, finished_at, next_retry_at, outcome, error, http)
