@@ -76,7 +76,8 @@ class ZoneKeeper:
                     break
                 after = jobs[-1].id
         except FencedOut:
-            self._holdings.lose(held.claim.shard)
+            # The publisher notices by itself; a newer grant of the same shard stays.
+            self._holdings.lose_claim(held.claim)
         return moved
 
     async def _move(self, held: Held, jobs: list[FarJob], beyond: datetime) -> int:
