@@ -298,7 +298,7 @@ class _Whose:
             return None
         if run.trigger != Trigger.SCHEDULE:
             return None
-        return Follow(run.job, run.revision, now + delay)
+        return Follow(run.id, run.job, run.revision, now + delay)
 
 
 async def extend(desk: Desk, tenant: TenantId, lease: HeldLease, *, by: timedelta) -> datetime:

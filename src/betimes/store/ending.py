@@ -77,8 +77,9 @@ class Again(NamedTuple):
 
 
 class Follow(NamedTuple):
-    """The next fire of a job with a fixed delay."""
+    """The next fire of a job with a fixed delay, after the end of a run."""
 
+    run: RunId
     job: JobId
     revision: int
     next_fire_at: datetime

@@ -88,7 +88,8 @@ async def _pause(
 ) -> None:
     """As a pause by hand: forget what no publisher can have read, end what lies nearer."""
     frozen = await freeze(connection, shard, now=now)
-    near = max(now + margin, frozen.published_through or now)
+    # `now` is when the worker says that it ended: the cursor may know of a later time.
+    near = max(now, frozen.published_through or now) + margin
     forgotten = await drop_unpublished(connection, shard, row["id"], low=floor_of(to_ms(near) + 1))
     reason: dict[str, Any] = {"code": JOB_AUTO_PAUSED, "failures": row["most"]}
     following = [*forgotten, *([row["next_fire_at"]] if row["next_fire_at"] else [])]

@@ -270,6 +270,7 @@ class _Slow:
         if follows:
             await self._many(
                 SQL["follow_jobs"],
+                runs=[one.run for one in follows],
                 jobs=[one.job for one in follows],
                 revisions=[one.revision for one in follows],
                 next_fires=[one.next_fire_at for one in follows],

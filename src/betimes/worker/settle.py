@@ -131,7 +131,7 @@ def follow_of(run: WantedRun, plan: Plan, now: datetime) -> Follow | None:
     delay = plan.spec.fixed_delay
     if delay is None or run.job is None or run.revision is None or run.trigger != Trigger.SCHEDULE:
         return None
-    return Follow(run.job, run.revision, now + delay)
+    return Follow(run.id, run.job, run.revision, now + delay)
 
 
 def _whose(run: WantedRun, parcel: LeasedParcel, plan: Plan) -> dict[str, Any]:

@@ -52,6 +52,7 @@ async def a_leased_run(
 
 def ending(line: Line, job: Job, leased: Leased, *, follows: bool = False) -> Ending:
     now = line.clock.now()
+    follow = Follow(RunId(leased.row["id"]), job.id, job.revision, now + 5 * SECOND)
     return Ending(
         run=RunId(leased.row["id"]),
         parcel=ParcelId(leased.parcel),
@@ -66,7 +67,7 @@ def ending(line: Line, job: Job, leased: Leased, *, follows: bool = False) -> En
         started_at=now,
         ended_at=now,
         dead=None if follows else DeadLetter("f", "RETRIES_EXHAUSTED"),
-        follow=Follow(job.id, job.revision, now + 5 * SECOND) if follows else None,
+        follow=follow if follows else None,
     )
 
 

@@ -197,11 +197,16 @@ SELECT runs.id AS run_id
    AND (runs.cancel_at < '9999-01-01 00:00:00+00' OR runs.state >= 4 OR runs.fence >= ours.fence);
 
 -- name: follow_jobs :exec
--- Give jobs with a fixed delay their next fire, now that their run has ended.
--- Index: jobs_pkey
+-- Give jobs with a fixed delay their next fire, now that their run has ended. Not while a later run of theirs is not over:
+-- this one was brought back, and the end of the later one says when to go on.
+-- Index: jobs_pkey, runs_job_idx
 -- Guard: revision, and only where no next fire is waiting
 UPDATE betimes.jobs
    SET next_fire_at = step.next_fire_at
-  FROM unnest(:jobs::uuid[], :revisions::integer[], :next_fires::timestamptz[]) AS step (id, revision, next_fire_at)
+  FROM unnest(:runs::uuid[], :jobs::uuid[], :revisions::integer[], :next_fires::timestamptz[])
+       AS step (run_id, id, revision, next_fire_at)
  WHERE jobs.shard = :shard::smallint AND jobs.id = step.id AND jobs.revision = step.revision
-   AND jobs.next_fire_at IS NULL AND jobs.state = 0;
+   AND jobs.next_fire_at IS NULL AND jobs.state = 0
+   AND NOT EXISTS (SELECT FROM betimes.runs
+                    WHERE runs.shard = :shard::smallint AND runs.job_id = step.id AND runs.id > step.run_id
+                      AND runs.trigger = 0 AND runs.state < 4);
