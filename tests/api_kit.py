@@ -210,7 +210,7 @@ def make_service(
         routes=ROUTES,
         roll=half,
         notifying=Notifying(secret_key=PEPPER, mail_domains=()),
-        streams=Streams(desk=desk, clock=clock, telemetry=Telemetry(clock=clock)),
+        streams=Streams(desk=desk.on(Lane.STREAM), clock=clock, telemetry=Telemetry(clock=clock)),
         ends=RunEnds(desk=desk.on(Lane.STREAM), clock=clock),
     )
 

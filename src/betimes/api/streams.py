@@ -24,10 +24,8 @@ from betimes.domain.ids import TenantId, floor_of, time_ms_of, to_ms
 from betimes.ops import trail
 from betimes.ops.desk import Desk
 from betimes.rhythm import first_of
-from betimes.store.pool import Lane
 from betimes.telemetry import Telemetry
 
-LANE = Lane.STREAM
 PAGE = 500
 PAGES_MAX = 20
 """Of one look; what is left comes with the next."""
@@ -124,10 +122,13 @@ class Hub:
 
 
 class Streams:
-    """Who follows whose events, and the readers that look for them."""
+    """Who follows whose events, and the readers that look for them.
+
+    The desk uses connections of their own: what streams read costs requests none of theirs.
+    """
 
     def __init__(self, *, desk: Desk, clock: Clock, telemetry: Telemetry) -> None:
-        self.desk = desk.on(LANE)
+        self.desk = desk
         self._clock = clock
         self._telemetry = telemetry
         self._hubs: dict[TenantId, Hub] = {}

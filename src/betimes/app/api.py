@@ -157,7 +157,7 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
         targets=url_policy(node.settings.target),
         signing=signing_secrets(pepper),
         notifying=notifying_of(node.settings, pepper),
-        streams=Streams(desk=desk, clock=node.clock, telemetry=node.telemetry),
+        streams=Streams(desk=desk.on(Lane.STREAM), clock=node.clock, telemetry=node.telemetry),
         ends=RunEnds(desk=desk.on(Lane.STREAM), clock=node.clock),
         runs_kept=timedelta(days=node.settings.janitor.retain_runs_days),
         # A day is dropped as a whole, so its last keys are a day younger than its first.

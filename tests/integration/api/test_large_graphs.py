@@ -8,6 +8,7 @@ import pytest
 from api_kit import Client
 from betimes.ops import workflows
 from betimes.rhythm.aside import LARGE_BYTES
+from betimes.workflow.graph import read_graph
 
 LARGE = [f"n{place}" for place in range(1_000)]
 
@@ -27,13 +28,12 @@ async def test_large_graphs_are_read_beside_the_loop(
 ) -> None:
     """Finding S8: a thousand nodes of a hundred needs each, put, started, shown, cancelled."""
     threads: list[str] = []
-    read_graph = workflows.read_graph
 
     def noted(*given: Any, **more: Any) -> Any:
         threads.append(threading.current_thread().name)
         return read_graph(*given, **more)
 
-    monkeypatch.setattr(workflows, "read_graph", noted)
+    monkeypatch.setattr("betimes.ops.workflows.read_graph", noted)
     monkeypatch.setattr(workflows, "_PLANS", workflows.Plans())
     assert (await admin("PUT", "/v1/workflows/large", graph())).status == 201
     started = await admin("POST", "/v1/workflows/large/runs")
@@ -50,13 +50,12 @@ async def test_large_graphs_are_read_beside_the_loop(
 async def test_small_graphs_need_no_thread(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking for one would take longer."""
     threads: list[str] = []
-    read_graph = workflows.read_graph
 
     def noted(*given: Any, **more: Any) -> Any:
         threads.append(threading.current_thread().name)
         return read_graph(*given, **more)
 
-    monkeypatch.setattr(workflows, "read_graph", noted)
+    monkeypatch.setattr("betimes.ops.workflows.read_graph", noted)
     assert (
         await admin("PUT", "/v1/workflows/small", {"nodes": {"a": {"handler": "h"}}})
     ).status < 300

@@ -12,6 +12,7 @@ from betimes.api import streams as module
 from betimes.api.streams import POLL_SECONDS
 from betimes.config.settings import DatabaseSettings
 from betimes.ops import run_ends, trail
+from betimes.store.pool import Lane
 from store_kit import soon
 
 STREAM = "/v1/events/stream"
@@ -71,7 +72,7 @@ async def test_streams_of_one_tenant_leave_the_others_alone(dsn: str) -> None:
         assert refused.headers["retry-after"] == "5"
         for _ in range(30):
             assert (await neighbour("GET", "/v1/jobs")).status == 200
-        assert api.desk.database.waited(module.LANE) < 5
+        assert api.desk.database.waited(Lane.STREAM) < 5
         async with stream(neighbour) as own:
             assert own.status == 200
             assert (await neighbour("POST", "/v1/jobs", JOB)).status == 201

@@ -165,8 +165,8 @@ class Follower:
         try:
             yield b"retry: 3000\n\n"
             if self._resumes:
-                async for piece in self._missed():
-                    yield piece
+                async for text in self._missed():
+                    yield text
             while not service.draining.begun:
                 changed = hub.changed
                 kept = hub.since(place, most=SLICE)
