@@ -52,6 +52,7 @@ from betimes.domain.ids import TAIL_BYTES, compose, to_ms, to_text
 from betimes.ops.credentials import Unknown
 from betimes.ops.keys import Caller
 from betimes.ops.tenants import acting_for
+from betimes.rhythm import aside_if_large
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[Any], Awaitable[None]]
@@ -258,7 +259,8 @@ class Application:
         unread: dict[int, Trouble] = {}
         if route.body is not None:
             raw = await read_body(receive, request, most=route.body_max)
-            body, unread = _body(route, request, raw)
+            # Reading a large body takes long enough for others to notice.
+            body, unread = await aside_if_large(len(raw), _body, route, request, raw)
         elif route.method == "DELETE":
             await refuse_body(receive, request)
         # What could not be read belongs to the request as well.

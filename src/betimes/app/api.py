@@ -13,6 +13,7 @@ from betimes.api.pressure import Pressure
 from betimes.api.routes import ROUTES
 from betimes.api.server import BACKLOG, Server
 from betimes.api.service import Service
+from betimes.api.streams import Streams
 from betimes.api.waiters import Waiters
 from betimes.app.delivery import signing_secrets, url_policy
 from betimes.app.demo import TENANT
@@ -30,6 +31,7 @@ from betimes.ops.devices import Devices
 from betimes.ops.keys import KeyMaker
 from betimes.ops.making import make_jobs, make_runs
 from betimes.ops.read import job_reader
+from betimes.ops.run_ends import RunEnds
 from betimes.ops.sessions import Sessions
 from betimes.ops.shared_reads import SharedReads
 from betimes.ops.shelf import Shelf
@@ -160,6 +162,8 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
         targets=url_policy(node.settings.target),
         signing=signing_secrets(pepper),
         notifying=notifying_of(node.settings, pepper),
+        streams=Streams(desk=desk.on(Lane.STREAM), clock=node.clock, telemetry=node.telemetry),
+        ends=RunEnds(desk=desk.on(Lane.STREAM), clock=node.clock),
         runs_kept=timedelta(days=node.settings.janitor.retain_runs_days),
         # A day is dropped as a whole, so its last keys are a day younger than its first.
         keys_kept=timedelta(days=max(node.settings.janitor.retain_idempotency_days - 1, 1)),

@@ -58,8 +58,26 @@ class ApiSettings:
         Rule("Wrong keys from one address per minute, before even that is refused.", least=1),
     ] = 20
     streams_max: Annotated[
-        int, Rule("Event streams that one key may have open.", least=1, most=10_000)
+        int,
+        Rule(
+            "Streams (events, logs, exports) that one tenant may have open on a node, whatever "
+            "keys it uses.",
+            least=1,
+            most=10_000,
+        ),
     ] = 20
+    node_streams_max: Annotated[
+        int, Rule("Streams that a node has room for.", least=1, most=100_000)
+    ] = 500
+    tenant_waiting_max: Annotated[
+        int,
+        Rule(
+            "Requests of one tenant that may wait on a node at a time: for the end of a run, for "
+            "work, for events. Workers that ask for work are never refused.",
+            least=1,
+            most=100_000,
+        ),
+    ] = 1_000
     busy_max: Annotated[
         int,
         Rule(

@@ -60,6 +60,15 @@ class DatabaseSettings:
     api_connections: Annotated[
         int, Rule("Connections for requests of users.", least=1, most=256)
     ] = 6
+    stream_connections: Annotated[
+        int,
+        Rule(
+            "Connections for streams and for those who wait for the end of a run, made when there "
+            "is one.",
+            least=1,
+            most=64,
+        ),
+    ] = 2
     connect_timeout: Annotated[
         timedelta, Rule("Patience for a new connection.", least=100 * MILLISECOND, most=MINUTE)
     ] = 5 * SECOND

@@ -56,7 +56,7 @@ class Trouble:
 
     def worse(self, now: float, error: BaseException) -> timedelta:
         """One more failure; how long it is put off."""
-        pause = min(PAUSE * 2 ** min(self.failures, DOUBLINGS_MAX), PAUSE_MAX)
+        pause = min(PAUSE * (1 << min(self.failures, DOUBLINGS_MAX)), PAUSE_MAX)
         self.failures += 1
         self.until = now + pause.total_seconds()
         if isinstance(error, OutOfTime):

@@ -75,10 +75,10 @@ class NewWorkflowRun:
     id: UUID | None = None
     """Whoever may have started it before names it."""
 
-    def check(self) -> None:
+    def check(self, plan: Plan) -> None:
         """Refuse an input that the workflow does not take."""
         check_payload(self.input)
-        schema = plan_of(self.workflow.content).graph.input_schema
+        schema = plan.graph.input_schema
         if schema is None:
             return
         value = None if self.input is None else msgspec.json.decode(self.input)
@@ -95,8 +95,8 @@ class NewWorkflowRun:
 
 async def start_workflow(desk: Desk, tenant: TenantId, new: NewWorkflowRun) -> WorkflowRunView:
     """Start a workflow: what needs nothing is queued in the same transaction."""
-    new.check()
-    plan = plan_of(new.workflow.content)
+    plan = await plan_of(new.workflow.content)
+    new.check(plan)
     shard = desk.next_shard() if new.shard is None else new.shard
     tail = desk.entropy(TAIL_BYTES)
     identifier = new.id
@@ -228,4 +228,4 @@ async def _view(desk: Desk, connection: Connection, run: WorkflowRun) -> Workflo
 async def _plan(desk: Desk, connection: Connection, run: WorkflowRun) -> Plan:
     stored = await rows.read_definition(connection, run.id)
     (content,) = await open_bytes(desk, connection, run.tenant, [stored])
-    return plan_of(content or b"")
+    return await plan_of(content or b"")

@@ -93,6 +93,7 @@ class Database:
             Lane.COMPLETE: settings.complete_connections,
             Lane.ENGINE: settings.engine_connections,
             Lane.API: settings.api_connections,
+            Lane.STREAM: settings.stream_connections,
         }
         pools: dict[Lane, Pool] = {}
         try:

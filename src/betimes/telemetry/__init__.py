@@ -40,6 +40,7 @@ A test compares this table with the names used in the code; a star stands for th
 | `planner.tick`     | span  | debug    | jobs, runs          |                                   |
 | `intake.tick`      | span  | debug    | runs                |                                   |
 | `intake.refused`   | event | error    |                     | run, why                          |
+| `stream.failed`    | event | error    |                     |                                   |
 | `advancer.tick`    | span  | debug    | runs                |                                   |
 | `advancer.failed`  | event | error    | failures, pause_seconds | workflow_run                  |
 | `relay.tick`       | span  | debug    | rows                |                                   |

@@ -13,18 +13,14 @@ from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs_list import check_view
 from betimes.api.shaping import coerced, missing, page, paged
 from betimes.api.targets import secrets_named
-from betimes.api.workflow_shapes import (
-    definition_of,
-    shown_workflow,
-    shown_workflow_run,
-    works_of,
-)
+from betimes.api.workflow_shapes import prepared, shown_workflow, shown_workflow_run
 from betimes.domain.errors import NotFound
 from betimes.domain.scopes import Scope
 from betimes.ops import workflows as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
 from betimes.ops.workflow_runs import NewWorkflowRun, WorkflowRunView, start_workflow
+from betimes.rhythm import aside_if_large
 from betimes.wire import workflows as wire
 from betimes.wire.base import Page
 from betimes.wire.jobs import Target
@@ -42,7 +38,7 @@ async def list_all(call: Call[wire.ListWorkflows, None]) -> Reply:
     limit = coerced(call.query.limit)
     found = await ops.list_workflows(call.service.desk, call.tenant, after=after, most=limit)
     cursor = None
-    if len(found) == limit:
+    if ops.is_cut(found, limit):
         cursor = call.leaves.write(scope, [found[-1].name])
     return paged(call, page([shown_workflow(one) for one in found], cursor=cursor))
 
@@ -99,7 +95,7 @@ async def versions(call: Call[PageOnly, None]) -> Reply:
     limit = coerced(call.query.limit)
     found = await ops.list_versions(call.service.desk, call.tenant, name, before=before, most=limit)
     cursor = None
-    if len(found) == limit:
+    if ops.is_cut(found, limit):
         cursor = call.leaves.write(scope, [found[-1].version])
     return paged(call, page([shown_workflow(one) for one in found], cursor=cursor))
 
@@ -107,11 +103,9 @@ async def versions(call: Call[PageOnly, None]) -> Reply:
 async def put(call: Call[NoQuery, wire.PutWorkflow]) -> Reply:
     """Keep a workflow; what differs from its newest version becomes the next one."""
     name, body = named(call), call.body
-    definition = definition_of(body)
-    ops.check_definition(definition)
     nodes = [node.target for node in body.nodes.values()]
     rules = await rules_of(call, nodes, kept=await _kept_targets(call, name, nodes))
-    works = works_of(body, rules)
+    written = await aside_if_large(len(call.raw), prepared, body, rules)
     replaces = await _replaces(call, name)
 
     async def verb(desk: Desk) -> ops.Put:
@@ -119,8 +113,7 @@ async def put(call: Call[NoQuery, wire.PutWorkflow]) -> Reply:
             desk,
             call.tenant,
             name,
-            definition,
-            works,
+            written,
             replaces=replaces,
             by=call.caller.key,
         )
@@ -199,7 +192,7 @@ async def start(call: Call[NoQuery, wire.StartWorkflow]) -> Reply:
         tags=body.tags,
         by=call.caller.key,
     )
-    new.check()
+    new.check(await ops.plan_of(workflow.content))
 
     async def verb(desk: Desk) -> WorkflowRunView:
         return await start_workflow(desk, call.tenant, new)

@@ -64,3 +64,16 @@ SELECT runs.id, runs.tenant_id, runs.due_at, runs.priority, runs.queue, runs.fen
 -- Returns: id uuid, attempt int2, tenant_id uuid, job_id uuid, queue text, handler text
 SELECT id, attempt, tenant_id, job_id, queue, handler FROM betimes.runs
  WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4;
+
+-- name: find_ended :many
+-- Those of some runs that are over.
+-- Scatter: whoever waits for runs waits for those of any shard
+-- Index: runs_pkey
+-- Returns: id uuid
+SELECT wanted.id
+  FROM unnest(:shards::smallint[], :ids::uuid[]) AS wanted (shard, id)
+ CROSS JOIN LATERAL (
+    SELECT state FROM betimes.runs WHERE runs.shard = wanted.shard AND runs.id = wanted.id
+    -- One look by id for each, however many runs there are beside them.
+    OFFSET 0) AS found
+ WHERE found.state >= 4;
