@@ -133,8 +133,8 @@ async def test_runs_behind_an_open_breaker_wait_for_it(
         for _ in range(60):
             await crew.step(2)
         assert {one.gate.state for one in gates._entries.values()} == {BreakerState.CLOSED}
-        states = Counter([await state_of(database, run) for run in [*first, *waiting]])
-        assert states == {RunState.SUCCEEDED: 55}
+        ends = Counter([await state_of(database, run) for run in [*first, *waiting]])
+        assert ends == {RunState.SUCCEEDED: 55}
     assert await rows(database, "SELECT FROM betimes.parcels") == []
 
 
