@@ -258,7 +258,7 @@ def _presenter(node: Node, desk: Desk, client: Client) -> Presenter:
     return Presenter(
         open_secrets=Remembered(read=read, clock=node.clock).open,
         tokens=Tokens(
-            send=client.send,
+            send=client.send_repeatable,
             clock=node.clock,
             patience=Patience(
                 connect=settings.connect_timeout.total_seconds(),

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -11,6 +10,7 @@ from uuid import UUID
 import asyncpg
 
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId, shard_of
+from betimes.domain.kept import Kept
 from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.spec import RunSpec, spec_from_json
 from betimes.store.admit import Offered
@@ -19,14 +19,14 @@ from betimes.store.jobs import from_json, to_json, to_optional_json
 from betimes.store.parcels import Source, WantedRun
 from betimes.store.pool import Connection
 from betimes.store.queries import load
-from betimes.store.specs import SpecKey, fixed_delay
+from betimes.store.specs import SpecKey, fixed_delay, weight_of
 
 SQL = load("remote")
 PARCELS = load("parcels")
 RUNS = load("runs")
 FINISH = load("finish")
 PLACES_MAX = 4_096
-SPECS_MAX = 1_000
+SPECS_BYTES_MAX = 4 << 20
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -256,13 +256,19 @@ def _ad_hoc(run: WantedRun) -> RunSpec:
     return _ad_hoc_spec(run.handler, run.options)
 
 
-@lru_cache(maxsize=SPECS_MAX)
+_kept: Kept[tuple[str | None, str | None], RunSpec] = Kept(SPECS_BYTES_MAX)
+
+
 def _ad_hoc_spec(handler: str | None, stored: str | None) -> RunSpec:
     """Most ad-hoc runs of a handler say the same about themselves, so it is read once."""
+    found = _kept.get((handler, stored))
+    if found is not None:
+        return found
     options = from_json(stored)
-    return spec_from_json(
+    spec = spec_from_json(
         handler=handler, payload=None, target=options.get("target"), options=options
     )
+    return _kept.put((handler, stored), spec, weight_of(None, stored, None))
 
 
 async def renew(

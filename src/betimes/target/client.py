@@ -115,6 +115,17 @@ class Client:
             self._resolver.failed(request.url.host, address)
         return result
 
+    async def send_repeatable(self, request: Request) -> Result:
+        """The same for a request that does no harm when it comes twice: no attempt of a run.
+
+        A connection that was kept may be lost just when it is used; that says nothing about the
+        server, so it is asked once more.
+        """
+        result = await self.send(request)
+        if isinstance(result, NoAnswer) and result.trouble is Trouble.BROKEN:
+            result = await self.send(request)
+        return result
+
     def close(self) -> None:
         """End everything; requests under way are given up."""
         self._loop.remove_reader(self._epoll.fileno())

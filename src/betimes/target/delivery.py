@@ -17,6 +17,7 @@ from uuid import UUID
 from betimes.domain import webhook
 from betimes.domain.clock import Clock
 from betimes.domain.errors import LeaseOver, Refused
+from betimes.domain.kept import Kept
 from betimes.domain.outcome import (
     Cancelled,
     ErrorFacts,
@@ -38,7 +39,10 @@ from betimes.target.redact import Veil
 from betimes.target.redirect import REDIRECTS, Sends, Way, follow, send_in_time
 from betimes.target.url import UrlPolicy
 
-PREPARED_MAX = 10_000
+PREPARED_BYTES_MAX = 16 << 20
+PREPARED_BYTES = 4_000
+"""What a target weighs besides its body."""
+TENANTS_MAX = 10_000
 UNAUTHORIZED = 401
 GO_ON = REDIRECTS | {UNAUTHORIZED}
 """Answers after which there may be another request of the same attempt."""
@@ -140,7 +144,7 @@ class Delivery:
         self._presenter = presenter
         self._lease_token = lease_token
         self._pause = pause
-        self._prepared: dict[tuple[UUID, int], _Prepared] = {}
+        self._prepared: Kept[tuple[UUID, int], _Prepared] = Kept(PREPARED_BYTES_MAX)
 
     async def deliver(self, errand: Errand) -> Outcome:
         """One attempt."""
@@ -275,12 +279,10 @@ class Delivery:
         key = tenant, id(stored)
         found = self._prepared.get(key)
         if found is None or found.stored is not stored or found.policy is not policy:
-            if len(self._prepared) >= PREPARED_MAX:
-                self._prepared.clear()
             target = read_target(stored, policy)
             patience = replace(self._patience, total=target.timeout.total_seconds())
             found = _Prepared(stored, policy, target, target.url.origin, patience)
-            self._prepared[key] = found
+            self._prepared.put(key, found, PREPARED_BYTES + len(target.body or b""))
         return found
 
     def _request(
@@ -422,7 +424,7 @@ def _patience_of(patience: Patience, errand: Errand) -> Patience:
     return replace(patience, total=min(patience.total, left))
 
 
-@lru_cache(maxsize=PREPARED_MAX)
+@lru_cache(maxsize=TENANTS_MAX)
 def _uuid(text: str) -> UUID:
     return UUID(text)
 

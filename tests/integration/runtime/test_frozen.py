@@ -80,7 +80,7 @@ def tasks_of(app: App, called: list[str]) -> dict[str, Any]:
     def in_thread() -> None:
         called.append("thread")
 
-    return {"async": on_loop, "thread": in_thread, "process": app.task(note, pool="process")}
+    return {"async": on_loop, "thread": in_thread, "process": app.task(pool="process")(note)}
 
 
 @pytest.mark.parametrize("kind", ["async", "thread", "process"])

@@ -96,7 +96,7 @@ async def test_a_target_that_dies_for_ten_minutes(  # noqa: PLR0915 -- a simulat
     async def wake(closed: Collection[object]) -> None:
         woken.extend(closed)
 
-    told.wake = wake  # type: ignore[method-assign, assignment]
+    told.wake = wake  # type: ignore[method-assign]
     behind: dict[int, int] = {}
     dies, back, ends = 60.0, 660.0, 900.0
     waiting = [(number * 0.06, number, 1) for number in range(int(ends / 0.06))]

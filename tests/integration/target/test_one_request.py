@@ -139,7 +139,7 @@ async def test_the_next_request_finds_a_fresh_connection() -> None:
 
 async def test_tls_is_no_different() -> None:
     target = dying("reset")
-    tls = Tls(authorities=CERTIFICATE.read_bytes())
+    tls = Tls(authorities=CERTIFICATE.read_text())
     async with served(target, server_tls()), a_client(_localhost) as client:
         for path in ("/1", "/2"):
             url = target.url(path, host="localhost")
@@ -225,14 +225,15 @@ async def test_a_stream_that_is_refused_is_not_sent_again(how: str, good: int) -
     target = Http2(how, good)
     server = await asyncio.start_server(target.serve, "127.0.0.1", 0, ssl=context)
     port = server.sockets[0].getsockname()[1]
-    tls = Tls(authorities=CERTIFICATE.read_bytes())
+    tls = Tls(authorities=CERTIFICATE.read_text())
     try:
         async with a_client(_localhost) as client:
-            for number in range(good + 1):
-                url = f"https://localhost:{port}/{number}"
-                result = await client.send(a_request(url, tls=tls, total=5.0))
-            assert isinstance(result, NoAnswer), result
-            assert result.trouble is Trouble.BROKEN
+            results = [
+                await client.send(a_request(f"https://localhost:{port}/{n}", tls=tls, total=5.0))
+                for n in range(good + 1)
+            ]
+            assert isinstance(results[-1], NoAnswer), results
+            assert results[-1].trouble is Trouble.BROKEN
     finally:
         server.close()
         for writer in target.writers:
@@ -272,3 +273,13 @@ async def test_a_delivery_whose_connection_dies_is_an_attempt_with_evidence() ->
         for one in target.received
     )
     assert sorted(seen.values()) == [1, 1, 1]
+
+
+async def test_what_does_no_harm_twice_is_asked_once_more() -> None:
+    """Tokens and blobs are no attempts: a kept connection that is lost costs them nothing."""
+    target = dying("reset")
+    async with served(target), a_client() as client:
+        for path in ("/1", "/2"):
+            answered = await client.send_repeatable(a_request(target.url(path)))
+            assert isinstance(answered, Answer)
+    assert Counter(one.path for one in target.received) == {"/1": 1, "/2": 2}

@@ -11,7 +11,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 class Untold(ManualClock):
     """A clock that leaves it to the database to state the time."""
 
-    def stated(self) -> None:  # type: ignore[override]
+    def stated(self) -> None:
         return None
 
 
