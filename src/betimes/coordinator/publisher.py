@@ -23,6 +23,7 @@ from betimes.coordinator.holdings import Held, Holdings
 from betimes.coordinator.pace import Pace
 from betimes.coordinator.recovery import Recovery
 from betimes.coordinator.referee import Referee
+from betimes.coordinator.relived import SLACK_MS, Relived
 from betimes.coordinator.renewal import Renewal, instant
 from betimes.coordinator.wheel import Wheel
 from betimes.domain.clock import Clock
@@ -65,11 +66,13 @@ class Publisher:
         settings: CoordinatorSettings,
         transaction_timeout: timedelta,
         referee: Referee,
+        relived: Relived,
         hint: Hint = lambda *_: None,
     ) -> None:
         self._publishing = publishing
         self._recovery = recovery
         self._referee = referee
+        self._relived = relived
         self._renewal = renewal
         self._pace = pace
         self._holdings = holdings
@@ -108,6 +111,7 @@ class Publisher:
             await self._recover(held, until)
             await self._load_all([one for one in held if one.recovered], held)
             published = await self._publish(held, until)
+            published += await self._relived.pass_over(held)
             # A shard that failed has not passed: it is left to run out if that goes on.
             self._note_passed(held)
             await self._referee.pass_over(held, until=until, between=self._renewal.between)
@@ -174,17 +178,19 @@ class Publisher:
 
     async def _load_all(self, ready: Sequence[Held], held: Sequence[Held]) -> None:
         """Read what is due soon into the wheel, many shards at a time, as far as is safe."""
+        now_ms = to_ms(self._time.now())
+        until_ms = now_ms + self._ahead_ms
         for one in ready:
             shard = one.claim.shard
-            if self._read_under.get(shard) != one.claim:
+            # Also when the clock was set back: what was read ahead may have grown since.
+            stale = one.loaded_through_ms > max(until_ms + SLACK_MS, one.published_through_ms)
+            if self._read_under.get(shard) != one.claim or stale:
                 self._wheel.drop(shard)
                 one.rewind()
                 self._read_under[shard] = one.claim
             if one.in_doubt:
                 with self._excused([shard]):
                     await self._learn_cursor(one)
-        now_ms = to_ms(self._time.now())
-        until_ms = now_ms + self._ahead_ms
         enough_ms = min(until_ms, now_ms + self._lead_ms + LOAD_SLACK_MS)
         between = self._between(held)
         while wanted := [one for one in ready if self._wants_more(one, enough_ms)]:

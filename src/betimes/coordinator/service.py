@@ -14,6 +14,7 @@ from betimes.coordinator.planner import Planner
 from betimes.coordinator.publisher import Publisher
 from betimes.coordinator.recovery import Recovery
 from betimes.coordinator.referee import Referee
+from betimes.coordinator.relived import Relived
 from betimes.coordinator.renewal import Renewal
 from betimes.coordinator.sweeper import Sweeper
 from betimes.coordinator.zones import ZoneKeeper
@@ -129,6 +130,13 @@ class Coordinator:
             settings=settings,
             transaction_timeout=database_settings.transaction_timeout,
             referee=self.referee,
+            relived=Relived(
+                sweeping=Sweeping(database, node),
+                time=time,
+                clock=clock,
+                telemetry=telemetry,
+                lead=settings.lead,
+            ),
             hint=hint,
         )
         self.sweeper = Sweeper(
