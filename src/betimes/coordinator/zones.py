@@ -11,7 +11,7 @@ from uuid import UUID
 from betimes.coordinator.holdings import Held, Holdings
 from betimes.coordinator.plan import instant
 from betimes.domain.clock import Clock
-from betimes.domain.errors import FencedOut, Refused
+from betimes.domain.errors import FencedOut
 from betimes.domain.ids import to_us
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
 from betimes.schedule import ScheduleCache
@@ -93,11 +93,11 @@ class ZoneKeeper:
     def _next(self, job: FarJob, beyond: datetime) -> datetime | None:
         try:
             schedule = self._schedules.get(job.schedule, str(job.id))
-        except Refused:
+            if schedule.is_fixed_delay:
+                return None
+            found = schedule.next_instant(to_us(beyond))
+        except Exception:  # noqa: BLE001 -- one job must not stop its shard
             return None  # the planner sets it aside when its time comes, with the reason
-        if schedule.is_fixed_delay:
-            return None
-        found = schedule.next_instant(to_us(beyond))
         return None if found is None else instant(found)
 
     async def _note(self, held: Held, moved: int) -> None:
