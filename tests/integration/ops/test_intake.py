@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import asyncpg
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from betimes.domain.errors import NotFound
 from betimes.domain.ids import shard_of, time_of
 from betimes.domain.states import Shown
-from betimes.ops import intake
 from betimes.ops.desk import Desk
 from betimes.ops.producers import admit_producer
 from betimes.ops.runs import get_run
@@ -20,7 +18,7 @@ from betimes.store.database import Database
 from betimes.store.pool import Lane
 from betimes.store.queries import load
 from betimes.testing.real_clock import RealClock
-from ops_kit import TENANT, fetch, make_desk
+from ops_kit import TENANT, make_desk
 from store_kit import opened, owner
 from tx_kit import Shop, as_role, ask, open_shop, take_all_in
 
@@ -61,26 +59,6 @@ async def test_what_comes_by_a_transaction_is_sealed_when_it_is_made(
     )
     assert b"canary" not in rows[0]["payload"]
     assert (await get_run(desk, TENANT, run)).run.payload == b'{"order": "canary"}'
-
-
-async def test_one_that_cannot_be_made_for_a_mistake_of_ours_stops_nobody(
-    desk: Desk, buyer: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It stays where it is, with the reason."""
-    asked = [(await ask(buyer, "h", f"{number}", "{}"))[0] for number in range(3)]
-    make = intake._make
-
-    async def fails(*given: Any) -> None:
-        if any(one.id == asked[1] for one in given[3]):
-            raise KeyError("a mistake of ours")
-        await make(*given)
-
-    monkeypatch.setattr(intake, "_make", fails)
-    taken = await take_all_in(desk)
-    assert taken.made == 2
-    assert taken.refused == [(asked[1], "KeyError")]
-    rows = await fetch(desk.database, "SELECT id, refused FROM betimes.intake")
-    assert [(row["id"], row["refused"]) for row in rows] == [(asked[1], "KeyError")]
 
 
 async def test_a_run_is_made_when_the_transaction_commits(
