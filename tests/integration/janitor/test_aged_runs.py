@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from betimes.domain.errors import IllegalTransition
 from betimes.domain.ids import RunId, ShardId, shard_of
 from betimes.domain.run import NewRun
 from betimes.domain.states import RunState, Shown
+from betimes.domain.workflow import WorkflowState
 from betimes.janitor.partitions import PartitionKeeper
 from betimes.ops.catchups import Verdict, carry_out, decide_catchup, list_catchups
 from betimes.ops.change_run import Change, change_run
@@ -19,6 +21,7 @@ from betimes.ops.enqueue import enqueue_run
 from betimes.ops.explain import explain_run
 from betimes.ops.queues import pause_queue, resume_queue
 from betimes.ops.runs import cancel_run, get_run, retry_run
+from betimes.ops.workflow_control import approve_node
 from betimes.store.database import Database
 from betimes.store.dead_letters import LetterState
 from betimes.store.partitions import Partitions
@@ -29,6 +32,7 @@ from integration.coordinator.test_catchup import HOUR, catch_up, every_minute
 from integration.janitor.test_prune_words import pruner
 from line_kit import Line
 from ops_kit import SHARDS, TENANT, fetch, make_desk, run_row
+from workflow_kit import a_flow, over
 
 DAY = timedelta(days=1)
 Waits = Callable[[Desk, Line, RunId], Awaitable[None]]
@@ -188,6 +192,31 @@ async def test_late_runs_wait_for_approval_longer_than_runs_are_kept(
         await carry_out(desk, ShardId(number))
     rows = await fetch(database, "SELECT id FROM betimes.runs WHERE job_id = $1 AND state < 4", job)
     assert {row["id"] for row in rows} >= set(held)
+
+
+async def test_a_workflow_that_waits_outlives_the_runs_of_its_first_nodes(
+    database: Database, clock: ManualClock
+) -> None:
+    """Behind a gate, and with a node in a queue that is paused."""
+    await housekeeping(database, clock)
+    nodes: dict[str, Any] = {
+        "first": {},
+        "slow": {"needs": ["first"], "queue": "slow"},
+        "gated": {"needs": ["first"], "gate": {"type": "approval"}},
+        "last": {"needs": ["slow", "gated"]},
+    }
+    async with a_flow(database, clock) as flow:
+        await pause_queue(flow.desk, TENANT, "slow", reason="", until=None)
+        view = await flow.start(nodes, given={"order": 7})
+        await flow.live()
+        clock.advance(35 * DAY)
+        await housekeeping(database, clock)
+        rows = await fetch(database, "SELECT node FROM betimes.runs ORDER BY node")
+        assert [row["node"] for row in rows] == ["slow"], "what has ended has gone"
+        clock.advance(5 * DAY)
+        await resume_queue(flow.desk, TENANT, "slow")
+        await approve_node(flow.desk, TENANT, view.run.id, "gated")
+        assert over(await flow.live(20)) is WorkflowState.SUCCEEDED
 
 
 async def test_what_a_run_has_said_is_kept_as_long_as_the_run(
