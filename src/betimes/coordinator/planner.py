@@ -26,7 +26,7 @@ from betimes.coordinator.recovery import Recovery
 from betimes.coordinator.renewal import Renewal
 from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut, Refused, Unavailable
-from betimes.domain.ids import ShardId
+from betimes.domain.ids import ShardId, to_text
 from betimes.fairness.overlap import OVERLAP_SKIPPED
 from betimes.fairness.pace import share_of
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
@@ -257,6 +257,17 @@ class Planner:
                 step = current.step(job, budget)
             except Refused as error:
                 broken.append((job, error.sentence))
+                continue
+            except Exception as error:  # noqa: BLE001 -- one job must not stop its shard
+                # A mistake of ours, which would come back with every pass.
+                broken.append((job, f"it cannot be evaluated: {type(error).__name__}"))
+                self._telemetry.event(
+                    "item.failed",
+                    level="error",
+                    error=error,
+                    duty="coordinator.planner",
+                    item=to_text("job", job.id),
+                )
                 continue
             finally:
                 taken += budget.spent

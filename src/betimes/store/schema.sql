@@ -68,6 +68,18 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.check_sees_all() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF NOT pg_has_role(current_user, 'betimes_system', 'USAGE') THEN
+        RAISE EXCEPTION 'the role % owns the tables and does not inherit betimes_system, so it cannot tell what is still needed', current_user
+            USING HINT = format('GRANT betimes_system TO %I, with INHERIT', current_user);
+    END IF;
+END
+$$;
+
 CREATE FUNCTION betimes.check_whole(given jsonb, lowest bigint, highest bigint, pointer text) RETURNS void
     LANGUAGE plpgsql IMMUTABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -188,6 +200,7 @@ DECLARE
     moves    boolean := betimes.kept_when(parent) IS NOT NULL;
     moved    integer := 0;
 BEGIN
+    PERFORM betimes.check_sees_all();
     -- Asked before the lock, which stops everybody, and again under it, where the answer counts.
     FOR attempt IN 1..2 LOOP
         IF to_regclass(format('betimes.%I', child)) IS NULL OR betimes.is_awaited(parent, day) THEN
@@ -664,6 +677,7 @@ DECLARE
     aged  record;
     total bigint;
 BEGIN
+    PERFORM betimes.check_sees_all();
     IF betimes.kept_when(parent) IS NULL OR to_regclass(format('betimes.%I', child)) IS NULL THEN
         RETURN true;
     END IF;
@@ -2749,6 +2763,8 @@ GRANT ALL ON FUNCTION betimes.check_line(line text, what text, most integer, poi
 
 REVOKE ALL ON FUNCTION betimes.check_members(given jsonb, known jsonb, pointer text) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.check_members(given jsonb, known jsonb, pointer text) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.check_sees_all() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION betimes.check_whole(given jsonb, lowest bigint, highest bigint, pointer text) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.check_whole(given jsonb, lowest bigint, highest bigint, pointer text) TO betimes_system;
