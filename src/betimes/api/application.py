@@ -214,7 +214,7 @@ class Application:
         if said is None and route.by_lease:
             holder = holder_of(self.service.lease_secret, found.values[0])
             if holder is not None:
-                return await self._holder(holder, request)
+                return await self._holder(holder, request, challenge)
         if said is None:
             raise Trouble(
                 "missing_credentials", "expected Authorization: Bearer <key>", headers=challenge
@@ -229,13 +229,13 @@ class Application:
             raise Trouble(error.code, error.sentence, headers=challenge) from None
         return await self._allowed(route, request, caller)
 
-    async def _holder(self, holder: Caller, request: Request) -> Caller:
+    async def _holder(self, holder: Caller, request: Request, challenge: dict[str, str]) -> Caller:
         """Who needs no key is refused when its tenant's keys would be."""
         try:
             await self.service.credentials.check_tenant(holder.tenant)
         except Unknown as error:
             self.service.admission.note_failure(request.address)
-            raise Trouble(error.code, error.sentence) from None
+            raise Trouble(error.code, error.sentence, headers=challenge) from None
         return holder
 
     async def _allowed(self, route: Route, request: Request, caller: Caller) -> Caller:

@@ -16,7 +16,7 @@ from betimes.app.clock import SystemClock
 from betimes.app.demo import Demo, Print, demo_handlers
 from betimes.app.dice import Dice
 from betimes.app.loop import run_to_end
-from betimes.app.masters import required_vault
+from betimes.app.masters import require_private, required_vault
 from betimes.app.node import Node
 from betimes.app.presence import Presence
 from betimes.app.roles import RoleEntry
@@ -174,6 +174,7 @@ async def _serve(
     in_sight: bool,
 ) -> Ending:
     dice = Dice()
+    require_private(settings)
     async with databases.located(settings, clock=clock, dice=dice) as place:
         if settings.server.migrate:
             await databases.migrate(

@@ -7,7 +7,7 @@ from betimes.api.call import Call, Reply
 from betimes.api.grants import Grant, read_grant, write_grant
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, NoQuery, Policy, Route
 from betimes.api.shaping import maybe_span, missing, read_id, read_span
-from betimes.domain.errors import Invalid, NotFound
+from betimes.domain.errors import Forbidden, Invalid, NotFound
 from betimes.domain.ids import shard_of, to_text
 from betimes.domain.scopes import Scope
 from betimes.ops import blobs as ops
@@ -113,7 +113,7 @@ async def read_granted(call: Call[NoQuery, None]) -> Reply:
     given = read_grant(call.service.grant_secret, call.path["grant"], now=call.service.now())
     try:
         await call.service.credentials.check_giver(given.tenant, given.by)
-    except Unknown:
+    except (Unknown, Forbidden):  # whoever has a link is told nothing about the tenant
         raise missing("grant", "") from None
     try:
         return _content(await ops.get_blob(call.service.desk, given.tenant, given.blob))

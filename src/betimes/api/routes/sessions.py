@@ -8,7 +8,7 @@ from betimes.api.problem import Trouble
 from betimes.api.route import Load, NoQuery, Route
 from betimes.api.shaping import missing
 from betimes.api.visiting import session_cookie, set_cookie
-from betimes.domain.errors import NotFound
+from betimes.domain.errors import Forbidden, NotFound
 from betimes.domain.ids import to_text
 from betimes.ops.acting import Intent, Told, act
 from betimes.ops.credentials import Unknown
@@ -145,7 +145,7 @@ async def device_token(call: Call[NoQuery, wire.DeviceToken]) -> Reply:
         raise Trouble("expired_token", "the device code is unknown, used up or too old")
     try:
         await call.service.credentials.check_giver(grant.tenant, grant.answered_by or "")
-    except Unknown:
+    except (Unknown, Forbidden):
         raise Trouble(
             "access_denied", "whoever has let the device in may not do so any more"
         ) from None
