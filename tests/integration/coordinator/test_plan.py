@@ -300,3 +300,27 @@ async def test_the_jobs_of_a_popular_minute_are_planned_a_shard_at_a_time(world:
         await world.alive(coordinator.node)
     assert len(shards) > 1
     assert sorted(turns)[-len(shards) - 1 :] == [0, *[2] * len(shards)]
+
+
+EXPENSIVE = (
+    '{"type": "rrule", "expr": "FREQ=SECONDLY;INTERVAL=99991;BYHOUR=3;BYMINUTE=7;BYSECOND=9;'
+    'COUNT=100000", "anchor": "2026-01-01T00:00:00", "timezone": "UTC"}'
+)
+
+
+async def test_a_schedule_that_costs_too_much_is_set_aside_and_stops_nobody(world: World) -> None:
+    """Its owner sees why; the shard goes on with the others, and gives the loop away meanwhile."""
+    bad = [await world.insert_job("every 10s") for _ in range(5)]
+    good = await world.insert_job("every 10s")
+    await world.fetch(
+        f"UPDATE betimes.jobs SET schedule = '{EXPENSIVE}' WHERE id = ANY($1::uuid[])", bad
+    )
+    await plan(await world.coordinator())
+    assert len(await world.fires(good)) == ahead(world.clock.now(), 10)
+    rows = await world.fetch(
+        "SELECT state, next_fire_at, state_reason::text FROM betimes.jobs WHERE id = ANY($1)", bad
+    )
+    assert len(rows) == 5
+    for state, next_fire_at, reason in rows:
+        assert (state, next_fire_at) == (2, None)
+        assert "expected a schedule that can be evaluated in 10000 steps" in str(reason)
