@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BENCH ?= all
 ARGS ?=
 
-.PHONY: help setup dev test check fmt bench bench-time chaos chaos-smoke chaos-parts docs ci clean lock schema test-pg15 test-s3 mutation fuzz
+.PHONY: help setup dev test check fmt bench bench-time chaos chaos-smoke chaos-parts docs ci clean lock schema test-pg15 test-s3 mutation fuzz simulate simulate-knockouts
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ dev: $(VENV)/.server ## Run the whole service here, on an embedded PostgreSQL, w
 	@$(BIN)/betimes dev $(ARGS)
 
 test: $(VENV)/.dev ## Run the tests (real PostgreSQL included; starts its own)
-	@$(BIN)/python -m pytest -n 2 -q -m "not chaos and not bench" $(ARGS)
+	@$(BIN)/python -m pytest -n 2 -q -m "not chaos and not bench and not simulation" $(ARGS)
 
 
 test-pg15: $(VENV)/.dev ## Run the statements and services on Debian's PostgreSQL 15 as well (TESTS=paths for fewer)
@@ -75,6 +75,12 @@ chaos-smoke: $(VENV)/.dev ## The same for three minutes
 
 chaos-parts: $(VENV)/.dev ## Single faults with their own bounds (takeover, drain, recovery, poison), judged by the product's checker
 	@$(BIN)/python -m pytest -q -s -m chaos $(ARGS)
+
+simulate: $(VENV)/.dev ## Live through SEEDS=1000 seeds of the deterministic simulation (SEED=k replays one, SHRINK=1 makes it smaller)
+	@PYTHONPATH=tests $(BIN)/python -m simulation.run $(if $(SEED),--seed $(SEED) $(if $(SHRINK),--shrink),--seeds $(or $(SEEDS),1000)) $(ARGS)
+
+simulate-knockouts: $(VENV)/.dev ## Take out one fix at a time; the simulation must notice each
+	@$(BIN)/python -m pytest -q -n 0 -m simulation tests/simulation $(ARGS)
 
 fuzz: $(VENV)/.dev ## Fuzz the whole API from its own document (long: make fuzz ARGS="--max-time 600")
 	@$(BIN)/python tests/fuzz/run.py $(ARGS)

@@ -22,7 +22,7 @@ from simulation.loop import outside
 T = TypeVar("T")
 FIRST_DAY = date(2026, 3, 9)
 DAYS = 5
-LOCK_TIMEOUT = "10ms"
+LOCK_TIMEOUT = "30ms"
 """Who waits for a lock here waits for ever: nothing else happens meanwhile."""
 ALWAYS = {"migrations", "tenants"}
 """What is the same for every seed; whoever is asked about a tenant only reads."""
