@@ -102,7 +102,6 @@ class Publishing:
         Fenced out is also who froze past the end of its lease, although nobody has taken the shard
         yet. Repeating it after a lost reply inserts nothing: the cursor is already there.
         """
-
         # In the order in which shards are acquired: nobody waits in a circle.
         ordered = sorted(batches, key=lambda one: one.claim.shard)
         bare = [one for one in ordered if not any(run.overlap for run in one.runs)]
