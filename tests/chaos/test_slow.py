@@ -125,7 +125,7 @@ async def test_a_slow_coordinator_keeps_its_shards_and_publishes(
             await asyncio.sleep(10)
             if case.endswith("ms"):
                 # Half on the way there and half on the way back.
-                one_way = int(case.split()[0]) / 2000
+                one_way = int(case.split(maxsplit=1)[0]) / 2000
                 proxy.change(latency=(one_way, 0.0) if one_way else None)
                 for link in proxy.links:
                     link.change(latency=(one_way, 0.0) if one_way else None)
