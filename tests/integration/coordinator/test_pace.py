@@ -120,7 +120,7 @@ async def a_scene(
     scene = Scene(world, Trips(), told, seconds)
     stopping = Stopping()
     async with AsyncExitStack() as stack:
-        for distance in seconds:
+        for _ in seconds:
             far = await stack.enter_async_context(far_database(dsn, clock, trips=scene.trips))
             there = World(far, clock, telemetry, numbers=world.numbers)
             coordinator = await there.coordinator(policy=policy)
