@@ -324,4 +324,4 @@ async def test_a_schedule_that_costs_too_much_is_set_aside_and_stops_nobody(worl
     assert len(rows) == 5
     for state, next_fire_at, reason in rows:
         assert (state, next_fire_at) == (2, None)
-        assert "expected a schedule that can be evaluated in 10000 steps" in str(reason)
+        assert "expected a schedule that can be evaluated in 8000 steps" in str(reason)
