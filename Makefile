@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BENCH ?= all
 ARGS ?=
 
-.PHONY: help setup dev test check fmt bench bench-time chaos docs ci clean lock schema test-pg15 test-s3 mutation fuzz simulate simulate-knockouts
+.PHONY: help setup dev test check fmt bench bench-time chaos chaos-smoke chaos-parts docs ci clean lock schema test-pg15 test-s3 mutation fuzz simulate simulate-knockouts
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,7 +67,13 @@ bench: $(VENV)/.dev ## Measure everything (one part: make bench BENCH=name ARGS=
 bench-time: $(VENV)/.dev ## Measure the time mathematics beside croniter, cronsim and APScheduler
 	@$(BIN)/python -m bench time $(ARGS)
 
-chaos: $(VENV)/.dev ## Kill, freeze and cut real processes, then check that nothing was lost
+chaos: $(VENV)/.dev ## Twenty minutes of faults against a whole service, judged from outside; the last line counts
+	@PYTHONPATH=tests $(BIN)/python -m blackbox --seconds 1200 --least-faults 200 --least-occurrences 100000 $(ARGS)
+
+chaos-smoke: $(VENV)/.dev ## The same for three minutes
+	@PYTHONPATH=tests $(BIN)/python -m blackbox --seconds 75 --jobs 150 --least-faults 15 --least-occurrences 2000 --no-calendar $(ARGS)
+
+chaos-parts: $(VENV)/.dev ## Single faults with their own bounds (takeover, drain, recovery, poison), judged by the product's checker
 	@$(BIN)/python -m pytest -q -s -m chaos $(ARGS)
 
 simulate: $(VENV)/.dev ## Live through SEEDS=1000 seeds of the deterministic simulation (SEED=k replays one, SHRINK=1 makes it smaller)

@@ -236,8 +236,8 @@ async def a_node() -> AsyncIterator[tuple[int, str]]:
             line = (await out.readline()).decode()
             if not line:
                 raise RuntimeError("the node ended before it listened")
-            if "key" in line and "btm_" in line:
-                key = line.split()[-1]
+            if "key for development: in " in line:
+                key = Path(line.rsplit(" in ", 1)[1].strip()).read_text().strip()  # noqa: ASYNC240 -- as above
             if found := re.search(r'"url":"http://127\.0\.0\.1:(\d+)"', line):
                 port = int(found[1])
         reading = asyncio.create_task(out.read(-1))

@@ -19,6 +19,7 @@ from betimes.api.pressure import Pressure
 from betimes.api.routes import ROUTES
 from betimes.api.server import Server
 from betimes.api.service import Service
+from betimes.api.streams import Streams
 from betimes.api.waiters import Waiters
 from betimes.config.api import ApiSettings
 from betimes.config.settings import DatabaseSettings
@@ -32,6 +33,7 @@ from betimes.ops.endpoints import Notifying
 from betimes.ops.keys import KeyMaker, NewKey
 from betimes.ops.making import make_jobs, make_runs
 from betimes.ops.read import job_reader
+from betimes.ops.run_ends import RunEnds
 from betimes.ops.sessions import Sessions
 from betimes.ops.shared_reads import SharedReads
 from betimes.ops.tenants import create_tenant, new_tenant
@@ -208,6 +210,8 @@ def make_service(
         routes=ROUTES,
         roll=half,
         notifying=Notifying(secret_key=PEPPER, mail_domains=()),
+        streams=Streams(desk=desk.on(Lane.STREAM), clock=clock, telemetry=Telemetry(clock=clock)),
+        ends=RunEnds(desk=desk.on(Lane.STREAM), clock=clock),
     )
 
 

@@ -26,7 +26,7 @@ from betimes.domain.errors import Refused
 from betimes.domain.outcome import Failed, Outcome, Snoozed
 from betimes.target.address import AddressPolicy, read_address
 from betimes.target.answer import NoAnswer, Patience, Request
-from betimes.target.client import Client
+from betimes.target.client import Client, Denied
 from betimes.target.delivery import Delivery
 from betimes.target.gate import Rules
 from betimes.target.gates import Gates
@@ -147,6 +147,9 @@ class Errand:
     def __init__(self, target: dict[str, Any]) -> None:
         self.target = target
 
+    def is_held(self) -> bool:
+        return True
+
     async def wait_cancelled(self) -> None:
         await asyncio.Event().wait()
 
@@ -252,7 +255,10 @@ async def run() -> dict[str, Any]:
             found["create.accepted"] += 1
         except Refused:
             found["create.refused"] += 1
-        client = Client(resolver=Resolver(lookup, clock=clock), clock=clock)
+        denied: list[str] = []
+        client = Client(
+            resolver=Resolver(lookup, clock=clock), clock=clock, on_denied=told_to(denied)
+        )
         deliver = delivery(client).deliver
         judged("stored", await deliver(Errand({"type": "http", "url": url})))
         location = url
@@ -268,16 +274,24 @@ async def run() -> dict[str, Any]:
                 patience=Patience(connect=0.3, total=1.0),
                 addresses=POLICY.addresses,
             )
+            denied.clear()
             try:
                 result = await client.send(request)
             except UnicodeError:
                 result = None
             kind = result.trouble.name.lower() if isinstance(result, NoAnswer) else "answered"
+            if denied and kind == "resolve":  # what a tenant sees; the operator sees a refusal
+                kind = "refused"
             found[f"unchecked.{kind}"] += 1
             await rebound(request, clock, found)
         client.close()
     server.close()
     return {"urls": len(urls), **found}
+
+
+def told_to(denied: list[str]) -> Denied:
+    """Somebody who runs the service, and is told what may not be called."""
+    return lambda _, address, __: denied.append(address)
 
 
 async def rebound(request: Request, clock: RealClock, found: Counter[str]) -> None:
@@ -293,9 +307,14 @@ async def rebound(request: Request, clock: RealClock, found: Counter[str]) -> No
 
     url = TargetUrl("http", "rebind.example", 81, "/", None)
     for turn in range(4):
-        client = Client(resolver=Resolver(lookup, clock=clock), clock=clock)
+        denied: list[str] = []
+        client = Client(
+            resolver=Resolver(lookup, clock=clock), clock=clock, on_denied=told_to(denied)
+        )
         result = await client.send(replace(request, url=url))
         kind = result.trouble.name.lower() if isinstance(result, NoAnswer) else "answered"
+        if denied and kind == "resolve":
+            kind = "refused"
         found[f"rebind.{turn}.{kind}"] += 1
         client.close()
 

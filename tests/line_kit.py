@@ -270,10 +270,14 @@ class Line:
             terms=terms_in(home),
         )
         columns = parcel_columns([parcel])
-        await self._execute(PARCELS["insert_parcels"], shard=held.shard, **columns)
+        await self._execute(PARCELS["insert_parcels"], **columns)
 
     async def check(self) -> None:
-        """No run is in two parcels, and no fire has two runs; at every moment."""
+        """What is true at every moment.
+
+        No run is in two parcels, and what is in one is published. No fire has two runs, or a run
+        and a decision.
+        """
         rows = await self._fetch("SELECT unnest(run_ids) AS id FROM betimes.parcels")
         twice = [run for run, times in Counter(row["id"] for row in rows).items() if times > 1]
         assert not twice, "a run is in two parcels"
@@ -282,6 +286,25 @@ class Line:
             " GROUP BY 1, 2 HAVING count(*) > 1"
         )
         assert not rows, "a fire has two runs"
+        rows = await self._fetch(
+            "SELECT runs.id FROM betimes.runs JOIN betimes.decisions USING (shard, job_id)"
+            " WHERE runs.trigger = 0 AND runs.state <> 7 AND runs.fire_at"
+            " BETWEEN decisions.fire_at AND coalesce(decisions.until_at, decisions.fire_at)"
+        )
+        assert not rows, "a fire has a run and a decision"
+        rows = await self._fetch(
+            "SELECT parcels.shard, runs.id, shards.published_through FROM betimes.parcels"
+            " CROSS JOIN LATERAL unnest(run_ids) AS held (run_id)"
+            " JOIN betimes.runs ON runs.shard = parcels.shard AND runs.id = held.run_id"
+            " JOIN betimes.shards ON shards.shard = parcels.shard WHERE runs.state = 0"
+        )
+        beyond = [
+            row["id"]
+            for row in rows
+            if row["published_through"] is None
+            or ids.time_ms_of(row["id"]) > ids.to_ms(row["published_through"])
+        ]
+        assert not beyond, "a run in a parcel is not published"
 
     async def executed(self, job: JobId) -> list[datetime]:
         """The fires that began, as often as they did."""

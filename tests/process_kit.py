@@ -83,3 +83,9 @@ def betimes(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         command(*arguments), cwd=home, env=environment(home), text=True, capture_output=True,
         timeout=PATIENCE_SECONDS, check=False,
     )  # fmt: skip
+
+
+def key_said_in(line: str) -> str:
+    """The key that a node says the place of: what it says goes into logs, so never the key."""
+    assert "btm_" not in line
+    return Path(line.rsplit(" in ", 1)[1].strip()).read_text(encoding="ascii").strip()

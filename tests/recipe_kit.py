@@ -267,7 +267,8 @@ RECIPES: Mapping[str, Recipe] = {
     "runs.follow_log": Recipe(places={"run": World.finished_run}),
     "dead_letters.bulk": Recipe(body={"action": "discard", "filter": {}, "dry_run": True}),
     "dead_letters.update": Recipe(body=_of(lambda w: {"note": w.word})),
-    "secrets.put": Recipe(body=_of(lambda w: {"value": w.word})),
+    "secrets.put": Recipe(body=_of(lambda w: {"value": w.word, "origins": ["*"]})),
+    "secrets.bind": Recipe(body={"origins": ["https://api.example.com"]}),
     "secrets.delete_version": Recipe(places={"secret": World.old_secret}),
     "rate_limits.get": Recipe(places={"key": World.rate_key}),
     "rate_limits.put": Recipe(body={"limit": 2, "per": "1s"}, places={"key": World.rate_key}),
@@ -346,7 +347,9 @@ FURTHER: Mapping[tuple[str, int], Recipe] = {
         places={"rule": some_name},
     ),
     ("blobs.read_granted", 404): Recipe(places={"grant": some_name}),
-    ("secrets.put", 201): Recipe(body={"value": "x"}, places={"secret": some_name}),
+    ("secrets.put", 201): Recipe(
+        body={"value": "x", "origins": ["*"]}, places={"secret": some_name}
+    ),
     ("endpoints.create", 422): Recipe(
         body={"type": "webhook", "url": "https://127.0.0.1/", "event_types": ["*"]}
     ),

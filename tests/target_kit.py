@@ -13,7 +13,7 @@ from uuid import UUID
 from betimes.domain.outcome import Snoozed
 from betimes.target.address import AddressPolicy
 from betimes.target.answer import Patience, Request, Tls
-from betimes.target.client import Client
+from betimes.target.client import Client, Denied
 from betimes.target.gate import Rules
 from betimes.target.gates import Gates
 from betimes.target.resolve import Lookup, Resolver
@@ -62,6 +62,10 @@ class Attempt:
     cancelled: bool = False
     parked: bool = False
     told: asyncio.Event = field(default_factory=asyncio.Event)
+    held: bool = True
+
+    def is_held(self) -> bool:
+        return self.held
 
     async def wait_cancelled(self) -> None:
         await self.told.wait()
@@ -170,11 +174,13 @@ async def no_names(host: str) -> list[str]:
 
 @asynccontextmanager
 async def a_client(
-    lookup: Lookup = no_names, *, proxy: Proxy | None = None
+    lookup: Lookup = no_names, *, proxy: Proxy | None = None, on_denied: Denied | None = None
 ) -> AsyncIterator[Client]:
     """A client whose names mean what the test says."""
     clock = RealClock()
-    client = Client(resolver=Resolver(lookup, clock=clock), clock=clock, proxy=proxy)
+    client = Client(
+        resolver=Resolver(lookup, clock=clock), clock=clock, proxy=proxy, on_denied=on_denied
+    )
     try:
         yield client
     finally:

@@ -18,7 +18,7 @@ from betimes.ops.workflow_runs import (
     get_workflow_run,
     start_workflow,
 )
-from betimes.ops.workflows import Work, put_workflow
+from betimes.ops.workflows import Work, prepare, put_workflow
 from betimes.store.database import Database
 from betimes.store.pool import Lane
 from betimes.telemetry import Telemetry
@@ -62,7 +62,9 @@ class Flow:
     ) -> WorkflowRunView:
         """Put a workflow and start it."""
         written = definition(nodes, **more)
-        put = await put_workflow(self.desk, TENANT, "flow", written, work_for(written))
+        put = await put_workflow(
+            self.desk, TENANT, "flow", prepare(written, lambda: work_for(written))
+        )
         content = None if given is None else msgspec.json.encode(given)
         new = NewWorkflowRun(workflow=put.workflow, input=content)
         view = await start_workflow(self.desk, TENANT, new)

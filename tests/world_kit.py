@@ -275,12 +275,12 @@ class World:
 
     async def secret(self) -> str:
         name = fresh("secret-")
-        await self.made("PUT", f"/v1/secrets/{name}", {"value": self.word})
+        await self.made("PUT", f"/v1/secrets/{name}", {"value": self.word, "origins": ["*"]})
         return name
 
     async def old_secret(self) -> str:
         name = await self.secret()
-        await self.made("PUT", f"/v1/secrets/{name}", {"value": self.word})
+        await self.made("PUT", f"/v1/secrets/{name}", {"value": self.word, "origins": ["*"]})
         return name
 
     async def rate_key(self) -> str:

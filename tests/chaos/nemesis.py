@@ -123,7 +123,7 @@ class Nemesis:
             far = datetime.now(UTC) + timedelta(hours=1)
             node, ttl = NodeId(owner), timedelta(hours=1)
             for claim in claims:
-                still, _ = await Shards(database, node).renew([(claim, far)], ttl=ttl, now=None)
+                still = (await Shards(database, node).renew([(claim, far)], ttl=ttl, now=None)).ours
                 done = await Publishing(database, node).publish([Batch(claim, far, [])], now=None)
                 if still or not done.lost:
                     self._stage.accepted.append(f"{claim} of {owner} after a takeover")

@@ -92,7 +92,7 @@ MEANINGFUL: dict[str, Any] = {
     ),
 }
 # The migrator is the owner; everybody else acts as the system.
-OWNERS_NOUNS = {"migrations"}
+OWNERS_NOUNS = {"migrations", "logins"}
 LONG_NAMES = {
     "int2": "smallint",
     "int4": "integer",
@@ -208,6 +208,13 @@ async def test_its_plan_uses_the_indexes_it_claims(crowded: str, noun: str, quer
         return
     async with owner(crowded) as connection:
         assert await index_complaints(connection, query) == [], noun
+
+
+@EVERY
+def test_who_makes_parcels_says_why_no_publisher_does(noun: str, query: Query) -> None:
+    """What is in a parcel is published; otherwise it would be executed twice, or taken back."""
+    makes = "INTO betimes.parcels" in query.text
+    assert makes == bool(query.published), "a `-- Published:` line stands where parcels are made"
 
 
 def one(body: str, kind: str = "many") -> Query:

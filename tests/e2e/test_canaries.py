@@ -17,7 +17,7 @@ import pytest
 from api_kit import Answer, Client
 from betimes.embedded import EmbeddedPostgres, find_binaries
 from embedded_kit import RealClock
-from process_kit import betimes, running
+from process_kit import betimes, key_said_in, running
 from target_kit import Received, a_target, answer
 
 pytestmark = [pytest.mark.db, pytest.mark.timeout(240)]
@@ -156,14 +156,18 @@ async def crawled(ask: Client, runs: list[dict[str, Any]]) -> bytes:
 async def test_a_thousand_secrets_in_use_are_found_nowhere(home: Path) -> None:
     """Not in a dump or file of the database, in the log, or in answers; with keys replaced."""
     with running(home, "dev", "--no-demo", "--log-level", "debug") as dev:
-        key = dev.until("key for development").split()[-1]
+        key = key_said_in(dev.until("key for development"))
         port = int(dev.until("api.listening").partition("http://127.0.0.1:")[2].partition('"')[0])
         dev.read_on()
         ask = Client(port, key)
         async with a_target(behave=careless) as target:
             put = await at_once(
                 [
-                    ask("PUT", f"/v1/secrets/s{number:04d}", {"value": canary(number)})
+                    ask(
+                        "PUT",
+                        f"/v1/secrets/s{number:04d}",
+                        {"value": canary(number), "origins": ["*"]},
+                    )
                     for number in range(SECRETS)
                 ]
             )
@@ -234,7 +238,7 @@ async def test_what_is_sealed_is_found_in_no_file_of_the_database(home: Path) ->
     """Payloads, results, evidence, errors, logs, notes, answers: told, and nowhere to be read."""
     sealed = ("--set", "vault.payloads=sealed")
     with running(home, "dev", "--no-demo", "--log-level", "debug", *sealed) as dev:
-        key = dev.until("key for development").split()[-1]
+        key = key_said_in(dev.until("key for development"))
         port = int(dev.until("api.listening").partition("http://127.0.0.1:")[2].partition('"')[0])
         dev.read_on()
         ask = Client(port, key)

@@ -17,7 +17,7 @@ from api_kit import Client
 from betimes.embedded import find_binaries
 from betimes.webhooks import verify
 from embedded_kit import Place
-from process_kit import betimes, running
+from process_kit import betimes, key_said_in, running
 from target_kit import a_target
 
 pytestmark = pytest.mark.db
@@ -62,7 +62,7 @@ async def test_dev_delivers_to_this_machine_and_says_that_it_may(home: Path) -> 
     """A run that is a request arrives, signed with the secret that the API tells."""
     with running(home, "dev", "--no-demo") as dev:
         dev.until("targets on this machine may be called")
-        key = dev.until("key for development").split()[-1]
+        key = key_said_in(dev.until("key for development"))
         port = int(dev.until("api.listening").partition("http://127.0.0.1:")[2].partition('"')[0])
         ask = Client(port, key)
         async with a_target() as target:
@@ -90,7 +90,7 @@ def test_dev_keeps_its_key_and_a_profile_whether_there_is_a_demo_or_not(home: Pa
     keys = []
     for demo in ("--no-demo", "--demo", "--no-demo"):
         with running(home, "dev", demo, "--port", port) as dev:
-            keys.append(dev.until("key for development").split()[-1])
+            keys.append(key_said_in(dev.until("key for development")))
             dev.until("by the profile dev")
             dev.until("api.listening")
             known = betimes(home, "whoami", "-o", "json")

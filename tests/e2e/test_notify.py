@@ -13,7 +13,7 @@ import pytest
 
 from api_kit import Client
 from betimes.webhooks import verify
-from process_kit import running
+from process_kit import key_said_in, running
 from target_kit import FakeTarget, a_target
 
 pytestmark = pytest.mark.timeout(120)
@@ -39,7 +39,7 @@ async def got(target: FakeTarget, path: str) -> dict[str, Any]:
 
 async def test_dev_tells_whoever_wants_to_know(home: Path) -> None:
     with running(home, "dev", "--no-demo", "--set", "notify.watch_every=1s") as dev:
-        key = dev.until("key for development").split()[-1]
+        key = key_said_in(dev.until("key for development"))
         port = int(dev.until("api.listening").partition("http://127.0.0.1:")[2].partition('"')[0])
         dev.read_on()
         ask = Client(port, key)

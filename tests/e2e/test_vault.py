@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from api_kit import Client
-from process_kit import Process, betimes, running
+from process_kit import Process, betimes, key_said_in, running
 from target_kit import a_target
 
 pytestmark = [pytest.mark.db, pytest.mark.timeout(180)]
@@ -29,7 +29,7 @@ def home() -> Iterator[Path]:
 def a_node(home: Path, key: str = "") -> Iterator[Client]:
     """A node until the end of the block; its key is told the first time only."""
     with running(home, "dev", "--no-demo") as dev:
-        key = key or dev.until("key for development").split()[-1]
+        key = key or key_said_in(dev.until("key for development"))
         port = int(dev.until("api.listening").partition("http://127.0.0.1:")[2].partition('"')[0])
         dev.read_on()
         yield Client(port, key)
@@ -55,7 +55,9 @@ async def delivered(ask: Client) -> str:
 async def test_a_master_key_is_replaced_without_losing_anything(home: Path) -> None:
     """A new one first, data keys wrapped under it, the old one taken out; a stranger is refused."""
     with a_node(home) as ask:
-        assert (await ask("PUT", "/v1/secrets/s", {"value": "hush-hush"})).status == 201
+        assert (
+            await ask("PUT", "/v1/secrets/s", {"value": "hush-hush", "origins": ["*"]})
+        ).status == 201
         assert await delivered(ask) == "Bearer hush-hush"
     (keys,) = (home / "share").glob("*.keys")
     old = keys.read_text(encoding="ascii")

@@ -70,12 +70,16 @@ async def test_old_days_are_dropped_by_the_rule_of_their_table(database: Databas
     later = TODAY + timedelta(days=10)
     await partitions.ensure(later, ahead_days=0)
 
-    dropped = await partitions.drop(later, keep_days={"runs": 5, "decisions": 90})
+    dropped = await partitions.aged(later, keep_days={"runs": 5, "decisions": 90})
+    for partition in dropped:
+        assert await partitions.scan(partition) == (2, True), "watched first, and then looked at"
+        assert await partitions.drop(partition) == 0
 
     assert {(one.parent, one.day) for one in dropped} == {
         ("runs", TODAY),
         ("runs", TODAY - timedelta(days=1)),
     }
+    assert not await partitions.aged(later, keep_days={"runs": 5})
     left = [one for one in await partitions.present() if one.parent == "attempts"]
     assert len(left) == 4
 

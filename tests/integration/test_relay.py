@@ -94,7 +94,7 @@ class Scene:
     def relay(self, recorder: Recorder | None = None, **wishes: Any) -> Relay:
         clock = RealClock()
         client = AsyncClient(
-            wishes.pop("url", self.url), wishes.pop("key", self.key), attempts=1, timeout=5.0
+            wishes.pop("url", self.url), wishes.pop("key", self.key), retry_for=0, timeout=5.0
         )
         outbox = outbox_at(self.address)
         self.opened += [client, outbox]

@@ -12,7 +12,7 @@ from betimes.coordinator.plan import LATE_AFTER, Pass, Settling
 from betimes.domain.ids import JobId, TenantId, compose, to_us
 from betimes.domain.parcel import Lane, rank_of
 from betimes.fairness.pace import paced, share_of, unapproved
-from betimes.schedule import ScheduleCache, parse
+from betimes.schedule import Budget, ScheduleCache, parse
 from betimes.store.catchup import Gap
 from betimes.store.plan import DueJob
 
@@ -63,7 +63,7 @@ def test_planned_caught_up_and_dropped_are_all_fires(
         JobId(compose(1, 0, 1)), TenantId(UUID(int=1)), 1, first.nominal, 0, "q", 5, "h", text, None
     )
     cache = ScheduleCache(10)
-    step = Pass(cache, now=now, until=now + HORIZON).step(job)
+    step = Pass(cache, now=now, until=now + HORIZON).step(job, Budget())
     runs, dropped, gap = list(step.fires), list(step.dropped), step.gap
     assert (gap is not None) == (late_us >= to_us(now) - to_us(now - LATE_AFTER))
     if gap is not None:

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from betimes.domain.ids import JobId, TenantId, compose, to_us
-from betimes.domain.job import Definition, Job
+from betimes.domain.job import GAP_FROM, Definition, Job
 from betimes.domain.states import JobState
-from betimes.ops.gap import GAP_FROM, RUN_ALL_MAX, Missed, close_gap, gap_start, open_gap
+from betimes.ops.gap import RUN_ALL_MAX, Missed, close_gap, gap_start, open_gap
 from betimes.ops.outlook import just_before
 from betimes.ops.timetable import read_timetable
-from betimes.schedule import parse
+from betimes.schedule import Accounted, parse
 
 START = datetime(2026, 3, 28, tzinfo=UTC)
 SCHEDULES = st.sampled_from(
@@ -63,7 +63,7 @@ def test_runs_and_records_make_up_the_gap(
     every = [fire.nominal for fire in timetable.fires(just_before(begin), until)]
     kept = set(every[::share]) if share > 1 else set()
 
-    closed = close_gap(job, timetable, until=until, missed=missed, kept=kept)
+    closed = close_gap(job, timetable, until=until, missed=missed, accounted=Accounted(kept))
 
     run = [fire.nominal for fire in closed.runs]
     recorded: list[datetime] = []

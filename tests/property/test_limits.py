@@ -370,7 +370,7 @@ class Limits(RuleBasedStateMachine):
 
     async def _skip(self, worker: int, parcel: LeasedParcel) -> None:
         ending = self._ending(parcel, RunState.SKIPPED, reason=CONCURRENCY_KEY_FULL)
-        held = Held({parcel.id: parcel.fence}, [parcel.id])
+        held = Held({(parcel.id, parcel.fence)}, [parcel.id])
         await Finishing(self.world.database, WorkerId(UUID(int=worker))).otherwise(
             SHARD, held, [ending]
         )
@@ -378,7 +378,7 @@ class Limits(RuleBasedStateMachine):
     async def _end(self, worker: int, parcel: LeasedParcel, *, retry: bool) -> None:
         self.held[worker].pop(parcel.id, None)
         finishing = Finishing(self.world.database, WorkerId(UUID(int=worker)))
-        held = Held({parcel.id: parcel.fence}, [parcel.id])
+        held = Held({(parcel.id, parcel.fence)}, [parcel.id])
         if retry:
             endings = [
                 self._ending(

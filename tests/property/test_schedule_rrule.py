@@ -7,6 +7,7 @@ from dateutil.rrule import rrulestr
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from betimes.schedule.budget import Budget
 from betimes.schedule.rrule import RuleClock
 from betimes.schedule.rrule_rate import RuleRate
 from betimes.schedule.rrule_syntax import read_rule
@@ -76,13 +77,15 @@ def ours(text: str, start: datetime) -> list[datetime]:
     begin = int((start - EPOCH).total_seconds())
     end = begin + int(horizon(text).total_seconds())
     if rule.is_sub_daily:
-        series = RuleRate(rule, begin, zone("UTC"))
-        found = series.between((begin - 1) * MICROSECONDS, end * MICROSECONDS, 12)
-        assert not found or series.count((begin - 1) * MICROSECONDS, found[-1]) == len(found)
+        series = RuleRate(rule, begin, zone("UTC"), Budget())
+        found = series.between((begin - 1) * MICROSECONDS, end * MICROSECONDS, 12, Budget())
+        assert not found or series.count((begin - 1) * MICROSECONDS, found[-1], Budget()) == len(
+            found
+        )
         return [EPOCH + timedelta(microseconds=instant) for instant in found]
-    clock = RuleClock(rule, begin)
-    seconds = clock.between(begin - 1, end, 12)
-    assert not seconds or clock.count(begin - 1, seconds[-1]) == len(seconds)
+    clock = RuleClock(rule, begin, Budget())
+    seconds = clock.between(begin - 1, end, 12, Budget())
+    assert not seconds or clock.count(begin - 1, seconds[-1], Budget()) == len(seconds)
     return [EPOCH + timedelta(seconds=second) for second in seconds]
 
 
@@ -103,8 +106,8 @@ def test_a_filtered_rate_is_one_set(start: datetime, hours: int) -> None:
     rule = read_rule(f"FREQ=HOURLY;INTERVAL={hours};BYDAY=SA,SU")
     berlin = zone("Europe/Berlin")
     begin = int(start.replace(tzinfo=UTC).timestamp())
-    series = RuleRate(rule, begin, berlin)
-    all_of_them = series.between(begin * MICROSECONDS, 1 << 60, 10)
+    series = RuleRate(rule, begin, berlin, Budget())
+    all_of_them = series.between(begin * MICROSECONDS, 1 << 60, 10, Budget())
     for index, instant in enumerate(all_of_them[:-1]):
-        assert series.next(instant) == all_of_them[index + 1]
-        assert series.next(instant + 1) == all_of_them[index + 1]
+        assert series.next(instant, Budget()) == all_of_them[index + 1]
+        assert series.next(instant + 1, Budget()) == all_of_them[index + 1]

@@ -4,25 +4,31 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from betimes.domain.errors import TooExpensive
 from betimes.domain.job import Job
 from betimes.domain.states import JobState
+from betimes.ops.evaluating import INLINE_STEPS_MAX
 from betimes.ops.timetable import shared_timetable
-from betimes.schedule import ScheduleCache
+from betimes.schedule import Budget, ScheduleCache
 from betimes.wire.base import shown_instant
 
 KNOWN_MAX = 4_096
 
 
 def next_fires(cache: ScheduleCache, job: Job, *, now: datetime, most: int) -> list[str] | None:
-    """The next fires of a job; None when it does not fire."""
+    """The next fires of a job; None when it does not fire, or cannot be evaluated in passing."""
     if job.state is not JobState.ACTIVE:
         return None
     schedule = job.definition.schedule
     known = _AHEAD.get(id(schedule))
     if known is not None and known.schedule is schedule and known.since <= now < known.first:
         return list(known.shown[:most])
-    timetable = shared_timetable(cache, schedule, job.id)
-    fires = [fire.nominal for fire in timetable.fires(now, limit=most)]
+    budget = Budget(INLINE_STEPS_MAX)
+    try:
+        timetable = shared_timetable(cache, schedule, job.id, budget)
+        fires = [fire.nominal for fire in timetable.fires(now, limit=most, budget=budget)]
+    except TooExpensive:
+        return None  # who wants to know asks for them, and that is evaluated beside the event loop
     shown = [shown_instant(fire) for fire in fires]
     if fires and not timetable.is_seeded and not timetable.is_fixed_delay:
         if len(_AHEAD) >= KNOWN_MAX:

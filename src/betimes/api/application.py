@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 from betimes.api.accepting import check_acceptable
 from betimes.api.call import Call, Reply, Request
 from betimes.api.cursor import BEGINNING, Leaves
+from betimes.api.editing import repeated
 from betimes.api.keyed import read_idempotency_key
 from betimes.api.leasing import holder_of
 from betimes.api.leaving import Receive, while_there
@@ -51,6 +52,7 @@ from betimes.domain.ids import TAIL_BYTES, compose, to_ms, to_text
 from betimes.ops.credentials import Unknown
 from betimes.ops.keys import Caller
 from betimes.ops.tenants import acting_for
+from betimes.rhythm import aside_if_large
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[Any], Awaitable[None]]
@@ -133,6 +135,7 @@ class Application:
             doubled=NONE_DOUBLED if len(headers) == len(pairs) else _doubled(pairs),
             address=client[0] if client else "",
             id=self._request_id(said),
+            server=scope.get("server"),
         )
 
     def _request_id(self, said: bytes | None) -> str:
@@ -196,7 +199,7 @@ class Application:
 
     async def _handled(self, route: Route, call: Call[Any, Any], receive: Receive) -> Reply:
         if not route.waits:
-            return await route.handler(call)
+            return await repeated(lambda: route.handler(call), call.request)
         # Work that comes for somebody who has gone meanwhile is somebody else's.
         reply = await while_there(receive, route.handler(call))
         if reply is None:
@@ -211,7 +214,7 @@ class Application:
         if said is None and route.by_lease:
             holder = holder_of(self.service.lease_secret, found.values[0])
             if holder is not None:
-                return holder
+                return await self._holder(holder, request, challenge)
         if said is None:
             raise Trouble(
                 "missing_credentials", "expected Authorization: Bearer <key>", headers=challenge
@@ -225,6 +228,15 @@ class Application:
             self.service.admission.note_failure(request.address)
             raise Trouble(error.code, error.sentence, headers=challenge) from None
         return await self._allowed(route, request, caller)
+
+    async def _holder(self, holder: Caller, request: Request, challenge: dict[str, str]) -> Caller:
+        """Who needs no key is refused when its tenant's keys would be."""
+        try:
+            await self.service.credentials.check_tenant(holder.tenant)
+        except Unknown as error:
+            self.service.admission.note_failure(request.address)
+            raise Trouble(error.code, error.sentence, headers=challenge) from None
+        return holder
 
     async def _allowed(self, route: Route, request: Request, caller: Caller) -> Caller:
         if route.scope and route.scope not in caller.scopes:
@@ -247,7 +259,8 @@ class Application:
         unread: dict[int, Trouble] = {}
         if route.body is not None:
             raw = await read_body(receive, request, most=route.body_max)
-            body, unread = _body(route, request, raw)
+            # Reading a large body takes long enough for others to notice.
+            body, unread = await aside_if_large(len(raw), _body, route, request, raw)
         elif route.method == "DELETE":
             await refuse_body(receive, request)
         # What could not be read belongs to the request as well.

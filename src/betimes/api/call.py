@@ -37,6 +37,8 @@ class Request:
     doubled: frozenset[bytes]
     address: str
     id: str
+    server: tuple[str, int] | None = None
+    """The address it came to: of a socket of ours, not what it says about itself."""
     told: Mapping[str, str] = field(default_factory=dict)
     """What every answer to it tells, whatever becomes of it: the rates it is charged to."""
 

@@ -64,6 +64,7 @@ _ALL = (
     Code("unknown_timezone", 422, "Unknown time zone", "The zone is not in our time zone data."),
     Code("schedule_never_fires", 422, "Schedule never fires", "The schedule has no fire in the future."),
     Code("schedule_too_frequent", 422, "Schedule too frequent", "The schedule fires more often than the tenant may."),
+    Code("schedule_too_expensive", 422, "Schedule too expensive", "Evaluating the schedule takes more steps than one may take; ask for fewer fires, or simplify it."),
     Code("time_in_past", 422, "Time in the past", "The time has passed already."),
     Code("ambiguous_text", 422, "Ambiguous text", "The words can be read in more than one way; `alternatives` names them."),
     Code("invalid_rrule", 422, "Invalid recurrence rule", "The recurrence rule cannot be read."),

@@ -1,9 +1,8 @@
 """Definitions between wire and domain, both ways."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -12,7 +11,7 @@ from betimes.api.callbacks import NOBODY, Listeners, callbacks_of
 from betimes.api.etag import tag_of
 from betimes.api.references import UNSEEN, References
 from betimes.api.shaping import maybe_limit, maybe_span, read_retention, read_span
-from betimes.api.targets import shown_target, work_of
+from betimes.api.targets import Rules, shown_target, work_of
 from betimes.domain.dedupe import Dedupe, DedupeForm
 from betimes.domain.errors import Refused
 from betimes.domain.ids import to_text
@@ -22,9 +21,9 @@ from betimes.domain.spec import from_ms, retry_from_json, retry_to_json, to_ms
 from betimes.domain.states import JobState
 from betimes.ops.calendars import CalendarRow, calendar_names, copy_of
 from betimes.ops.create import NewJob
+from betimes.ops.evaluating import Evaluations
 from betimes.ops.schemas import ANYTHING, Accepted, check_own, check_schema
-from betimes.schedule import Schedule, complete, parse
-from betimes.target.url import UrlPolicy
+from betimes.schedule import Budget, Schedule, complete, line_of, parse
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_bytes, shown_duration, shown_instant, shown_maybe
 
@@ -43,10 +42,12 @@ class Context:
     calendars: Mapping[str, CalendarRow] = field(default_factory=dict)
     trace: Mapping[str, str] = field(default_factory=dict)
     """The caller's place in its own trace."""
-    targets: UrlPolicy = field(default_factory=UrlPolicy)
+    targets: Rules = field(default_factory=Rules)
     accepted: Accepted = ANYTHING
     references: References = UNSEEN
     listeners: Listeners = NOBODY
+    budget: Budget = field(default_factory=Budget)
+    """What reading its schedule may cost."""
 
 
 def new_job(asked: wire.NewJob, context: Context) -> NewJob:
@@ -59,6 +60,11 @@ def new_job(asked: wire.NewJob, context: Context) -> NewJob:
         dedupe=dedupe_of(asked.dedupe, asked.dedupe_key),
         pause=_pause_of(asked),
     )
+
+
+async def read_job(evaluations: Evaluations, asked: wire.NewJob, context: Context) -> NewJob:
+    """The same, beside the event loop where its schedule is not cheap to read."""
+    return await evaluations.run(lambda budget: new_job(asked, replace(context, budget=budget)))
 
 
 def _pause_of(asked: wire.NewJob) -> str | None:
@@ -106,6 +112,15 @@ def definition_of(asked: wire.NewJob, context: Context) -> Definition:
     )
 
 
+async def read_definition(
+    evaluations: Evaluations, asked: wire.NewJob, context: Context
+) -> Definition:
+    """The same, beside the event loop where its schedule is not cheap to read."""
+    return await evaluations.run(
+        lambda budget: definition_of(asked, replace(context, budget=budget))
+    )
+
+
 def _default(asked: wire.NewJob) -> str | None:
     """The short form has no handler to name; every other job says what is to be done."""
     short = (asked.run_at, asked.cron, asked.payload_reference)
@@ -139,17 +154,27 @@ def _schedule(asked: wire.NewJob, context: Context) -> dict[str, Any]:
     if context.calendars:
         return read_schedule(source, context, pointer=pointer).to_dict()
     try:
-        members = complete(source, timezone=context.timezone, now=context.now)
-        return _stored(msgspec.json.encode(members, order="sorted"))
+        members = complete(
+            source, timezone=context.timezone, now=context.now, budget=context.budget
+        )
+        return _stored(msgspec.json.encode(members, order="sorted"), context.budget)
     except Refused as refused:
         refused.pointer = f"{pointer}{refused.pointer}"
         raise
 
 
-@lru_cache(maxsize=TIMETABLES_MAX)
-def _stored(members: bytes) -> dict[str, Any]:
+def _stored(members: bytes, budget: Budget) -> dict[str, Any]:
     """The stored form of a schedule, shared by all who ask for the same: nobody may change it."""
-    return Schedule.from_dict(msgspec.json.decode(members)).to_dict()
+    found = _STORED.get(members)
+    if found is None:
+        found = Schedule.from_dict(msgspec.json.decode(members), budget=budget).to_dict()
+        if len(_STORED) >= TIMETABLES_MAX:
+            _STORED.clear()
+        _STORED[members] = found
+    return found
+
+
+_STORED: dict[bytes, dict[str, Any]] = {}
 
 
 def read_schedule(
@@ -162,6 +187,7 @@ def read_schedule(
             timezone=context.timezone,
             now=context.now,
             calendars={name: copy_of(row) for name, row in context.calendars.items()},
+            budget=context.budget,
         )
     except Refused as refused:
         refused.pointer = f"{pointer}{refused.pointer}"
@@ -179,7 +205,7 @@ def _options(asked: wire.NewJob, context: Context) -> dict[str, Any]:
         "retain_ms": None if kept is None else read_retention(kept, pointer="/retention"),
         "tags": asked.tags,
         "metadata": asked.metadata,
-        "notify": callbacks_of(asked.notify, context.targets, context.listeners),
+        "notify": callbacks_of(asked.notify, context.targets.policy, context.listeners),
         "description": asked.description,
         "dedupe_key": asked.dedupe_key if asked.dedupe is None else asked.dedupe.key,
         **context.trace,
@@ -257,7 +283,7 @@ def shown_job(job: Job, *, view: str = "basic") -> wire.Job:
         group=job.group,
         description=options.get("description"),
         schedule=named_calendars(definition),
-        schedule_text=_canonical(msgspec.json.encode(definition.schedule, order="sorted")),
+        schedule_text=line_of(definition.schedule),
         handler=definition.handler,
         target=shown_target(definition.target, full=view != "basic"),
         payload_ref=options.get("payload_ref"),
@@ -333,15 +359,9 @@ def definition_shown(definition: Definition) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=TIMETABLES_MAX)
-def _canonical(schedule: bytes) -> str:
-    """A schedule in one line; the same for every job that has it, so read once."""
-    return Schedule.from_dict(msgspec.json.decode(schedule)).canonical
-
-
-def timetable_of(job: Job) -> Schedule:
+def timetable_of(job: Job, budget: Budget) -> Schedule:
     """The schedule of a job, as the planner reads it."""
-    return Schedule.from_dict(job.definition.schedule, seed=str(job.id))
+    return Schedule.from_dict(job.definition.schedule, seed=str(job.id), budget=budget)
 
 
 def _status(job: Job) -> wire.JobStatus:

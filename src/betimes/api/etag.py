@@ -32,6 +32,11 @@ def expected_revision(request: Request, current: int | None) -> int | None:
     raise stale(current)
 
 
+def names_revision(request: Request) -> bool:
+    """Whether the caller says which revision it has seen; `*` means any."""
+    return (request.header(b"if-match") or ANY).strip() != ANY
+
+
 def stale(current: int | None, *, header: str = "If-Match") -> Trouble:
     """Somebody was quicker."""
     headers = {} if current is None else {"ETag": tag_of(current)}

@@ -69,11 +69,11 @@ def run_in_path(call: Call[Any, Any]) -> RunId:
     return RunId(read_id(call.service.desk, "run", call.path["run"], "run"))
 
 
-async def find_run(call: Call[Any, Any]) -> RunView:
+async def find_run(call: Call[Any, Any], desk: Desk | None = None) -> RunView:
     """The run a path means, with its public state."""
     run = run_in_path(call)
     try:
-        return await get_run(call.service.desk, call.tenant, run)
+        return await get_run(desk or call.service.desk, call.tenant, run)
     except NotFound:
         raise missing_run(call, run) from None
 

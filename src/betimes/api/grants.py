@@ -1,7 +1,7 @@
 """Grants: who holds one may read one blob until it expires, without a key.
 
-A grant names a tenant, a blob and an end, sealed under a secret of the service. It is worth nothing
-for anything else, and nobody has to remember it.
+A grant names a tenant, a blob, an end and who gave it, sealed under a secret of the service. It is
+worth nothing for anything else, and nobody has to remember it. It ends with the key that gave it.
 """
 
 import hmac
@@ -17,7 +17,9 @@ from betimes.domain.ids import TenantId
 
 PREFIX = "gra_"
 ID_BYTES, TIME_BYTES, SEAL_BYTES = 16, 8, 16
-GRANT_BYTES = 2 * ID_BYTES + TIME_BYTES + SEAL_BYTES
+NAMED_BYTES = 2 * ID_BYTES + TIME_BYTES
+"""Of what comes before the name of who gave it."""
+BY_BYTES_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +29,14 @@ class Grant:
     tenant: TenantId
     blob: UUID
     until: datetime
+    by: str
+    """The key or the member that gave it."""
 
 
 def write_grant(secret: bytes, grant: Grant) -> str:
     """A grant as text that can stand in a URL."""
     seconds = int(grant.until.timestamp())
-    body = grant.tenant.bytes + grant.blob.bytes + seconds.to_bytes(TIME_BYTES)
+    body = grant.tenant.bytes + grant.blob.bytes + seconds.to_bytes(TIME_BYTES) + grant.by.encode()
     return PREFIX + urlsafe_b64encode(body + _seal(secret, body)).decode().rstrip("=")
 
 
@@ -43,14 +47,15 @@ def read_grant(secret: bytes, text: str, *, now: datetime) -> Grant:
     except (BadBase64, ValueError):
         data = b""
     body, seal = data[:-SEAL_BYTES], data[-SEAL_BYTES:]
-    good = len(data) == GRANT_BYTES and hmac.compare_digest(seal, _seal(secret, body))
+    fits = NAMED_BYTES < len(body) <= NAMED_BYTES + BY_BYTES_MAX
+    good = fits and hmac.compare_digest(seal, _seal(secret, body))
     if not (good and text.startswith(PREFIX)):
         raise _nothing()
-    until = datetime.fromtimestamp(int.from_bytes(body[2 * ID_BYTES :]), UTC)
+    until = datetime.fromtimestamp(int.from_bytes(body[2 * ID_BYTES : NAMED_BYTES]), UTC)
     if until <= now:
         raise _nothing()
     tenant, blob = UUID(bytes=body[:ID_BYTES]), UUID(bytes=body[ID_BYTES : 2 * ID_BYTES])
-    return Grant(TenantId(tenant), blob, until)
+    return Grant(TenantId(tenant), blob, until, body[NAMED_BYTES:].decode())
 
 
 def _nothing() -> Trouble:

@@ -42,7 +42,7 @@ def shown_lease(one: ops.Leased, token: str, *, grant: str | None = None) -> wir
     )
 
 
-def payload_grant(secret: bytes, tenant: TenantId, one: ops.Leased) -> str | None:
+def payload_grant(secret: bytes, tenant: TenantId, one: ops.Leased, *, by: str) -> str | None:
     """What reads the payload while the worker holds the run, and nothing else with it."""
     reference = one.spec.options.get("payload_ref")
     if reference is None:
@@ -51,7 +51,7 @@ def payload_grant(secret: bytes, tenant: TenantId, one: ops.Leased) -> str | Non
         blob = from_text("blob", reference)
     except Invalid:
         return None
-    return write_grant(secret, Grant(tenant, blob, one.expires_at))
+    return write_grant(secret, Grant(tenant, blob, one.expires_at, by))
 
 
 def _span(timeout: timedelta | None) -> str | None:

@@ -83,6 +83,7 @@ class Admission:
         self._failures: dict[str, Bucket] = {}
         self._streams: dict[str, int] = {}
         self._under_way: dict[str, int] = {}
+        self._waits: dict[str, int] = {}
         self._roll = roll
         self._settings = settings
         self._limits = {
@@ -115,6 +116,7 @@ class Admission:
         others have: however much one of them has under way, its neighbours get in.
         """
         if place.route.waits:
+            self._settle_waiting(place, whose)
             return
         most, count = self._settings.tenant_busy_max, self._under_way.get(whose, 0)
         if count >= most and place.route.load in SHARES:
@@ -128,10 +130,23 @@ class Admission:
         self._under_way[whose] = count + 1
         self.busy -= count >= most
 
+    def _settle_waiting(self, place: Place, whose: str) -> None:
+        most, count = self._settings.tenant_waiting_max, self._waits.get(whose, 0)
+        if count >= most and place.route.load in SHARES:
+            raise Crowded(
+                "rate_limited",
+                f"expected at most {most} requests of one tenant that wait at a time",
+                headers={"Retry-After": "5"},
+            )
+        place.whose = whose
+        self._waits[whose] = count + 1
+
     def leave(self, place: Place) -> None:
         """End a request."""
         if place.route.waits:
             self.waiting -= 1
+            if place.whose is not None and (left := self._waits.pop(place.whose) - 1):
+                self._waits[place.whose] = left
         elif place.whose is None:
             self.busy -= 1
         else:
@@ -168,7 +183,7 @@ class Admission:
         bucket.tokens = min(bucket.capacity, bucket.tokens + cost)
         return self._headers(route.policy, limit, bucket)
 
-    def usage(self, tenant: TenantId, key: str, quotas: Mapping[str, int]) -> dict[str, Usage]:
+    def usage(self, tenant: TenantId, quotas: Mapping[str, int]) -> dict[str, Usage]:
         """What a tenant has used of each policy on this node, of its room and of its streams."""
         now = self._clock.monotonic()
         found: dict[str, Usage] = {}
@@ -178,7 +193,7 @@ class Admission:
             bucket.take(now, 0.0)
             used = round(limit - bucket.tokens)
             found[f"{policy}_per_minute"] = Usage(limit, used, bucket.full_seconds())
-        streams = self._streams.get(key, 0)
+        streams = self._streams.get(str(tenant), 0)
         busy = self._under_way.get(str(tenant), 0)
         found["requests_under_way"] = Usage(self._settings.tenant_busy_max, busy, None)
         found["streams"] = Usage(self._settings.streams_max, streams, None)
@@ -216,20 +231,31 @@ class Admission:
             )
 
     def open_stream(self, caller: Caller) -> None:
-        """Begin a stream, of which a key may have only some."""
-        if self._streams.get(caller.key, 0) >= self._settings.streams_max:
+        """Begin a stream, of which a tenant may have only some, and a node as well."""
+        tenant, settings = str(caller.tenant), self._settings
+        count = self._streams.get(tenant, 0)
+        if count >= settings.streams_max:
             raise Trouble(
                 "rate_limited",
-                f"expected at most {self._settings.streams_max} streams of one key at a time",
+                f"expected at most {settings.streams_max} streams of one tenant at a time on a "
+                "node, whatever keys they use; close one, or follow more with one stream",
                 headers={"Retry-After": "5"},
             )
-        self._streams[caller.key] = self._streams.get(caller.key, 0) + 1
+        if sum(self._streams.values()) >= settings.node_streams_max:
+            raise Trouble(
+                "rate_limited",
+                f"expected at most {settings.node_streams_max} streams at a time on this node; ask "
+                "again later, or read page by page",
+                headers={"Retry-After": "5"},
+            )
+        self._streams[tenant] = count + 1
 
     def close_stream(self, caller: Caller) -> None:
         """End a stream."""
-        left = self._streams.pop(caller.key, 1) - 1
+        tenant = str(caller.tenant)
+        left = self._streams.pop(tenant, 1) - 1
         if left:
-            self._streams[caller.key] = left
+            self._streams[tenant] = left
 
     def _limit(self, caller: Caller, policy: Policy) -> int:
         return caller.quotas.get(f"{policy}_per_minute", self._limits[policy])

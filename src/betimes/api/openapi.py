@@ -26,7 +26,7 @@ WITH_KEYED = ("idempotency_key_invalid", "idempotency_in_progress", "idempotency
 FAMILIES = {
     "invalid_schedule": (
         *("unknown_timezone", "schedule_never_fires", "schedule_too_frequent", "time_in_past"),
-        *("ambiguous_text", "invalid_rrule"),
+        *("ambiguous_text", "invalid_rrule", "schedule_too_expensive"),
     ),
 }
 NO_CONTENT = frozenset({204, 304})

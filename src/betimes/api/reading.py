@@ -15,7 +15,6 @@ import msgspec
 from betimes.api.call import Request
 from betimes.api.problem import Trouble
 from betimes.api.sentences import Complaint, complaint_of, escaped
-from betimes.wire.base import Asked
 from betimes.wire.problem import FieldError
 
 T = TypeVar("T")
@@ -154,7 +153,7 @@ def read_query(raw: bytes, kind: type[S], *, common: "Common | None" = None) -> 
     With `common`, parameters that many operations share are taken out first.
     """
     if not raw:
-        return msgspec.convert({}, type=kind)
+        return _converted([], kind)
     if len(raw) > QUERY_BYTES_MAX:
         raise Trouble("invalid_parameter", f"expected a query of at most {QUERY_BYTES_MAX} bytes")
     try:
@@ -358,8 +357,3 @@ def single(headers: Mapping[bytes, bytes], doubled: frozenset[bytes], name: byte
         raise Trouble("invalid_parameter", f"expected the header {name.decode()} once")
     value = headers.get(name)
     return None if value is None else value.decode("latin-1")
-
-
-def empty(kind: type[Asked]) -> Asked:
-    """A shape with nothing said."""
-    return msgspec.convert({}, type=kind)

@@ -12,7 +12,7 @@ from betimes.api.definitions import concurrency_of, dedupe_of, policy_of
 from betimes.api.problem import Trouble
 from betimes.api.references import UNSEEN, References
 from betimes.api.shaping import maybe_instant, maybe_limit, maybe_span
-from betimes.api.targets import work_of
+from betimes.api.targets import Rules, work_of
 from betimes.domain.ids import to_text
 from betimes.domain.outcome import OutcomeKind
 from betimes.domain.run import NewRun, Run
@@ -23,7 +23,6 @@ from betimes.ops.history import Attempt
 from betimes.ops.runs import RunView
 from betimes.ops.schemas import ANYTHING, Accepted
 from betimes.target.redact import Redaction
-from betimes.target.url import UrlPolicy
 from betimes.wire import runs as wire
 from betimes.wire.base import shown_bytes, shown_instant, shown_maybe
 
@@ -35,7 +34,7 @@ PLAIN = Redaction()
 
 def new_run(
     asked: wire.NewRun,
-    targets: UrlPolicy,
+    targets: Rules,
     *,
     trace: Mapping[str, str] = NO_TRACE,
     accepted: Accepted = ANYTHING,
@@ -62,7 +61,7 @@ def new_run(
 
 
 def _options(
-    asked: wire.NewRun, targets: UrlPolicy, references: References, listeners: Listeners
+    asked: wire.NewRun, targets: Rules, references: References, listeners: Listeners
 ) -> dict[str, Any]:
     timeout = maybe_limit(asked.timeout, pointer="/timeout")
     deadline = maybe_limit(asked.start_deadline, pointer="/start_deadline")
@@ -71,7 +70,7 @@ def _options(
         "timeout_ms": None if timeout is None else to_ms(timeout),
         "start_deadline_ms": None if deadline is None else to_ms(deadline),
         "tags": asked.tags,
-        "notify": callbacks_of(asked.notify, targets, listeners),
+        "notify": callbacks_of(asked.notify, targets.policy, listeners),
         "payload_ref": references.check(asked.payload_ref),
         "concurrency": concurrency_of(asked.concurrency),
         "fairness_key": asked.fairness_key,

@@ -5,6 +5,7 @@ opens connections without end costs a socket and a timer here and never reaches 
 """
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ HEADER_BYTES_MAX = 32 * 1024
 HEAD_BYTES_MAX = 2 * HEADER_BYTES_MAX
 """So much of a head that has not ended is read; the parser keeps a field until it has all of it."""
 KEEP_ALIVE_SECONDS = 75
+OLD_HTTP = "1.0"
+HOST = re.compile(rb"([A-Za-z0-9._~-]*|\[[0-9A-Fa-f:.]+\])(:[0-9]{0,5})?")
 BACKLOG = 1024
 
 
@@ -124,7 +127,17 @@ class Door(HttpToolsProtocol):
                 f"expected at most {HEADERS_MAX} header fields of {HEADER_BYTES_MAX} bytes",
             )
             return
+        if not self._names_host():
+            self._refuse("malformed_request", "expected one Host header with a name or an address")
+            return
         super().on_headers_complete()
+
+    def _names_host(self) -> bool:
+        """Whether it is said once for whom the request is, as RFC 9112 demands of HTTP/1.1."""
+        hosts = [value for name, value in self.headers if name == b"host"]
+        if not hosts:
+            return bool(self.parser.get_http_version() == OLD_HTTP)
+        return len(hosts) == 1 and HOST.fullmatch(hosts[0].strip()) is not None
 
     def on_body(self, body: bytes) -> None:
         """A part of the body; what comes after a refusal is not read."""

@@ -9,6 +9,7 @@ from betimes.api.cursor import Cursors
 from betimes.api.limits import Admission
 from betimes.api.pressure import Pressure
 from betimes.api.route import Route
+from betimes.api.streams import Streams
 from betimes.api.waiters import Waiters
 from betimes.config.api import ApiSettings
 from betimes.domain.clock import Clock
@@ -25,6 +26,7 @@ from betimes.ops.keys import KeyMaker
 from betimes.ops.making import Enqueued
 from betimes.ops.meter import Meter
 from betimes.ops.queues import Gates
+from betimes.ops.run_ends import RunEnds
 from betimes.ops.schemas import Schemas
 from betimes.ops.sessions import Sessions
 from betimes.ops.shared_reads import SharedReads
@@ -68,6 +70,8 @@ class Service:
     job_reads: SharedReads[JobId, Job]
     pressure: Pressure
     notifying: Notifying
+    streams: Streams
+    ends: RunEnds
     gates: Gates = field(default_factory=Gates)
     strictness: Strictness = field(default_factory=Strictness)
     schemas: Schemas = field(default_factory=Schemas)
@@ -85,12 +89,15 @@ class Service:
     draining: Draining = field(default_factory=Draining)
 
     async def run(self) -> None:
-        """Commit groups of creations, and note which keys are used, until cancelled."""
+        """Commit groups of creations, note used keys and read for streams, until cancelled."""
+        self.waiters.also = self.streams.heard
         async with asyncio.TaskGroup() as group:
             group.create_task(self.jobs.run(), name="api.jobs")
             group.create_task(self.runs.run(), name="api.runs")
             group.create_task(self.credentials.run(), name="api.keys")
             group.create_task(self.pressure.run(), name="api.pressure")
+            group.create_task(self.streams.run(lambda: self.draining.begun), name="api.streams")
+            group.create_task(self.ends.run(), name="api.ends")
 
     def now(self) -> datetime:
         """The clock of this node; the database's own decides what is due."""

@@ -1,7 +1,7 @@
 """Requests that wait for work: woken by hints, and by their own patience when hints get lost."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from uuid import UUID
 
 from betimes.domain.clock import Clock
@@ -21,9 +21,12 @@ class Waiters:
         self._clock = clock
         self._timers = 0
         self._events: dict[Place, set[asyncio.Event]] = {}
+        self.also: Callable[[TenantId], None] = lambda _: None
+        """Who else wants to know where something happens."""
 
     def wake(self, queue: str, tenant: TenantId) -> None:
         """Something may wait there now."""
+        self.also(tenant)
         for event in self._events.get((queue, tenant), ()):
             event.set()
 

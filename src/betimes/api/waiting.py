@@ -11,7 +11,7 @@ from betimes.api.run_shapes import shown_run
 from betimes.domain.states import FINAL
 from betimes.ops.runs import RunView
 
-POLL_SECONDS = 0.2
+DRAIN_SECONDS = 0.5
 PREFERRED_SECONDS_MAX = 25.0
 """Under the idle limit that most proxies have."""
 _WAIT = re.compile(r"wait\s*=\s*\"?([0-9]{1,4})\"?", re.IGNORECASE)
@@ -22,12 +22,19 @@ async def until_final(call: Call[Any, Any], seconds: float) -> RunView:
     clock = call.service.clock
     most = call.service.settings.long_poll_max.total_seconds()
     deadline = clock.monotonic() + min(seconds, most)
-    while True:
-        view = await find_run(call)
+    view = await find_run(call)
+    while view.run.state not in FINAL and not call.service.draining.begun:
         left = deadline - clock.monotonic()
-        if view.run.state in FINAL or left <= 0 or call.service.draining.begun:
-            return view
-        await clock.sleep(min(POLL_SECONDS, left))
+        if left <= 0:
+            break
+        # One look finds the ends of all that are awaited; in between it is seen who is to stop.
+        patience = min(DRAIN_SECONDS, left)
+        if (
+            await call.service.ends.wait(call.tenant, view.run.id, seconds=patience)
+            or left <= patience
+        ):
+            view = await find_run(call)
+    return view
 
 
 async def prefer_wait(call: Call[Any, Any], reply: Reply) -> Reply:

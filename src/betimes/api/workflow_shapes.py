@@ -9,6 +9,7 @@ import msgspec
 from betimes.api.etag import tag_of
 from betimes.api.problem import Trouble
 from betimes.api.run_shapes import new_run, shown_failure
+from betimes.api.targets import Rules
 from betimes.domain.errors import Refused
 from betimes.domain.ids import to_text
 from betimes.domain.workflow import NodeState
@@ -19,14 +20,13 @@ from betimes.ops.workflow_runs import (
     WorkflowRunView,
     gate_until,
 )
-from betimes.ops.workflows import Work, Workflow, plan_of
-from betimes.target.url import UrlPolicy
+from betimes.ops.workflows import Prepared, Work, Workflow, prepare, read_span
 from betimes.wire import runs as run_wire
 from betimes.wire import workflows as wire
 from betimes.wire.base import shown_duration, shown_instant, shown_maybe
 from betimes.wire.problem import FieldError
 from betimes.workflow.critical import Times, critical_path
-from betimes.workflow.graph import Node
+from betimes.workflow.graph import FailurePolicy, Node
 from betimes.workflow.reference import escaped
 
 MILLISECOND = timedelta(milliseconds=1)
@@ -58,12 +58,12 @@ def _without_defaults(node: wire.NewNode) -> dict[str, Any]:
     return kept
 
 
-def works_of(asked: wire.PutWorkflow, targets: UrlPolicy) -> dict[str, Work]:
+def works_of(asked: wire.PutWorkflow, targets: Rules) -> dict[str, Work]:
     """What the runs of each node are like, checked as any run is."""
     return {name: _work(name, node, targets) for name, node in asked.nodes.items()}
 
 
-def _work(name: str, node: wire.NewNode, targets: UrlPolicy) -> Work:
+def _work(name: str, node: wire.NewNode, targets: Rules) -> Work:
     run = run_wire.NewRun(
         handler=node.handler,
         target=node.target,
@@ -86,16 +86,23 @@ def _work(name: str, node: wire.NewNode, targets: UrlPolicy) -> Work:
         raise
 
 
+def prepared(asked: wire.PutWorkflow, targets: Rules) -> Prepared:
+    """A definition as it was asked for: checked, and written down."""
+    # The graph is checked first: its refusals say more than those of single nodes.
+    return prepare(definition_of(asked), lambda: works_of(asked, targets))
+
+
 def shown_workflow(workflow: Workflow, *, full: bool = False) -> wire.Workflow:
     """A version of a workflow as it is shown."""
-    told, graph = workflow.definition, plan_of(workflow.content).graph
+    told = workflow.definition
+    timeout = told.get("timeout")
     return wire.Workflow(
         name=workflow.name,
         version=workflow.version,
         etag=tag_of(workflow.version),
         nodes={name: dict(node) if full else _basic(node) for name, node in told["nodes"].items()},
-        failure_policy=graph.failure_policy.value,
-        timeout=None if graph.timeout is None else shown_duration(graph.timeout),
+        failure_policy=told.get("failure_policy") or FailurePolicy.FAIL_FAST.value,
+        timeout=None if timeout is None else shown_duration(read_span(timeout, "/timeout")),
         input_schema=told.get("input_schema"),
         created_at=shown_instant(workflow.created_at),
         created_by=workflow.created_by,
@@ -137,15 +144,24 @@ def shown_graph(view: WorkflowRunView) -> wire.WorkflowGraph:
     graph = view.plan.graph
     times = {name: Times(row.started_at, row.finished_at) for name, row in view.nodes.items()}
     path = critical_path(graph, times)
+    critical = frozenset(path)
+    ended = {name for name, row in view.nodes.items() if row.state.is_final}
     return wire.WorkflowGraph(
-        nodes=[_node(view, node, is_critical=node.id in path) for node in graph.nodes.values()],
+        nodes=[
+            _node(
+                view,
+                node,
+                left=len(node.need_set - ended),
+                is_critical=node.id in critical,
+            )
+            for node in graph.nodes.values()
+        ],
         critical_path=list(path),
     )
 
 
-def _node(view: WorkflowRunView, node: Node, *, is_critical: bool) -> wire.ShownNode:
+def _node(view: WorkflowRunView, node: Node, *, left: int, is_critical: bool) -> wire.ShownNode:
     row = view.nodes[node.id]
-    left = sum(not view.nodes[need].state.is_final for need in node.needs)
     return wire.ShownNode(
         node=node.id,
         state=row.state.name.lower(),  # type: ignore[arg-type]  # the names are those of the wire

@@ -13,6 +13,7 @@ from betimes.api.pressure import Pressure
 from betimes.api.routes import ROUTES
 from betimes.api.server import BACKLOG, Server
 from betimes.api.service import Service
+from betimes.api.streams import Streams
 from betimes.api.waiters import Waiters
 from betimes.app.delivery import signing_secrets, url_policy
 from betimes.app.demo import TENANT
@@ -22,14 +23,15 @@ from betimes.app.dispatcher import notifying_of
 from betimes.app.listening import listener
 from betimes.app.masters import required_vault
 from betimes.app.node import Node
-from betimes.app.pepper import derived, kept_secret, pepper_file, peppered
+from betimes.app.pepper import derived, kept_secret, pepper_file, peppered, read_private
 from betimes.app.shelves import shelf_of
-from betimes.domain.errors import BadSetting
+from betimes.domain.errors import BadSetting, Conflict
 from betimes.ops.credentials import Credentials
 from betimes.ops.devices import Devices
 from betimes.ops.keys import KeyMaker
 from betimes.ops.making import make_jobs, make_runs
 from betimes.ops.read import job_reader
+from betimes.ops.run_ends import RunEnds
 from betimes.ops.sessions import Sessions
 from betimes.ops.shared_reads import SharedReads
 from betimes.ops.shelf import Shelf
@@ -39,6 +41,7 @@ from betimes.store.hints import READY, Hints
 from betimes.store.pool import Lane
 
 DEV_KEY_SUFFIX = ".dev-key"
+FIRST_KEY_SUFFIX = ".first-key"
 
 
 class ApiRole:
@@ -119,6 +122,10 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
     desk = await desk_of(node, hints, vault=await required_vault(node), shelf=shelf)
     credentials = Credentials(database=node.database, clock=node.clock, pepper=pepper)
     keys = KeyMaker(pepper=pepper)
+
+    def group_failed(error: Exception) -> None:
+        node.telemetry.event("group.failed", level="error", error=error)
+
     return Service(
         desk=desk,
         sessions=Sessions(
@@ -128,8 +135,8 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
             pepper=derived(pepper, b"person"),
         ),
         devices=Devices(desk=desk, keys=keys, clock=node.clock, pepper=derived(pepper, b"device")),
-        jobs=Together(desk=desk, make=make_jobs),
-        runs=Together(desk=desk, make=make_runs),
+        jobs=Together(desk=desk, make=make_jobs, failed=group_failed),
+        runs=Together(desk=desk, make=make_runs, failed=group_failed),
         job_reads=SharedReads(desk=desk, read=job_reader(desk)),
         pressure=Pressure(
             desk=desk,
@@ -155,35 +162,60 @@ async def make_service(node: Node, hints: Hints, shelf: Shelf | None) -> Service
         targets=url_policy(node.settings.target),
         signing=signing_secrets(pepper),
         notifying=notifying_of(node.settings, pepper),
+        streams=Streams(desk=desk.on(Lane.STREAM), clock=node.clock, telemetry=node.telemetry),
+        ends=RunEnds(desk=desk.on(Lane.STREAM), clock=node.clock),
         runs_kept=timedelta(days=node.settings.janitor.retain_runs_days),
         # A day is dropped as a whole, so its last keys are a day younger than its first.
         keys_kept=timedelta(days=max(node.settings.janitor.retain_idempotency_days - 1, 1)),
     )
 
 
-async def first_key(node: Node) -> str:
-    """An administrator's key for the default tenant, whoever else has one."""
+async def first_key(node: Node, *, another: bool) -> str:
+    """An administrator's key for the default tenant: the first, or with `another` a further one."""
     desk = await desk_of(node, Hints(database=node.database, clock=node.clock))
-    return await KeyMaker(pepper=await peppered(node)).first(desk, TENANT)
+    maker = KeyMaker(pepper=await peppered(node))
+    text = await (maker.first if another else maker.bootstrap)(desk, TENANT)
+    if text is None:
+        raise Conflict(
+            "there is an administrator's key already; whoever has it makes more with "
+            "`betimes key create`, and with --another a further one is made here"
+        )
+    return text
 
 
-async def announce_key(node: Node, announce: Callable[[str], None], *, keep: bool) -> None:
-    """Say the first administrator's key, once; with `keep`, say the one kept for development."""
+async def announce_key(
+    node: Node, announce: Callable[[str], None], *, keep: bool, in_sight: bool
+) -> None:
+    """Say where the first administrator's key is; with `keep`, the one kept for development.
+
+    The key itself is shown only where somebody is looking (`in_sight`). What is said elsewhere ends
+    up in logs, which more people read than should have it: there, a file of its owner's keeps it.
+    """
     hints = Hints(database=node.database, clock=node.clock)
     desk = await desk_of(node, hints)
     maker = KeyMaker(pepper=await peppered(node))
-    place = pepper_file(node.settings).with_suffix(DEV_KEY_SUFFIX)
+    place = pepper_file(node.settings).with_suffix(DEV_KEY_SUFFIX if keep else FIRST_KEY_SUFFIX)
     text = await maker.bootstrap(desk, TENANT)
-    if keep:
-        if text is not None:
+    is_new = text is not None
+    if text is not None and (keep or not in_sight):
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
             place.unlink(missing_ok=True)
             kept_secret(place, text)
-        elif place.exists():
-            text = place.read_text(encoding="ascii").strip()
+        except OSError as fault:
+            announce(
+                f"the first administrator's key cannot be kept in {place} ({fault.strerror}); "
+                "make another one with `betimes key bootstrap --another`"
+            )
+            text, is_new = None, False
+    elif keep and place.exists():
+        text = read_private(place).strip()
     settings = node.settings.api
     announce(f"API at http://{settings.listen}:{settings.port}")
-    if text is not None:
-        shown = "key for development" if keep else "first administrator's key, shown this once"
-        announce(f"{shown}: {text}")
-    if text is not None and keep and settings.port:
-        announce(kept_profile(f"http://{settings.listen}:{settings.port}", text))
+    if text is not None and keep:
+        announce(f"key for development: {text if in_sight else f'in {place}'}")
+        if settings.port:
+            announce(kept_profile(f"http://{settings.listen}:{settings.port}", text))
+    elif is_new:
+        shown = f"shown this once: {text}" if in_sight else f"to be taken away from {place}"
+        announce(f"first administrator's key, {shown}")

@@ -10,19 +10,25 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import Refused, Unavailable
 from betimes.embedded import EmbeddedPostgres, default_data, find_binaries
 from betimes.rhythm import Stopping, first_of
-from betimes.store import durability
+from betimes.store import durability, logins
 from betimes.store import migrate as migrations
 from betimes.store.database import Database
+from betimes.store.logins import SERVICE_LOGIN
 
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the database is; `direct_dsn` goes around any pooler."""
+    """Where the database is; `direct_dsn` goes around any pooler.
+
+    `owner_dsn` is for those who migrate. The service itself does not log in as a superuser where it
+    makes its own login, which is on the embedded server.
+    """
 
     dsn: str
     direct_dsn: str
+    owner_dsn: str
     embedded: EmbeddedPostgres | None
 
 
@@ -31,7 +37,8 @@ async def located(settings: Settings, *, clock: Clock, dice: Dice) -> AsyncItera
     """The given database, or the embedded one, started now and stopped afterwards."""
     database = settings.database
     if database.dsn is not None:
-        yield Place(database.dsn, database.listen_dsn or database.dsn, None)
+        direct = database.listen_dsn or database.dsn
+        yield Place(database.dsn, direct, direct, None)
         return
     wanted = settings.embedded
     postgres = EmbeddedPostgres(
@@ -43,7 +50,8 @@ async def located(settings: Settings, *, clock: Clock, dice: Dice) -> AsyncItera
         port=wanted.port,
     )
     async with postgres:
-        yield Place(postgres.dsn(), postgres.dsn(), postgres)
+        dsn = postgres.service_dsn(SERVICE_LOGIN)
+        yield Place(dsn, dsn, postgres.dsn(), postgres)
 
 
 async def migrate(
@@ -52,26 +60,34 @@ async def migrate(
     """Bring the database to this release; the names of what was applied."""
     direct = replace(settings.database, pgbouncer=_through_pooler(settings, place))
     return await migrations.migrate(
-        place.direct_dsn, direct, shards=settings.shards.count, clock=clock, progress=progress
+        place.owner_dsn, direct, shards=settings.shards.count, clock=clock, progress=progress
     )
 
 
 async def version_complaints(settings: Settings, place: Place) -> list[str]:
     """Why this release and that schema do not go together."""
     direct = replace(settings.database, pgbouncer=_through_pooler(settings, place))
-    return await migrations.complaints(place.direct_dsn, direct)
+    return await migrations.complaints(place.owner_dsn, direct)
 
 
 @asynccontextmanager
 async def opened(
     settings: Settings, place: Place, *, clock: Clock, dice: Dice
 ) -> AsyncIterator[Database]:
-    """The pools, closed afterwards."""
+    """The pools, closed afterwards; needs a schema of this release."""
+    await ensure_login(settings, place)
     database = await Database.open(settings.database, dsn=place.dsn, clock=clock, roll=dice.roll)
     try:
         yield database
     finally:
         await database.close()
+
+
+async def ensure_login(settings: Settings, place: Place) -> None:
+    """Make the login of the service where that is ours to do; older data gets one, too."""
+    if place.embedded is not None:
+        password = place.embedded.service_password()
+        await logins.ensure_login(place.owner_dsn, settings.database, password=password)
 
 
 async def safety_complaints(database: Database) -> list[str]:

@@ -1,6 +1,6 @@
 """Deliveries to HTTP targets, put together for a node."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from hashlib import blake2b
@@ -28,9 +28,9 @@ from betimes.store.database import Database
 from betimes.store.hints import NoHints
 from betimes.store.keys import adopt_pepper
 from betimes.target.address import Address, read_address
-from betimes.target.answer import Patience
+from betimes.target.answer import Patience, Request
 from betimes.target.auth import Opened
-from betimes.target.client import Client
+from betimes.target.client import Client, Denied
 from betimes.target.delivery import Delivery, Pause
 from betimes.target.gate import BreakerState, Rules
 from betimes.target.gates import Breaker, Gates
@@ -95,12 +95,29 @@ async def http_client(node: Node) -> AsyncIterator[Client]:
         clock=node.clock,
         user_agent=f"betimes/{node.card.version}",
         proxy=await _proxy(node.settings.target),
+        on_denied=_tells_denied(node),
     )
     try:
         yield client
     finally:
         client.close()
         lookup.close()
+
+
+def _tells_denied(node: Node) -> Denied:
+    """What a tenant is not told is in the log of the node: where a name led, and what that is."""
+
+    def tell(request: Request, address: str, reason: str) -> None:
+        node.telemetry.event(
+            "target.denied",
+            level="warning",
+            tenant=str(request.tenant),
+            host=request.url.host,
+            address=address,
+            reason=reason,
+        )
+
+    return tell
 
 
 def url_policy(settings: TargetSettings) -> UrlPolicy:
@@ -135,10 +152,20 @@ class StoredBreakers:
                     opened_at=one.opened_at,
                     probe_at=one.probe_at,
                     facts=one.facts,
+                    changed=one.changed,
                 )
                 for one in breakers
             ]
         )
+
+    async def call_probers(self, probes: Mapping[tuple[UUID, str], float]) -> None:
+        """Have one of those who wait for each origin come in so many seconds."""
+        told = {(TenantId(tenant), origin): wait for (tenant, origin), wait in probes.items()}
+        await self._rows.call_probers(told)
+
+    async def wake(self, closed: Collection[tuple[UUID, str]]) -> None:
+        """Bring forward what waits for origins that are well again."""
+        await self._rows.wake([(TenantId(tenant), origin) for tenant, origin in closed])
 
     async def broken(self) -> tuple[datetime, list[Breaker]]:
         """The database's time, and every breaker that is not closed."""
@@ -231,7 +258,7 @@ def _presenter(node: Node, desk: Desk, client: Client) -> Presenter:
     return Presenter(
         open_secrets=Remembered(read=read, clock=node.clock).open,
         tokens=Tokens(
-            send=client.send,
+            send=client.send_repeatable,
             clock=node.clock,
             patience=Patience(
                 connect=settings.connect_timeout.total_seconds(),
@@ -254,7 +281,7 @@ def _tokens(secret: bytes, worker: WorkerId) -> Callable[[Context], str]:
             started_us=to_us(started_at),
             plain=spec.is_plain,
         )
-        return write_own_token(secret, parcel.tenant, lease)
+        return write_own_token(secret, parcel.tenant, lease, queue=parcel.queue)
 
     return token
 

@@ -13,7 +13,7 @@ import msgspec
 
 from betimes.api.leasing import read_token, write_token
 from betimes.api.problem import Trouble
-from betimes.api.routes.leases import outcome_of, reported
+from betimes.api.routes.leases import report_many
 from betimes.api.routes.workers import HEARTBEATS_PER_LEASE, WORKER
 from betimes.api.shaping import maybe_instant, maybe_span
 from betimes.api.waiters import Waiters
@@ -121,7 +121,7 @@ class DirectLine:
         text = to_text("run", run.id)
         return Grant(
             run_id=text,
-            lease_id=write_token(self._secret, self._tenant, one.lease),
+            lease_id=write_token(self._secret, self._tenant, one.lease, queue=one.queue),
             fence=one.lease.fence,
             attempt=one.lease.attempt,
             max_attempts=spec.retry.max_attempts,
@@ -165,15 +165,14 @@ class DirectLine:
 
     async def report(self, reports: Sequence[wire.ReportOne]) -> list[wire.Reported]:
         """What became of attempts."""
-        now = await self._now()
-        told = [
-            leases.Report(lease=self._held(one.lease_id), outcome=outcome_of(one, now))
-            for one in reports
-        ]
-        settled = await leases.report(self._desk, self._tenant, told, roll=self._roll)
-        return [
-            reported(one.lease_id, answer) for one, answer in zip(reports, settled, strict=True)
-        ]
+        return await report_many(
+            self._desk,
+            self._tenant,
+            reports,
+            secret=self._secret,
+            now=await self._now(),
+            roll=self._roll,
+        )
 
     async def progress(self, lease: str, told: wire.Progress) -> None:
         """How far a run has come."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from betimes.app.dice import Dice
 from betimes.app.node import Node
-from betimes.app.pepper import kept_secret
+from betimes.app.pepper import kept_secret, pepper_file, read_private
 from betimes.config import Settings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import BadSetting
@@ -30,7 +30,7 @@ def masters_of(settings: Settings, dice: Dice, *, make: bool) -> list[MasterKey]
         place.parent.mkdir(parents=True, exist_ok=True)
         kept_secret(place, dice.entropy(KEY_BYTES).hex())
     try:
-        lines = place.read_text(encoding="ascii").split()
+        lines = read_private(place).split()
     except FileNotFoundError:
         return []
     except (OSError, UnicodeDecodeError) as error:
@@ -44,6 +44,22 @@ def masters_file(settings: Settings) -> Path:
         return settings.vault.keys_file
     data = settings.embedded.data or default_data(settings.embedded.home / "betimes")
     return data.with_name(f"{data.name}.keys")
+
+
+def require_private(settings: Settings) -> None:
+    """Refuse to start beside secrets on disk that others may read, whatever roles there are.
+
+    Raises:
+        BadSetting: which file, and what to do about it.
+
+    """
+    given = {
+        pepper_file(settings): settings.api.pepper,
+        masters_file(settings): settings.vault.keys,
+    }
+    for place, value in given.items():
+        if value is None and place.exists():
+            read_private(place)
 
 
 async def required_vault(node: Node) -> Vault:

@@ -1,6 +1,7 @@
 """The pepper: a secret of the service, beside the database and never in it."""
 
 import os
+import stat
 from hashlib import blake2b
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from betimes.store.keys import adopt_pepper
 PEPPER_BYTES = 32
 PEPPER_TEXT_MIN = 32
 MODE = 0o600
+OTHERS = 0o077
 
 
 def pepper_of(settings: Settings, dice: Dice) -> bytes:
@@ -43,12 +45,29 @@ def kept_secret(place: Path, fresh: str) -> str:
     try:
         descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
     except FileExistsError:
-        return place.read_text(encoding="ascii").strip()
+        return read_private(place).strip()
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         file.write(f"{fresh}\n")
         file.flush()
         os.fsync(file.fileno())
     return fresh
+
+
+def read_private(place: Path) -> str:
+    """What stands in a file with a secret of ours, if nobody else may read it.
+
+    Raises:
+        BadSetting: others may; what to do about it.
+
+    """
+    with place.open(encoding="ascii") as file:
+        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        if mode & OTHERS:
+            raise BadSetting(
+                f"expected {place} to be for its owner only, because whoever reads it can open "
+                f"what it protects, got mode {mode:04o}; run: chmod {MODE:o} {place}"
+            )
+        return file.read()
 
 
 def derived(pepper: bytes, purpose: bytes) -> bytes:

@@ -16,7 +16,7 @@ from betimes.app.clock import SystemClock
 from betimes.app.demo import Demo, Print, demo_handlers
 from betimes.app.dice import Dice
 from betimes.app.loop import run_to_end
-from betimes.app.masters import required_vault
+from betimes.app.masters import require_private, required_vault
 from betimes.app.node import Node
 from betimes.app.presence import Presence
 from betimes.app.roles import RoleEntry
@@ -29,6 +29,7 @@ from betimes.domain.errors import SchedulerError
 from betimes.domain.ids import TAIL_BYTES, NodeId, random_ids, to_ms
 from betimes.rhythm import Stopping
 from betimes.store import nodes
+from betimes.store.consistency import Checked, Checker
 from betimes.store.nodes import NodeCard
 from betimes.store.partitions import Partitions
 from betimes.store.server import read_clock
@@ -38,6 +39,7 @@ from betimes.worker.builtin import builtin_handlers
 
 __all__ = [
     "Announce",
+    "check_records",
     "database_complaints",
     "make_key",
     "make_telemetry",
@@ -60,7 +62,8 @@ async def serve(
     """Run a node until it is told to stop; returns the exit code of the process.
 
     With `show` the demo's jobs are run too, and each of their runs is shown in a line; with `keep`
-    the first key is kept for development, with a profile that has it.
+    the first key is kept for development, with a profile that has it. Keys are shown where the
+    stream is a terminal, and otherwise only where they lie.
 
     0 after an orderly end, 1 when work had to be cut off after the drain timeout, 128 plus the
     signal's number after a second signal.
@@ -69,7 +72,16 @@ async def serve(
     clock = SystemClock()
     telemetry = make_telemetry(settings, clock=clock, stream=stream)
     with hearing_signals(stopping) as interrupts:
-        ending = await _serve(settings, stopping, clock, telemetry, announce, show, keep=keep)
+        ending = await _serve(
+            settings,
+            stopping,
+            clock,
+            telemetry,
+            announce,
+            show,
+            keep=keep,
+            in_sight=stream.isatty(),
+        )
     if ending is Ending.HASTENED:
         return interrupts.exit_code
     return 0 if ending is Ending.DRAINED else 1
@@ -82,10 +94,10 @@ async def migrate(settings: Settings, *, progress: Callable[[str], None]) -> lis
         return await databases.migrate(settings, place, clock=clock, progress=progress)
 
 
-async def make_key(settings: Settings) -> str:
-    """An administrator's key for the default tenant."""
+async def make_key(settings: Settings, *, another: bool) -> str:
+    """An administrator's key for the default tenant, if there is none or `another` is wanted."""
     async with a_node(settings) as node:
-        return await first_key(node)
+        return await first_key(node, another=another)
 
 
 @asynccontextmanager
@@ -119,6 +131,21 @@ async def database_complaints(settings: Settings) -> list[str]:
         return [str(error)]
 
 
+async def check_records(settings: Settings) -> Checked:
+    """A bounded look through a database for what cannot be; it only reads.
+
+    Raises:
+        SchedulerError: it could not be looked at.
+
+    """
+    clock, dice = SystemClock(), Dice()
+    async with (
+        databases.located(settings, clock=clock, dice=dice) as place,
+        databases.opened(settings, place, clock=clock, dice=dice) as database,
+    ):
+        return await Checker(database).check()
+
+
 def make_telemetry(settings: Settings, *, clock: Clock, stream: TextIO) -> Telemetry:
     """The process's telemetry, logging to a stream, and taking in what libraries say."""
     log = LogHandler(
@@ -144,8 +171,10 @@ async def _serve(
     show: Print | None,
     *,
     keep: bool,
+    in_sight: bool,
 ) -> Ending:
     dice = Dice()
+    require_private(settings)
     async with databases.located(settings, clock=clock, dice=dice) as place:
         if settings.server.migrate:
             await databases.migrate(
@@ -172,7 +201,7 @@ async def _serve(
             if settings.target.loopback:
                 announce("targets on this machine may be called: for development only")
             if "api" in settings.server.roles:
-                await announce_key(node, announce, keep=keep)
+                await announce_key(node, announce, keep=keep, in_sight=in_sight)
                 await required_vault(node)  # before a worker looks for the keys
             async with _present(node):
                 return await _supervise(node, place, stopping, show)

@@ -7,6 +7,7 @@ log of the run.
 
 import asyncio
 import os
+import pwd
 import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import click
 
+from betimes.cli.agent_limits import SHELLS, Limits, Started
 from betimes.cli.invocation import invocation_of, settings_options
 from betimes.sdk.application import App
 from betimes.sdk.context import Context
@@ -26,6 +28,7 @@ LINE_BYTES_MAX = 64 * 1024
 TOLD_MAX = 9_000
 GRACE_SECONDS = 5.0
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "TMPDIR")
+STARTED = Started()
 app = App(name="betimes-agent")
 
 
@@ -42,8 +45,11 @@ async def shell(
     user: str | None = None,
 ) -> dict[str, int]:
     """Run a command as cron would: by a shell, with few variables, `stdin` on its input."""
-    told = {**_inherited(), "BETIMES_RUN_ID": ctx.run_id, **(env or {})}
-    process = await _start(command, told, user)
+    limits, given = STARTED.limits, env or {}
+    limits.check(command, given)
+    wanted = limits.user_of(user)
+    told = {**_inherited(wanted), "BETIMES_RUN_ID": ctx.run_id, **given}
+    process = await _start(command, limits.shell_of(given, SHELL), told, wanted)
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(_feed(process, stdin))
@@ -57,15 +63,25 @@ async def shell(
     return {"exit_code": code}
 
 
-def _inherited() -> dict[str, str]:
-    return {name: value for name in KEPT if (value := os.environ.get(name))}  # noqa: TID251 -- what a command of this machine inherits
+def _inherited(user: str | None) -> dict[str, str]:
+    kept = {name: value for name in KEPT if (value := os.environ.get(name))}  # noqa: TID251 -- what a command of this machine inherits
+    if user is None:
+        return kept
+    # Another user has another home; ours would only be closed to them.
+    with suppress(KeyError):
+        kept["HOME"] = pwd.getpwnam(user).pw_dir
+    return {**kept, "USER": user, "LOGNAME": user}
 
 
-async def _start(command: str, environment: dict[str, str], user: str | None) -> Process:
-    wanted = None if user is None or user == environment.get("USER") else user
+async def _start(
+    command: str, shell: str, environment: dict[str, str], user: str | None
+) -> Process:
     try:
+        # With the groups of the user, too: those of the agent may open more than the user may.
+        groups = None if user is None else os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
+        group = None if user is None else pwd.getpwnam(user).pw_gid
         return await asyncio.create_subprocess_exec(
-            environment.get("SHELL", SHELL), "-c", command, env=environment, user=wanted,
+            shell, "-c", command, env=environment, user=user, group=group, extra_groups=groups,
             stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True, limit=LINE_BYTES_MAX,
         )  # fmt: skip
     except (OSError, KeyError, ValueError) as fault:
@@ -129,6 +145,34 @@ def agent() -> None:
     type=click.IntRange(1, 1000),
     help="Commands at the same time.",
 )
+@click.option(
+    "--user",
+    "users",
+    multiple=True,
+    metavar="NAME",
+    help="User that payloads may choose beside the agent's own; may be said again.",
+)
+@click.option(
+    "--shell",
+    "shells",
+    multiple=True,
+    metavar="PATH",
+    help="Shell that payloads may choose; sh and bash by default. May be said again.",
+)
+@click.option(
+    "--command",
+    "commands",
+    multiple=True,
+    metavar="TEXT",
+    help="Run this command, written so, and no others but those said like this.",
+)
+@click.option(
+    "--variable",
+    "variables",
+    multiple=True,
+    metavar="NAME",
+    help="Take no variables from payloads but this one; may be said again.",
+)
 @click.option("--name", metavar="NAME", help="Name of this agent; host and process by default.")
 @click.option("--url", metavar="URL", help="Address of the service.")
 @click.option(
@@ -140,11 +184,13 @@ def agent() -> None:
 @click.pass_context
 def run_agent(
     context: click.Context, *, may_execute: bool, queues: tuple[str, ...], concurrency: int,
-    name: str | None, url: str | None, api_key_file: Path | None,
+    name: str | None, url: str | None, api_key_file: Path | None, users: tuple[str, ...],
+    shells: tuple[str, ...], commands: tuple[str, ...], variables: tuple[str, ...],
 ) -> int:  # fmt: skip
     """Serve the handler `shell`: payloads are {command, stdin, env, user}.
 
-    Whoever may create jobs of the tenant may then run commands here, as the user of this process.
+    Whoever may create runs of the tenant may then run commands here, as the user of this process.
+    Another user, another shell, and with --command or --variable anything else, only as said here.
     """
     if not may_execute:
         raise click.UsageError("an agent runs commands that come from the service; say --exec.")
@@ -152,6 +198,12 @@ def run_agent(
     from betimes.app.loop import run_to_end  # noqa: PLC0415 -- as above
     from betimes.cli.session import way_by  # noqa: PLC0415 -- as above
 
+    STARTED.limits = Limits(
+        users=frozenset(users),
+        shells=frozenset(shells or SHELLS),
+        commands=frozenset(commands) or None,
+        variables=frozenset(variables) or None,
+    )
     invocation = invocation_of(context)
     wishes = invocation.wishes
     wishes.url = url or wishes.url

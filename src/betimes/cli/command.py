@@ -79,6 +79,7 @@ class Talk:
         self.look = look or Look()
         self._way: Way | None = None
         self._session: Session | None = None
+        self._told_retry = False
 
     @property
     def way(self) -> "Way":
@@ -95,9 +96,15 @@ class Talk:
         if self._session is None:
             from betimes.cli.session import Session  # noqa: PLC0415 -- see above
 
-            self._session = Session(self.way, timeout=self.wishes.timeout)
+            self._session = Session(self.way, timeout=self.wishes.timeout, told=self._tell_retry)
             self.context.call_on_close(self._session.client.close)
         return self._session
+
+    def _tell_retry(self, _failure: object, _pause: float) -> None:
+        """Whoever looks at the terminal learns why nothing happens, once."""
+        if not self._told_retry and not self.wishes.quiet:
+            click.echo("the service does not answer; trying again for a minute", err=True)
+        self._told_retry = True
 
     @property
     def form(self) -> str:

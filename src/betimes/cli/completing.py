@@ -84,7 +84,7 @@ def _names(context: click.Context, source: Source, incomplete: str) -> list[str]
         query = {}
     try:
         way = way_by(invocation_of(context).wishes)
-        session = Session(way, timeout=PATIENCE_SECONDS, attempts=1)
+        session = Session(way, timeout=PATIENCE_SECONDS, retry_for=0.0)
         with session.client:
             items = session.ask("GET", source.path, query=query).json()["items"]
     except Exception:  # noqa: BLE001 -- a prompt is no place for errors

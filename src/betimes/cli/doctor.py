@@ -17,6 +17,7 @@ from betimes.cli.times import moment_of
 SKEW_WARN, SKEW_BAD = 1.0, 30.0
 EXPIRES_SOON_DAYS = 14
 MARKS = {"ok": GREEN, "warn": YELLOW, "fail": RED, "skip": "2"}
+RECORDS_SHOWN = 20
 LOOK = Look(tuple(map(column, ["CHECK=check", "VERDICT=verdict", "DETAIL=detail", "HINT=hint"])))
 
 
@@ -30,9 +31,14 @@ class Finding(NamedTuple):
 
 
 @service_command("doctor", look=LOOK)
-@click.option("--dsn", metavar="ADDRESS", help="Look at this database as well.")
+@click.option("--dsn", metavar="ADDRESS", help="Look at this database as well, and at its records.")
 def doctor(talk: Talk, *, dsn: str | None) -> int:
-    """Look at everything between here and the service: address, key, clocks, zones, database."""
+    """Look at everything between here and the service: address, key, clocks, zones, database.
+
+    With --dsn also at what the database holds of the last week: that every fire is a run or one
+    decision, that ranges count right, and that what waits to be executed is there once and is
+    published. It only reads, a bounded number of rows, and may be run while everything is at work.
+    """
     findings = []
     for finding in examined(talk, dsn):
         findings.append(finding)
@@ -178,3 +184,34 @@ def database(dsn: str) -> Iterator[Finding]:
         yield Finding("database", "fail", complaint)
     if not complaints:
         yield Finding("database", "ok", "version, settings and migrations are as they should be")
+    yield from records(dsn)
+
+
+def records(dsn: str) -> Iterator[Finding]:
+    """Whether what a database holds can be true, in a sentence for each thing that cannot."""
+    from betimes.app import run  # noqa: PLC0415 -- needed only when there is somebody to ask
+    from betimes.config.load import load  # noqa: PLC0415 -- as above
+    from betimes.config.sources import Flag  # noqa: PLC0415 -- as above
+    from betimes.domain.errors import SchedulerError  # noqa: PLC0415 -- as above
+
+    looks: list[Any] = []
+
+    async def work() -> int:
+        looks.append(await run.check_records(load(flags=[Flag("database.dsn", "--dsn", dsn)])))
+        return 0
+
+    try:
+        run.run_to_end(work())
+    except SchedulerError as error:
+        yield Finding("records", "skip", f"could not be looked at: {error}")
+        return
+    (checked,) = looks
+    for one in checked.found[:RECORDS_SHOWN]:
+        yield Finding("records", "fail" if one.is_harmful else "warn", one.sentence)
+    left = len(checked.found) - RECORDS_SHOWN
+    if left > 0:
+        yield Finding("records", "fail", f"and {left} more of the kind")
+    extent = f"{checked.decisions} decisions and {checked.runs} runs in parcels were looked at"
+    if checked.is_partial:
+        extent += ", and there are more than are looked at at once"
+    yield Finding("records", "warn" if checked.found else "ok", extent)

@@ -6,6 +6,7 @@ from betimes.cli.wishes import SHARED, Shared
 
 VARIABLES = (
     ("BETIMES_URL", "Address of the service."),
+    ("BETIMES_RETRY_FOR", "Seconds for which a service that does not answer is asked, 60."),
     ("BETIMES_API_KEY", "API key."),
     ("BETIMES_API_KEY_FILE", "File that holds the API key."),
     ("BETIMES_PROFILE", "Profile to use."),

@@ -10,6 +10,7 @@ from betimes.sdk import ambient, profiles
 from betimes.sdk.way import Way, way_of
 
 if TYPE_CHECKING:  # loaded when something is asked, not for --help
+    from betimes.sdk.client import Told
     from betimes.sdk.exchange import Response
 
 PAGE_MAX = 1000
@@ -31,12 +32,22 @@ def way_by(wishes: Wishes, *, new_profile: bool = False) -> Way:
 class Session:
     """Asks the service; answers are plain JSON values."""
 
-    def __init__(self, way: Way, *, timeout: float | None = None, attempts: int = 4) -> None:
+    def __init__(
+        self,
+        way: Way,
+        *,
+        timeout: float | None = None,
+        retry_for: float | None = None,
+        told: "Told | None" = None,
+    ) -> None:
         from betimes.sdk.client import TIMEOUT_SECONDS, Client  # noqa: PLC0415 -- see above
 
         self.way = way
         self.client = Client(
-            way, attempts=attempts, timeout=TIMEOUT_SECONDS if timeout is None else timeout
+            way,
+            retry_for=retry_for,
+            told=told,
+            timeout=TIMEOUT_SECONDS if timeout is None else timeout,
         )
 
     def call(

@@ -706,7 +706,17 @@ OFFERS: dict[str, Offer] = {
             Member("value", "text"),
             Member("value_base64", "text"),
             Member("keep", "int"),
+            Member("origins", "texts"),
         ),
+        tries=True,
+    ),
+    "secrets.bind": Offer(
+        "PATCH",
+        "/v1/secrets/{secret}",
+        "Say where a secret may be sent.",
+        parameters=("secret",),
+        body=(Member("origins", "texts", required=True),),
+        keyed=True,
         tries=True,
     ),
     "secrets.delete": Offer(

@@ -358,7 +358,8 @@ NOUNS: dict[str, Noun] = {
     ),
     "secret": Noun(
         "Secrets that headers and payloads name.",
-        "NAME=name VERSION=version VERSIONS=versions UPDATED=updated_at:when BY=created_by",
+        "NAME=name VERSION=version VERSIONS=versions ORIGINS=origins UPDATED=updated_at:when "
+        "BY=created_by",
         verbs=(
             Verb("list", "secrets.list"),
             Verb("get", "secrets.get"),
@@ -366,7 +367,13 @@ NOUNS: dict[str, Noun] = {
                 "set",
                 "secrets.put",
                 done="kept",
-                example="betimes secret set stripe --value - < stripe.key",
+                example="betimes secret set s --value - --origins https://api.example.com < s.key",
+            ),
+            Verb(
+                "bind",
+                "secrets.bind",
+                done="bound",
+                example="betimes secret bind s --origins https://api.example.com",
             ),
             Verb("delete", "secrets.delete", done="deleted", danger="Forget the secret {}"),
             Verb(
@@ -419,7 +426,7 @@ NOUNS: dict[str, Noun] = {
             (
                 "bootstrap",
                 "betimes.cli.key:bootstrap",
-                "Make an administrator's key from the database, when there is none.",
+                "Make the first administrator's key from the database, when there is none.",
             ),
         ),
     ),
@@ -464,7 +471,7 @@ NOUNS: dict[str, Noun] = {
                 "shards",
                 "cluster.shards",
                 columns="SHARD=shard OWNER=owner EPOCH=epoch LEASE=lease_until:when "
-                "PLANNED=planned_through:when PUBLISHED=published_through:when",
+                "PUBLISHED=published_through:when",
             ),
             Verb(
                 "nodes",

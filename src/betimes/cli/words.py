@@ -120,6 +120,7 @@ WORDS = {
     "only_missing": "Leave out fires that have run already.",
     "operation_id": "An id of your own for the operation; asking again answers with what there is.",
     "order": "Which fires go first.",
+    "origins": "Where it may be sent, such as https://api.example.com, https://*.example.com or *.",
     "overlap": "Beside runs under way; for keys, how long both work.",
     "payload": "What the handler gets: JSON, @FILE, or - for standard input.",
     "payload_override": "Another payload: JSON, @FILE, or - for standard input.",

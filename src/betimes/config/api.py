@@ -17,6 +17,14 @@ class ApiSettings:
     port: Annotated[
         int, Rule("TCP port to listen on; 0 takes a free one.", least=0, most=PORT_MAX)
     ] = 8090
+    public_url: Annotated[
+        str | None,
+        Rule(
+            "Where people reach the service, such as https://jobs.example.com: what the addresses "
+            "begin with that it tells them, such as the one where a device is let in. Headers of "
+            "requests are never believed about that. By default the address a request came to.",
+        ),
+    ] = None
     commit: Annotated[
         str | None,
         Rule("Commit the service was built from, told by `GET /v1/version`; set it in the image."),
@@ -50,8 +58,26 @@ class ApiSettings:
         Rule("Wrong keys from one address per minute, before even that is refused.", least=1),
     ] = 20
     streams_max: Annotated[
-        int, Rule("Event streams that one key may have open.", least=1, most=10_000)
+        int,
+        Rule(
+            "Streams (events, logs, exports) that one tenant may have open on a node, whatever "
+            "keys it uses.",
+            least=1,
+            most=10_000,
+        ),
     ] = 20
+    node_streams_max: Annotated[
+        int, Rule("Streams that a node has room for.", least=1, most=100_000)
+    ] = 500
+    tenant_waiting_max: Annotated[
+        int,
+        Rule(
+            "Requests of one tenant that may wait on a node at a time: for the end of a run, for "
+            "work, for events. Workers that ask for work are never refused.",
+            least=1,
+            most=100_000,
+        ),
+    ] = 1_000
     busy_max: Annotated[
         int,
         Rule(

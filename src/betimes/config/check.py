@@ -1,11 +1,13 @@
 """What must hold between settings; each broken rule is a sentence with its reason."""
 
+import re
 from collections.abc import Iterator
 
 from betimes.config.duration import show_duration
 from betimes.config.settings import Settings
 
 RENEWALS_PER_LEASE = 3
+PUBLIC_URL = re.compile(r"https?://[^/?#@\s]+(/[^?#\s]*)?")
 
 
 def cross_problems(settings: Settings) -> list[str]:
@@ -101,6 +103,9 @@ def _server(settings: Settings) -> Iterator[str]:
 
 
 def _api(settings: Settings) -> Iterator[str]:
+    public = settings.api.public_url
+    if public is not None and not PUBLIC_URL.fullmatch(public):
+        yield f"api.public_url: expected such as https://jobs.example.com, got {public[:100]!r}."
     api = settings.api
     if 2 * api.tenant_busy_max > api.busy_max:
         yield (

@@ -60,6 +60,15 @@ class DatabaseSettings:
     api_connections: Annotated[
         int, Rule("Connections for requests of users.", least=1, most=256)
     ] = 6
+    stream_connections: Annotated[
+        int,
+        Rule(
+            "Connections for streams and for those who wait for the end of a run, made when there "
+            "is one.",
+            least=1,
+            most=64,
+        ),
+    ] = 2
     connect_timeout: Annotated[
         timedelta, Rule("Patience for a new connection.", least=100 * MILLISECOND, most=MINUTE)
     ] = 5 * SECOND
@@ -299,18 +308,35 @@ class JanitorSettings:
     partitions_ahead_days: Annotated[
         int, Rule("Days of partitions that exist in advance.", least=2, most=366)
     ] = 7
-    retain_runs_days: Annotated[int, Rule("Days a run is kept.", least=1, most=36_500)] = 30
+    retain_runs_days: Annotated[
+        int,
+        Rule(
+            "Days a run is kept; longer while it has not ended or lies among the dead letters.",
+            least=1,
+            most=36_500,
+        ),
+    ] = 30
     retain_attempts_days: Annotated[
-        int, Rule("Days a failed attempt is kept.", least=1, most=36_500)
+        int,
+        Rule(
+            "Days a failed attempt is kept; longer if its run has not ended or is a dead letter.",
+            least=1,
+            most=36_500,
+        ),
     ] = 30
     retain_decisions_days: Annotated[
         int, Rule("Days the reason of a skipped fire is kept.", least=1, most=36_500)
     ] = 90
     retain_dead_letters_days: Annotated[
-        int, Rule("Days a dead letter is kept.", least=1, most=36_500)
+        int, Rule("Days a dead letter is kept, and its run.", least=1, most=36_500)
     ] = 90
     retain_outbox_days: Annotated[
-        int, Rule("Days an event is kept for those who ask later.", least=1, most=36_500)
+        int,
+        Rule(
+            "Days an event is kept for those who ask later; longer until it was handed out.",
+            least=1,
+            most=36_500,
+        ),
     ] = 7
     retain_deliveries_days: Annotated[
         int,

@@ -1,17 +1,24 @@
 """Moves workflow runs on when something of them has ended, or their time has come.
 
-No shard needs to be ours for that: a turn holds the row of its workflow run, so every coordinator
-may look everywhere, and of two who do the second finds nothing left to do. Word of what ended lies
-in the database; once in a while a sweep looks for nodes whose word was lost, and counts them: there
+No shard needs to be ours for that: a step holds the row of its workflow run, so every coordinator
+may look everywhere, and one that somebody else holds is left to them. Word of what ended lies in
+the database; once in a while a sweep looks for nodes whose word was lost, and counts them: there
 must be none.
+
+No workflow run stands in another one's way. Each look finds all that are due but those in hand, and
+each of them gets one bounded step, so that wide and narrow ones take turns. A step that is slow is
+left to itself and the next look goes past it. One that fails, for whatever reason, is put off, each
+time for longer, and does less the next time; of those that have failed only one is tried at a time.
 """
 
 import asyncio
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
 from betimes.domain.clock import Clock
-from betimes.domain.errors import Unavailable
+from betimes.domain.errors import OutOfTime, Unavailable
 from betimes.domain.ids import to_text
 from betimes.ops.desk import Desk
 from betimes.ops.workflow_advance import (
@@ -20,7 +27,8 @@ from betimes.ops.workflow_advance import (
     find_lost_turns,
     postpone_workflow,
 )
-from betimes.rhythm import Stopping, attend, beat
+from betimes.ops.workflow_turn import STEP_RUNS_MAX
+from betimes.rhythm import Stopping, attend, beat, first_of
 from betimes.telemetry import Outage, Telemetry
 
 BATCH_MAX = 200
@@ -28,8 +36,32 @@ AT_ONCE_MAX = 4
 """So many workflow runs of a node are moved side by side."""
 SWEEP_EVERY_SECONDS = 60.0
 SWEEP_PAGE = 1_000
-PATIENCE = timedelta(seconds=30)
-"""How soon a workflow run is looked at again whose turn failed."""
+PAUSE = timedelta(seconds=1)
+PAUSE_MAX = timedelta(minutes=1)
+"""How soon a workflow run is looked at again whose step failed: doubled with each failure."""
+STEP_RUNS_LEAST = 10
+DOUBLINGS_MAX = 10
+TROUBLES_MAX = 10_000
+
+
+@dataclass(slots=True)
+class Trouble:
+    """What is remembered of a workflow run whose last step failed."""
+
+    failures: int = 0
+    until: float = 0.0
+    """Not before this instant of the monotonic clock."""
+    most: int = STEP_RUNS_MAX
+    """How many runs its next step may start or stop."""
+
+    def worse(self, now: float, error: BaseException) -> timedelta:
+        """One more failure; how long it is put off."""
+        pause = min(PAUSE * (1 << min(self.failures, DOUBLINGS_MAX)), PAUSE_MAX)
+        self.failures += 1
+        self.until = now + pause.total_seconds()
+        if isinstance(error, OutOfTime):
+            self.most = max(self.most // 2, STEP_RUNS_LEAST)
+        return pause
 
 
 class Advancer:
@@ -53,43 +85,114 @@ class Advancer:
         self._turns = telemetry.counter("betimes_workflow_turns_total")
         self._lost = telemetry.counter("betimes_workflow_turns_lost_total")
         self._outage = Outage(duty="coordinator.advancer", telemetry=telemetry)
+        self._places = asyncio.Semaphore(AT_ONCE_MAX)
+        self._doubtful = asyncio.Semaphore(1)
+        """For those that have failed: they never take all places."""
+        self._in_hand: dict[UUID, asyncio.Task[bool]] = {}
+        self._troubles: dict[UUID, Trouble] = {}
+        self._away: Unavailable | None = None
         self.nudge = asyncio.Event()
 
     async def run(self, stopping: Stopping) -> None:
-        """Move on until asked to stop."""
+        """Move on until asked to stop; steps under way are ended first."""
         beats = beat(self._clock, every=self._every, stopping=stopping, nudge=self.nudge)
-        await attend(self.tick, beats=beats, troubles=self._outage)
+        async with asyncio.TaskGroup() as steps:
+            await attend(partial(self._look, steps), beats=beats, troubles=self._outage)
 
     async def tick(self) -> int:
-        """One pass over what is due; how many workflow runs were moved."""
+        """One look at what is due, and a step for each; how many workflow runs were moved."""
+        moved, away = 0, None
+        async with asyncio.TaskGroup() as steps:
+            try:
+                moved = await self._look(steps)
+            except Unavailable as error:
+                away = error  # raised outside of the group, so that it is still itself
+        if away is not None:
+            raise away
+        return moved + self._settled()
+
+    async def _look(self, steps: asyncio.TaskGroup) -> int:
+        """Begin a step for each that is due and wait a beat for them; how many were moved.
+
+        A step that lasts longer is left to itself and counts when it has ended.
+        """
         with self._telemetry.span("advancer.tick") as span:
             span.expect_errors()
             await self._sweep()
-            due = await due_workflows(self._desk, most=self._batch_max)
-            places = asyncio.Semaphore(AT_ONCE_MAX)
-            moved = sum(await asyncio.gather(*(self._move(one, places) for one in due)))
-            if moved:
-                self._turns.add(moved)
-                # What has just ended here is often followed by more.
-                self.nudge.set()
+            for one in await due_workflows(self._desk, most=self._free(), but=self._passed_over()):
+                self._in_hand[one] = steps.create_task(self._step(one))
+            if self._in_hand:
+                patience = self._clock.sleep(self._every.total_seconds())
+                await first_of(asyncio.wait(self._in_hand.values()), patience)
+            moved = self._settled()
             span.add(runs=moved)
+            if (away := self._away) is not None:
+                self._away = None
+                raise away
         return moved
 
-    async def _move(self, identifier: UUID, places: asyncio.Semaphore) -> bool:
-        async with places:
-            try:
-                return await advance_workflow(self._desk, identifier)
-            except Unavailable:
-                raise
-            except Exception as error:  # noqa: BLE001 -- one that cannot go on must not stop the others
-                self._telemetry.event(
-                    "advancer.failed",
-                    level="error",
-                    workflow_run=to_text("wfr", identifier),
-                    error=error,
-                )
-                await postpone_workflow(self._desk, identifier, pause=PATIENCE)
-                return False
+    def _free(self) -> int:
+        return max(self._batch_max - len(self._in_hand), 1)
+
+    def _passed_over(self) -> list[UUID]:
+        """Those that are moved just now, and those that were put off."""
+        now = self._clock.monotonic()
+        off = [one for one, trouble in self._troubles.items() if trouble.until > now]
+        return [*self._in_hand, *off]
+
+    def _settled(self) -> int:
+        """How many of the steps that have ended moved a workflow run."""
+        done = {one: task for one, task in self._in_hand.items() if task.done()}
+        for one in done:
+            del self._in_hand[one]
+        moved = sum(task.result() for task in done.values())
+        if moved:
+            self._turns.add(moved)
+            # What has just ended here is often followed by more.
+            self.nudge.set()
+        return moved
+
+    async def _step(self, identifier: UUID) -> bool:
+        trouble = self._troubles.get(identifier)
+        if trouble is None:
+            async with self._places:
+                return await self._move(identifier, STEP_RUNS_MAX)
+        async with self._doubtful, self._places:
+            return await self._move(identifier, trouble.most)
+
+    async def _move(self, identifier: UUID, most: int) -> bool:
+        try:
+            moved = await advance_workflow(self._desk, identifier, most=most)
+        except Exception as error:  # noqa: BLE001 -- one that cannot go on must not stop the others
+            await self._put_off(identifier, error)
+            return False
+        if moved:
+            self._troubles.pop(identifier, None)
+        return moved
+
+    async def _put_off(self, identifier: UUID, error: Exception) -> None:
+        """Tell of a step that failed, and look at its workflow run later.
+
+        Remembered here as well, since word that comes meanwhile would call for it at once.
+        """
+        if len(self._troubles) >= TROUBLES_MAX:
+            self._troubles.clear()
+        trouble = self._troubles.setdefault(identifier, Trouble())
+        pause = trouble.worse(self._clock.monotonic(), error)
+        try:
+            await postpone_workflow(self._desk, identifier, pause=pause)
+        except Unavailable as away:
+            # The database is what failed, and not this one alone: the look tells of it.
+            del self._troubles[identifier]
+            self._away = away
+            return
+        self._telemetry.event(
+            "advancer.failed",
+            level="error",
+            measurements={"failures": trouble.failures, "pause_seconds": pause.total_seconds()},
+            workflow_run=to_text("wfr", identifier),
+            error=error,
+        )
 
     async def _sweep(self) -> None:
         now = self._clock.monotonic()

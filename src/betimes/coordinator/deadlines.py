@@ -63,9 +63,10 @@ class DeadlineKeeper:
         ended = 0
         for _ in range(PASSES_MAX):
             try:
-                found = await self._deadlines.expire(
-                    held.claim, most=RUNS_MAX, now=self._clock.stated()
-                )
+                async with held.writing:
+                    found = await self._deadlines.expire(
+                        held.claim, most=RUNS_MAX, now=self._clock.stated()
+                    )
             except FencedOut:
                 break  # the publisher notices by itself
             ended += len(found)

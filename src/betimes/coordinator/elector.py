@@ -12,16 +12,19 @@ by a margin and counts from the moment it asked.
 What may go wrong: we freeze past our lease and wake up. Then our terms are no longer trusted, and
 a write that was under way meets the new epoch inside its own transaction and changes nothing.
 
-A lease means progress: the elector does not renew. The publisher does, after a pass, and only for
-shards on which both it and the planner have passed lately.
+A lease means progress: the elector does not renew. Planner and publisher do, between the steps of
+their work, and only for shards on which both have passed lately; see `renewal`.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import timedelta
 
 from betimes.config.settings import CoordinatorSettings
 from betimes.coordinator.balance import Moves, Seen, balance
 from betimes.coordinator.holdings import Held, Holdings
+from betimes.coordinator.pace import Pace
 from betimes.coordinator.term import LeaseTerm
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
@@ -36,8 +39,13 @@ TRUST_MARGIN = 0.2
 ACQUIRED_TOGETHER = 256
 """Most shards taken by one statement: a node that is alone takes all there are."""
 
-Living = Callable[[], Awaitable[Collection[NodeId]]]
-"""Which coordinators are alive and not leaving; a hint for fairness, never for safety."""
+ORPHAN_AFTER_PASSES = 1.5
+"""After so many periods of balancing everybody who is there has had a look at a free shard."""
+SPURNED_MAX = 6
+
+Living = Callable[[], Awaitable[Mapping[NodeId, int | None]]]
+"""Which coordinators are alive and not leaving, with how many shards each can serve if that is
+fewer than all; a hint for fairness, never for safety."""
 
 
 class Elector:
@@ -49,6 +57,8 @@ class Elector:
         shards: Shards,
         holdings: Holdings,
         living: Living,
+        note_capacity: Callable[[int | None], Awaitable[None]],
+        pace: Pace,
         time: DatabaseTime,
         clock: Clock,
         telemetry: Telemetry,
@@ -57,6 +67,14 @@ class Elector:
         self._shards = shards
         self._holdings = holdings
         self._living = living
+        self._note_capacity = note_capacity
+        self._pace = pace
+        self._free_since: dict[ShardId, float] = {}
+        self._keeps_until = float("-inf")
+        self._spurned = 0
+        self._known: AbstractSet[NodeId] = frozenset()
+        self._told: int | None = None
+        self.nudge = asyncio.Event()
         self._time = time
         self._clock = clock
         self._telemetry = telemetry
@@ -68,7 +86,12 @@ class Elector:
 
     async def run(self, stopping: Stopping) -> None:
         """Balance until asked to stop."""
-        beats = beat(self._clock, every=self._settings.balance_every, stopping=stopping)
+        beats = beat(
+            self._clock,
+            every=self._settings.balance_every,
+            stopping=stopping,
+            nudge=self.nudge,
+        )
         await attend(self.tick, beats=beats, troubles=self._outage)
 
     async def tick(self) -> Moves:
@@ -76,22 +99,55 @@ class Elector:
         self._drop_untrusted()
         with self._telemetry.span("elector.tick") as span:
             span.expect_errors()
+            asked_at = self._clock.monotonic()
             seen, now = await self._shards.read(now=self._clock.stated())
+            self._pace.answered(self._clock.monotonic() - asked_at)
             self._time.observe(now)
             self._drop_taken(seen)
+            await self._weigh(len(seen))
+            living = await self._living()
+            if living.keys() != self._known:
+                self._known, self._spurned = living.keys(), 0
             moves = balance(
                 self._shards.node,
-                [self._view(shard) for shard in seen],
-                await self._living(),
+                [self._view(shard, asked_at) for shard in seen],
+                living,
                 acquire_max=self._settings.acquire_max,
-                release_max=self._settings.acquire_max,
+                release_max=self._settings.acquire_max if asked_at >= self._keeps_until else 0,
                 shards_max=self._settings.shards_max,
+                capacities={node: most for node, most in living.items() if most is not None},
             )
+            moves = self._paced(moves, len(seen), asked_at)
             for start in range(0, len(moves.acquire), ACQUIRED_TOGETHER):
                 await self._acquire(moves.acquire[start : start + ACQUIRED_TOGETHER])
             await self._release(moves.release)
             span.add(held=len(self._holdings))
         return moves
+
+    async def _weigh(self, shards: int) -> None:
+        """Tell the others how many shards we can serve, or may, when that has changed."""
+        self._pace.weigh(held=len(self._holdings), shards=shards)
+        most = min(self._settings.shards_max, shards, self._pace.capacity or shards)
+        told = None if most == shards else most
+        if told != self._told:
+            await self._note_capacity(told)
+            self._told = told
+
+    def _paced(self, moves: Moves, shards: int, now: float) -> Moves:
+        """No more at once than this node gets through; what is left over is seen to at once."""
+        unserved = sum(not one.served for one in self._holdings)
+        most = self._pace.takes(shards=shards, unserved=unserved)
+        taken = moves.acquire[:most]
+        orphans = [shard for shard in taken if self._is_orphan(shard, now)]
+        if orphans:
+            # Those for whom we would give away are not there: not before they are off the list,
+            # and ever later if they stay on it and take nothing.
+            self._keeps_until = now + self._settings.lease_ttl.total_seconds() * 2**self._spurned
+            self._spurned = min(self._spurned + 1, SPURNED_MAX)
+            if len(taken) == self._settings.acquire_max:
+                self.nudge.set()
+            return Moves(taken, ())
+        return Moves(taken, moves.release)
 
     async def hand_over(self) -> None:
         """Give every shard back, so that the next owner need not wait for the leases to end."""
@@ -132,11 +188,21 @@ class Elector:
             if held and held.claim.epoch != shard.epoch:
                 self._lose(shard.shard, why="taken by another node")
 
-    def _view(self, shard: ShardSeen) -> Seen:
+    def _view(self, shard: ShardSeen, now: float) -> Seen:
         if shard.shard in self._holdings:
+            self._free_since.pop(shard.shard, None)
             return Seen(shard.shard, self._shards.node)
         # Ours by name but not held: from before we lost it. It is free once the lease has ended.
-        return Seen(shard.shard, None if shard.expired else shard.owner)
+        if not shard.expired:
+            self._free_since.pop(shard.shard, None)
+            return Seen(shard.shard, shard.owner)
+        self._free_since.setdefault(shard.shard, now)
+        return Seen(shard.shard, None, orphan=self._is_orphan(shard.shard, now))
+
+    def _is_orphan(self, shard: ShardId, now: float) -> bool:
+        since = self._free_since.get(shard, now)
+        patience = ORPHAN_AFTER_PASSES * self._settings.balance_every.total_seconds()
+        return now - since >= patience
 
     def _lose(self, shard: ShardId, *, why: str) -> None:
         self._forget(shard)

@@ -32,6 +32,11 @@ class Held:
     swept_through: datetime | None
     planned_at: float
     published_at: float
+    acquired_at: float = float("-inf")
+    renewed_at: float = float("-inf")
+    """When we asked for the renewal that was granted last, on the monotonic clock."""
+    served: bool = False
+    """The publisher has passed over it since it is ours."""
     under_way: bool = False
     """Its planning has begun and not ended; still true after a turn that failed."""
     recovered: bool = False
@@ -58,6 +63,7 @@ class Held:
             swept_through=grant.swept_through,
             planned_at=now,
             published_at=now,
+            acquired_at=now,
         )
 
     def learn_cursor(self, through: datetime | None) -> None:

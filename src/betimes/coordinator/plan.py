@@ -15,18 +15,29 @@ import msgspec
 
 from betimes.domain.errors import Refused
 from betimes.domain.ids import RunId, ShardId, occurrences, to_us
+from betimes.domain.job import SCHEDULE_UNREADABLE
 from betimes.fairness.overlap import policy_of
-from betimes.schedule import Schedule, ScheduleCache, plan_catchup
+from betimes.schedule import (
+    NOTHING,
+    Accounted,
+    Budget,
+    Schedule,
+    ScheduleCache,
+    last_undecided,
+    left_of,
+    plan_catchup,
+)
+from betimes.schedule.catchup import CATCHUP_STEPS_MAX
 from betimes.store.catchup import Gap, Settled
 from betimes.store.plan import DroppedFires, DueJob, Span, Step
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+NO_GRACE = timedelta(0)
 FIRES_PER_JOB_MAX = 1_000
 REAL_TIME = frozenset({"interval", "once", "delay", "manual"})
 HOUR_US = 3_600_000_000
 LOOK_BACK_US = (HOUR_US, 25 * HOUR_US, 8 * 24 * HOUR_US, 63 * 24 * HOUR_US, 400 * 24 * HOUR_US)
-UNREADABLE = "SCHEDULE_UNREADABLE"
 LATE_AFTER = timedelta(seconds=10)
 """A fire that is planned this late is missed, and catch-up decides about it."""
 
@@ -56,12 +67,17 @@ class Pass:
         """What should have fired up to here was missed."""
         self._edge_us = to_us(self.edge)
 
-    def step(self, job: DueJob) -> Step:
-        """What to do with one job now."""
+    def step(self, job: DueJob, budget: Budget) -> Step:
+        """What to do with one job now.
+
+        Raises:
+            Refused: it cannot be read, or takes more steps than one job may take in a pass.
+
+        """
         seed = str(job.id)
-        schedule = self._schedules.get(job.schedule, seed)
+        schedule = self._schedules.get(job.schedule, seed, budget=budget)
         behind = job.next_fire_at <= self.edge and not schedule.is_fixed_delay
-        window = self._window(job, schedule, behind=behind)
+        window = self._window(job, schedule, budget, behind=behind)
         ids, dues = planned(job, schedule, window.fires_us, window.fires, seed)
         ends = window.next_fire_at is None and not schedule.is_fixed_delay
         return Step(
@@ -71,25 +87,25 @@ class Pass:
             fires=window.fires,
             dues=dues,
             overlap=policy_of(schedule.overlap, fixed_delay=schedule.is_fixed_delay),
-            dropped=[*self._denied_before(job, schedule), *window.dropped],
+            dropped=[*self._denied_before(job, schedule, budget), *window.dropped],
             completed=ends and not behind,
             gap=Span(job.next_fire_at, self.edge, completes=ends) if behind else None,
         )
 
-    def _window(self, job: DueJob, schedule: Schedule, *, behind: bool) -> Window:
+    def _window(self, job: DueJob, schedule: Schedule, budget: Budget, *, behind: bool) -> Window:
         if schedule.is_fixed_delay:
             # Its one fire is the one it waits for; the next follows the end of that run.
             return Window([to_us(job.next_fire_at)], [job.next_fire_at], None, ())
         before_us = self._edge_us if behind else to_us(job.next_fire_at) - 1
         if schedule.is_seeded:
-            return self._compute(schedule, before_us)
+            return self._compute(schedule, before_us, budget)
         key = (job.schedule, None if behind else job.next_fire_at)
         window = self._windows.get(key)
         if window is None:
-            window = self._windows[key] = self._compute(schedule, before_us)
+            window = self._windows[key] = self._compute(schedule, before_us, budget)
         return window
 
-    def _denied_before(self, job: DueJob, schedule: Schedule) -> list[DroppedFires]:
+    def _denied_before(self, job: DueJob, schedule: Schedule, budget: Budget) -> list[DroppedFires]:
         """What was taken away between the last fire and this one, since the job is as it is.
 
         A pass ends at its horizon and the next one begins with the next fire: what lay between
@@ -101,21 +117,21 @@ class Pass:
         found = self._earlier.get(key)
         if found is None:
             until_us = to_us(job.next_fire_at) - 1
-            found = denied(schedule, last_before(schedule, until_us), until_us)
+            found = denied(schedule, last_before(schedule, until_us, budget), until_us, budget)
             self._earlier[key] = found
         return [one for one in found if one.fire_at > job.since]
 
-    def _compute(self, schedule: Schedule, before_us: int) -> Window:
+    def _compute(self, schedule: Schedule, before_us: int, budget: Budget) -> Window:
         until_us = self._until_us
-        fires = schedule.instants(before_us, until_us, FIRES_PER_JOB_MAX)
+        fires = schedule.instants(before_us, until_us, FIRES_PER_JOB_MAX, budget=budget)
         if len(fires) == FIRES_PER_JOB_MAX:
             until_us = fires[-1]
-        following = schedule.next_instant(until_us)
+        following = schedule.next_instant(until_us, budget=budget)
         return Window(
             fires,
             [instant(us) for us in fires],
             None if following is None else instant(following),
-            denied(schedule, before_us, until_us),
+            denied(schedule, before_us, until_us, budget),
         )
 
 
@@ -126,20 +142,27 @@ class Settling:
         self._schedules = schedules
         self._known: dict[tuple[str, datetime, datetime], Caught] = {}
 
-    def settle(self, gap: Gap) -> Settled:
-        """Every fire of a gap: it runs late, or the reason why not is recorded."""
+    def settle(self, gap: Gap, accounted: Accounted = NOTHING) -> Settled:
+        """Every fire of a gap without an account: it runs late, or why not is recorded."""
         job, seed = gap.job, str(gap.job.id)
-        try:
-            schedule = self._schedules.get(job.schedule, seed)
-        except Refused as error:
-            # It could be read when it was planned, and cannot any more: nobody can count its fires.
-            why = msgspec.json.encode({"detail": error.sentence}).decode()
-            lost = DroppedFires(job.next_fire_at, UNREADABLE, gap.until_at, detail=why)
-            return Settled(gap=gap, ids=[], fires=[], dues=[], dropped=[lost])
         key = (job.schedule, job.next_fire_at, gap.until_at)
-        caught = None if schedule.is_seeded else self._known.get(key)
-        if caught is None:
-            caught = self._known[key] = catch_up(schedule, job.next_fire_at, gap.until_at)
+        budget = Budget(CATCHUP_STEPS_MAX)
+        try:
+            schedule = self._schedules.get(job.schedule, seed, budget=budget)
+            shares = not schedule.is_seeded and not accounted
+            caught = self._known.get(key) if shares else None
+            if caught is None:
+                caught = catch_up(schedule, job.next_fire_at, gap.until_at, budget, accounted)
+                if shares:
+                    self._known[key] = caught
+        except Refused as error:
+            # It could be read when it was planned, and cannot any more, or takes more steps than it
+            # may: nobody can count its fires.
+            why = msgspec.json.encode({"detail": error.sentence}).decode()
+            decided = [first - MICROSECOND for first, _ in accounted.decided]
+            last = max(job.next_fire_at, min([gap.until_at, *decided]))
+            lost = DroppedFires(job.next_fire_at, SCHEDULE_UNREADABLE, last, detail=why)
+            return Settled(gap=gap, ids=[], fires=[], dues=[], dropped=[lost])
         ids, dues = planned(job, schedule, caught.fires_us, caught.fires, seed)
         return Settled(gap=gap, ids=ids, fires=caught.fires, dues=dues, dropped=caught.dropped)
 
@@ -153,18 +176,36 @@ class Caught:
     dropped: Sequence[DroppedFires]
 
 
-def catch_up(schedule: Schedule, first: datetime, last: datetime) -> Caught:
-    """The policy of the schedule about every fire from `first` up to `last`.
+def catch_up(
+    schedule: Schedule,
+    first: datetime,
+    last: datetime,
+    budget: Budget,
+    accounted: Accounted = NOTHING,
+) -> Caught:
+    """The policy of the schedule about every fire from `first` up to `last` without an account.
 
-    What came within `LATE_AFTER` after the gap was planned as usual; the policy counts it.
+    What came within `LATE_AFTER` after the gap was planned as usual; the policy counts it, and it
+    counts what has a run. What was decided at the end of the gap was not missed: the latest of
+    those that were is the latest.
     """
-    plan = plan_catchup(schedule, first - MICROSECOND, last + LATE_AFTER, grace=LATE_AFTER)
-    fires = [fire.nominal for fire in plan.runs if fire.nominal <= last]
-    dropped = [
-        DroppedFires(gap.first, gap.code, None if gap.count == 1 else gap.last, gap.count)
-        for gap in plan.skipped
-    ]
-    dropped += denied(schedule, to_us(first) - 1, to_us(last))
+    end = last_undecided(schedule, first, last, accounted, budget) if accounted else last
+    fires: list[datetime] = []
+    dropped: list[DroppedFires] = []
+    if end is not None:
+        grace = LATE_AFTER if end == last else NO_GRACE
+        plan = plan_catchup(schedule, first - MICROSECOND, end + grace, grace=grace, budget=budget)
+        fires = [
+            fire.nominal
+            for fire in plan.runs
+            if fire.nominal <= end and not accounted.covers(fire.nominal)
+        ]
+        dropped = [
+            DroppedFires(gap.first, gap.code, None if gap.count == 1 else gap.last, gap.count)
+            for skipped in plan.skipped
+            for gap in (left_of(schedule, skipped, accounted, budget) if accounted else [skipped])
+        ]
+    dropped += denied(schedule, to_us(first) - 1, to_us(last), budget)
     return Caught([to_us(fire) for fire in fires], fires, dropped)
 
 
@@ -202,18 +243,18 @@ def may_drop(schedule: Schedule) -> bool:
     return bool(schedule.common.calendars) or schedule.kind not in REAL_TIME
 
 
-def last_before(schedule: Schedule, until_us: int) -> int:
+def last_before(schedule: Schedule, until_us: int, budget: Budget) -> int:
     """An instant that no fire lies after, up to `until_us`; not looked for beyond a year."""
     for span_us in LOOK_BACK_US:
-        found = schedule.instants(until_us - span_us, until_us, FIRES_PER_JOB_MAX)
+        found = schedule.instants(until_us - span_us, until_us, FIRES_PER_JOB_MAX, budget=budget)
         if found:
             return found[-1]
     return until_us - LOOK_BACK_US[-1]
 
 
-def denied(schedule: Schedule, after_us: int, until_us: int) -> list[DroppedFires]:
+def denied(schedule: Schedule, after_us: int, until_us: int, budget: Budget) -> list[DroppedFires]:
     """Occurrences that DST or a calendar took away, as decisions to record."""
-    drops = schedule.dropped(instant(after_us), instant(until_us), FIRES_PER_JOB_MAX)
+    drops = schedule.dropped(instant(after_us), instant(until_us), FIRES_PER_JOB_MAX, budget=budget)
     return [
         DroppedFires(drop.nominal, drop.code, detail=local_detail(drop.local)) for drop in drops
     ]

@@ -20,15 +20,17 @@ from uuid import UUID
 from betimes.config.settings import CoordinatorSettings
 from betimes.coordinator.hint import Hint
 from betimes.coordinator.holdings import Held, Holdings
+from betimes.coordinator.pace import Pace
 from betimes.coordinator.plan import LATE_AFTER, Pass, Settling, plan_until
 from betimes.coordinator.recovery import Recovery
+from betimes.coordinator.renewal import Renewal
 from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut, Refused, Unavailable
-from betimes.domain.ids import ShardId
+from betimes.domain.ids import ShardId, to_text
 from betimes.fairness.overlap import OVERLAP_SKIPPED
 from betimes.fairness.pace import share_of
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
-from betimes.schedule import ScheduleCache
+from betimes.schedule import Budget, ScheduleCache
 from betimes.store.catchup import Catching, Settled
 from betimes.store.joining import Pace
 from betimes.store.plan import DueJob, Planning, Step
@@ -42,6 +44,8 @@ RUNS_PER_TRANSACTION = 2_000
 """Few enough that sending them does not keep the publisher waiting: it shares our event loop."""
 TURN_SECONDS = 0.002
 """How long computing may keep the event loop."""
+TURN_STEPS = 2_000
+"""The same in steps of evaluation; a single job takes no more than its own budget."""
 PAGES_PER_SHARD_MAX = 8
 LATE_SHARE = 0.7
 """How much of the time settling may take: the rest belongs to what is on time."""
@@ -62,6 +66,8 @@ class Planner:
         planning: Planning,
         catching: Catching,
         recovery: Recovery,
+        renewal: Renewal,
+        pace: Pace,
         holdings: Holdings,
         time: DatabaseTime,
         clock: Clock,
@@ -73,6 +79,8 @@ class Planner:
         self._planning = planning
         self._catching = catching
         self._recovery = recovery
+        self._renewal = renewal
+        self._pace = pace
         self._holdings = holdings
         self._time = time
         self._clock = clock
@@ -85,7 +93,6 @@ class Planner:
         self.nudge = asyncio.Event()
         self._missed = telemetry.counter("betimes_fires_missed_total")
         self._late = telemetry.counter("betimes_catchup_runs_total")
-        self._lost = telemetry.counter("betimes_lease_lost_total")
         self._outage = Outage(duty="coordinator.planner", telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
@@ -112,15 +119,17 @@ class Planner:
 
     async def _recovered(self, held: list[Held]) -> list[Held]:
         """Shards that are still ours, with nothing of the time before that is planned and late."""
-        ours: list[Held] = []
-        for one in held:
+        until = self._clock.monotonic() + self._pace.plan_budget
+        for one in await self._recovery.look(held):
             try:
                 await self._recovery.recover(one)
             except FencedOut:
                 self._step_down(one)
-            else:
-                ours.append(one)
-        return ours
+            self._passed(held)
+            await self._renewal.between()
+            if self._clock.monotonic() >= until:
+                break
+        return [one for one in held if one.recovered and self._holdings.get(one.claim.shard) is one]
 
     async def _plan_due(
         self, held: list[Held], now: datetime, *, after: Place, before: datetime | None = None
@@ -159,12 +168,17 @@ class Planner:
         Those that are behind one at a time, so that what is on time has room beside them.
         """
         turns = iter(wanted)
+        until = self._clock.monotonic() + self._pace.plan_budget
         runs = 0
         failed: list[Unavailable] = []
 
         async def take_turns() -> None:
             nonlocal runs
             for one in turns:
+                began = self._clock.monotonic()
+                if began >= until:
+                    self.nudge.set()  # those whose turn was longest ago come first then
+                    return
                 one.under_way = True
                 try:
                     runs += await work(one)
@@ -174,11 +188,14 @@ class Planner:
                         return
                     continue
                 one.under_way = False
+                self._pace.turned(self._clock.monotonic() - began)
                 self._passed(held)
+                await self._renewal.between()
 
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(1 if late else SHARDS_AT_ONCE, len(wanted))):
+                at_once = self._pace.turns(1 if late else SHARDS_AT_ONCE)
+                for _ in range(min(at_once, len(wanted))):
                     group.create_task(take_turns(), name="planner.shard")
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
@@ -229,17 +246,31 @@ class Planner:
     async def _plan_page(self, held: Held, current: Pass, jobs: list[DueJob]) -> int:
         steps: list[Step] = []
         broken: list[tuple[DueJob, str]] = []
-        runs = size = 0
+        runs = size = taken = 0
         turn = self._clock.monotonic()
         for job in jobs:
-            if self._clock.monotonic() - turn > TURN_SECONDS:
+            if taken > TURN_STEPS or self._clock.monotonic() - turn > TURN_SECONDS:
                 await self._clock.sleep(0)
-                turn = self._clock.monotonic()
+                turn, taken = self._clock.monotonic(), 0
+            budget = Budget()
             try:
-                step = current.step(job)
+                step = current.step(job, budget)
             except Refused as error:
                 broken.append((job, error.sentence))
                 continue
+            except Exception as error:  # noqa: BLE001 -- one job must not stop its shard
+                # A mistake of ours, which would come back with every pass.
+                broken.append((job, f"it cannot be evaluated: {type(error).__name__}"))
+                self._telemetry.event(
+                    "item.failed",
+                    level="error",
+                    error=error,
+                    duty="coordinator.planner",
+                    item=to_text("job", job.id),
+                )
+                continue
+            finally:
+                taken += budget.spent
             steps.append(step)
             size += len(step.ids)
             if size >= RUNS_PER_TRANSACTION:
@@ -301,24 +332,29 @@ class Planner:
                 settled.append(settling.settle(gap))
                 size += len(settled[-1].ids)
                 if size >= RUNS_PER_TRANSACTION:
-                    runs += await self._commit_settled(held, settled, pace)
+                    runs += await self._commit_settled(held, settled, settling, pace)
                     settled, size = [], 0
             if settled:
-                runs += await self._commit_settled(held, settled, pace)
+                runs += await self._commit_settled(held, settled, settling, pace)
         except FencedOut:
             self._step_down(held)
         return runs
 
-    async def _commit_settled(self, held: Held, settled: list[Settled], pace: Pace) -> int:
+    async def _commit_settled(
+        self, held: Held, settled: list[Settled], settling: Settling, pace: Pace
+    ) -> int:
         if not held.term.is_trusted(self._clock.monotonic()):
             return 0
         async with held.writing:
             done = await self._catching.settle(
-                held.claim, settled, pace=pace, now=self._clock.stated()
+                held.claim,
+                settled,
+                reckon=settling.settle,
+                pace=pace,
+                now=self._clock.stated(),
             )
-        for one in settled:
-            for dropped in one.dropped:
-                self._missed.add(dropped.fires, reason=dropped.code)
+        for dropped in done.dropped:
+            self._missed.add(dropped.fires, reason=dropped.code)
         self._late.add(done.runs - done.held, held="no")
         self._late.add(done.held, held="yes")
         for parcel in done.parcels:
@@ -326,7 +362,4 @@ class Planner:
         return done.runs
 
     def _step_down(self, held: Held) -> None:
-        if self._holdings.lose_claim(held.claim) is not None:
-            self._lost.add(kind="shard")
-            why = "fenced out"
-            self._telemetry.event("shard.lost", level="warning", shard=held.claim.shard, why=why)
+        self._renewal.lose(held.claim)

@@ -13,16 +13,18 @@ What may go wrong: a transaction fails or its reply is lost. Then the shard is r
 and read again; the statement inserts nothing when the cursor has already moved.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from betimes.config.settings import CoordinatorSettings
-from betimes.coordinator.elector import TRUST_MARGIN
 from betimes.coordinator.hint import Hint
 from betimes.coordinator.holdings import Held, Holdings
+from betimes.coordinator.pace import Pace
 from betimes.coordinator.recovery import Recovery
 from betimes.coordinator.referee import Referee
+from betimes.coordinator.relived import SLACK_MS, Relived
+from betimes.coordinator.renewal import Renewal, instant
 from betimes.coordinator.wheel import Wheel
 from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut, Unavailable
@@ -31,28 +33,32 @@ from betimes.domain.parcel import Waiting
 from betimes.fairness.overlap import OVERLAP_SKIPPED
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
 from betimes.store.publish import Batch, Placed, Publishing
-from betimes.store.shards import Claim, Shards
+from betimes.store.shards import Claim
 from betimes.telemetry import Outage, Telemetry
 
 PAGE = 2_000
+ROWS_TOGETHER = 16_000
+"""About so many rows come back from one question about many shards."""
 RUNS_PER_TRANSACTION = 10_000
-SHARDS_PER_TRANSACTION = 16
 LOAD_SLACK_MS = 500
-PASSES_MISSED_MAX = 3
 FAILED_MAX = 2
 """So often a shard, or a few together, may fail in a pass without ending it."""
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Publisher:
-    """Publishes every shard this node holds, and renews their leases by doing so."""
+    """Publishes every shard this node holds, and renews their leases by doing so.
+
+    A pass is bounded in time and in what it asks: about many shards at once. Between its steps the
+    leases are renewed, so that a pass that lasts long because the database is far costs nothing.
+    """
 
     def __init__(
         self,
         *,
         publishing: Publishing,
         recovery: Recovery,
-        shards: Shards,
+        renewal: Renewal,
+        pace: Pace,
         holdings: Holdings,
         time: DatabaseTime,
         clock: Clock,
@@ -60,12 +66,15 @@ class Publisher:
         settings: CoordinatorSettings,
         transaction_timeout: timedelta,
         referee: Referee,
+        relived: Relived,
         hint: Hint = lambda *_: None,
     ) -> None:
         self._publishing = publishing
         self._recovery = recovery
         self._referee = referee
-        self._shards = shards
+        self._relived = relived
+        self._renewal = renewal
+        self._pace = pace
         self._holdings = holdings
         self._time = time
         self._clock = clock
@@ -76,14 +85,9 @@ class Publisher:
         self._read_under: dict[ShardId, Claim] = {}
         self._lead_ms = _milliseconds(settings.lead)
         self._ahead_ms = _milliseconds(settings.margin - transaction_timeout)
-        # What makes no progress for so long is not renewed, and gone a lease later at the latest.
-        patience = PASSES_MISSED_MAX * max(settings.plan_every, settings.publish_every)
-        self._patience = min(patience, settings.lease_ttl).total_seconds()
-        self._renewed_at = float("-inf")
         self._failed: dict[ShardId, Unavailable] = {}
         self._apart: set[ShardId] = set()
         self._lag = telemetry.histogram("betimes_schedule_lag_seconds")
-        self._lost = telemetry.counter("betimes_lease_lost_total")
         self._missed = telemetry.counter("betimes_fires_missed_total")
         self._outage = Outage(duty="coordinator.publisher", telemetry=telemetry)
 
@@ -99,20 +103,66 @@ class Publisher:
             return 0
         with self._telemetry.span("publisher.tick") as span:
             span.expect_errors()
-            held = self._holdings.trusted(self._clock.monotonic())
+            began = self._clock.monotonic()
+            until = began + self._pace.budget
+            held = self._holdings.trusted(began)
             self._failed.clear()
-            for one in held:
-                with self._excused([one.claim.shard]):
-                    await self._load(one)
-            published = await self._publish()
+            self._drop_strange(held)
+            await self._recover(held, until)
+            await self._load_all([one for one in held if one.recovered], held)
+            published = await self._publish(held, until)
+            published += await self._relived.pass_over(held)
             # A shard that failed has not passed: it is left to run out if that goes on.
-            self._note_idle([one for one in held if one.claim.shard not in self._failed])
-            await self._referee.pass_over(held)
-            await self._renew()
+            self._note_passed(held)
+            await self._referee.pass_over(held, until=until, between=self._renewal.between)
+            await self._renewal.keep()
+            if held:
+                self._pace.passed(self._clock.monotonic() - began)
             span.add(runs=published, waiting=len(self._wheel))
             for error in self._failed.values():
                 raise error
         return published
+
+    def _drop_strange(self, held: Sequence[Held]) -> None:
+        """What was read under an earlier epoch is somebody else's by now, or will be read again."""
+        ours = {one.claim.shard: one.claim for one in held}
+        for shard, claim in list(self._read_under.items()):
+            if ours.get(shard) != claim:
+                self._wheel.drop(shard)
+                del self._read_under[shard]
+
+    async def _recover(self, held: Sequence[Held], until: float) -> None:
+        """Nothing is read of a shard before what was missed in it has been taken back."""
+        between = self._between(held)
+        for one in await self._recovery.look(held):
+            with self._excused([one.claim.shard]):
+                try:
+                    await self._recovery.recover(one)
+                except FencedOut:
+                    self._lose(one.claim)
+            await between()
+            if self._clock.monotonic() >= until:
+                break
+
+    def _between(self, held: Sequence[Held]) -> Callable[[], Awaitable[None]]:
+        """What to do between two steps of a pass: say that it goes on, and keep the leases."""
+
+        async def between() -> None:
+            self._note_at_work(held)
+            await self._renewal.between()
+
+        return between
+
+    def _note_at_work(self, held: Sequence[Held]) -> None:
+        """Shards that wait for their turn are not to blame for how long others take.
+
+        One that has failed has to get through a whole pass: what hangs there, or fails there every
+        time, is not made up for by the others.
+        """
+        now = self._clock.monotonic()
+        for one in held:
+            if one.claim.shard not in self._failed and one.claim.shard not in self._apart:
+                one.published_at = now
 
     @contextmanager
     def _excused(self, shards: Collection[ShardId]) -> Iterator[None]:
@@ -126,59 +176,96 @@ class Publisher:
                 self._failed[shard] = error
                 self._apart.add(shard)
 
-    async def _load(self, held: Held) -> None:
-        """Read what is due soon into the wheel, a page at a time, as far as is safe."""
+    async def _load_all(self, ready: Sequence[Held], held: Sequence[Held]) -> None:
+        """Read what is due soon into the wheel, many shards at a time, as far as is safe."""
         now_ms = to_ms(self._time.now())
         until_ms = now_ms + self._ahead_ms
+        for one in ready:
+            shard = one.claim.shard
+            # Also when the clock was set back: what was read ahead may have grown since.
+            stale = one.loaded_through_ms > max(until_ms + SLACK_MS, one.published_through_ms)
+            if self._read_under.get(shard) != one.claim or stale:
+                self._wheel.drop(shard)
+                one.rewind()
+                self._read_under[shard] = one.claim
+            if one.in_doubt:
+                with self._excused([shard]):
+                    await self._learn_cursor(one)
         enough_ms = min(until_ms, now_ms + self._lead_ms + LOAD_SLACK_MS)
-        shard = held.claim.shard
-        if self._read_under.get(shard) != held.claim:
-            # What was read under an earlier epoch is somebody else's by now, or will be read again.
-            self._wheel.drop(shard)
-            try:
-                await self._recovery.recover(held)
-            except FencedOut:
-                self._lose(held.claim)
-                return
-            self._read_under[shard] = held.claim
-        if held.in_doubt and not await self._learn_cursor(held):
-            return
-        while (
-            held.loaded_through_ms < enough_ms
-            and self._wheel.count(shard) < self._settings.wheel_max
-        ):
-            page = await self._page(held, until_ms)
-            if self._holdings.get(shard) is not held:
-                return
-            for run in page:
-                self._wheel.put(shard, time_ms_of(run.id), run)
+        between = self._between(held)
+        while wanted := [one for one in ready if self._wants_more(one, enough_ms)]:
+            alone = [one for one in wanted if one.claim.shard in self._apart]
+            others = [one for one in wanted if one.claim.shard not in self._apart]
+            most = self._pace.policy.together
+            chunks = [others[at : at + most] for at in range(0, len(others), most)]
+            for chunk in [*chunks, *([one] for one in alone)]:
+                await self._load(chunk, until_ms)
+                await between()
 
-    async def _learn_cursor(self, held: Held) -> bool:
+    def _wants_more(self, held: Held, enough_ms: int) -> bool:
+        shard = held.claim.shard
+        return (
+            held.loaded_through_ms < enough_ms
+            and not held.in_doubt
+            and shard not in self._failed
+            and self._holdings.get(shard) is held
+            and self._wheel.count(shard) < self._settings.wheel_max
+        )
+
+    async def _load(self, some: Sequence[Held], until_ms: int) -> None:
+        """One page of each of these; where that fails, of ever fewer, until it is known whose."""
+        try:
+            await self._page(some, until_ms)
+        except Unavailable:
+            if len(some) > 1:
+                middle = len(some) // 2
+                await self._load(some[:middle], until_ms)
+                await self._load(some[middle:], until_ms)
+                return
+            with self._excused([some[0].claim.shard]):
+                raise
+
+    async def _learn_cursor(self, held: Held) -> None:
         """After a commit of unknown fate: what it published must not be read again."""
         found = await self._publishing.cursor(held.claim, now=self._clock.stated())
         if found is None:
             self._lose(held.claim)
-            return False
-        held.learn_cursor(found.through)
-        return True
+        else:
+            held.learn_cursor(found.through)
 
-    async def _page(self, held: Held, until_ms: int) -> list[Waiting]:
+    async def _page(self, some: Sequence[Held], until_ms: int) -> None:
         """The next rows; a millisecond is read whole, because the cursor counts in them."""
-        shard, most = held.claim.shard, PAGE
-        while True:
-            rows = await self._publishing.near_due(
-                shard, low=held.next_low, until_ms=until_ms, most=most
-            )
-            if len(rows) < most:
-                held.loaded_through_ms, held.next_low = until_ms, floor_of(until_ms + 1)
-                return rows
-            last_ms = time_ms_of(rows[-1].id)
-            if time_ms_of(rows[0].id) < last_ms:
-                held.loaded_through_ms, held.next_low = last_ms - 1, floor_of(last_ms)
-                return [run for run in rows if time_ms_of(run.id) < last_ms]
-            most *= 2  # one millisecond fills the page: read it with a larger one
+        most = min(PAGE, ROWS_TOGETHER // len(some))
+        lows = {one.claim.shard: one.next_low for one in some}
+        found = await self._publishing.near_due(lows, until_ms=until_ms, most=most)
+        for one in some:
+            shard = one.claim.shard
+            rows = found[shard]
+            if len(rows) >= most:
+                last_ms = time_ms_of(rows[-1].id)
+                while time_ms_of(rows[0].id) == last_ms and len(rows) >= most:
+                    most *= 2  # one millisecond fills the page: read it with a larger one
+                    lows = {shard: one.next_low}
+                    again = await self._publishing.near_due(lows, until_ms=until_ms, most=most)
+                    rows = again[shard]
+                    last_ms = time_ms_of(rows[-1].id)
+            self._put(one, rows, until_ms=until_ms, more=len(rows) >= most)
+            most = min(PAGE, ROWS_TOGETHER // len(some))
 
-    async def _publish(self) -> int:
+    def _put(self, held: Held, rows: list[Waiting], *, until_ms: int, more: bool) -> None:
+        shard = held.claim.shard
+        if self._holdings.get(shard) is not held:
+            return
+        if more:
+            last_ms = time_ms_of(rows[-1].id)
+            held.loaded_through_ms, held.next_low = last_ms - 1, floor_of(last_ms)
+            rows = [run for run in rows if time_ms_of(run.id) < last_ms]
+        else:
+            held.loaded_through_ms, held.next_low = until_ms, floor_of(until_ms + 1)
+        for run in rows:
+            self._wheel.put(shard, time_ms_of(run.id), run)
+
+    async def _publish(self, held: Sequence[Held], until: float) -> int:
         """Empty the wheel up to `lead` from now, in transactions of bounded size.
 
         Not before something is due within half of that: what is published in larger batches costs
@@ -192,25 +279,27 @@ class Publisher:
         for shard, run in self._wheel.take(bound_ms):
             ripe.setdefault(shard, []).append(run)
         try:
-            return await self._publish_ripe(ripe, bound_ms)
+            return await self._publish_ripe(ripe, bound_ms, held, until)
         except BaseException:
             # All of it left the wheel, tried or not; the cursors in the database are the truth.
             for shard in ripe:
                 self._rewind(ShardId(shard))
             raise
 
-    async def _publish_ripe(self, ripe: dict[int, list[Waiting]], bound_ms: int) -> int:
+    async def _publish_ripe(
+        self, ripe: dict[int, list[Waiting]], bound_ms: int, held: Sequence[Held], until: float
+    ) -> int:
         left = [ShardId(shard) for shard in ripe]
         published = 0
         while left:
             chosen = self._next_shards(left, ripe)
             left = [shard for shard in left if shard not in chosen]
             batches = [
-                Batch(held.claim, self._through(held, bound_ms), ripe[shard])
+                Batch(one.claim, self._through(one, bound_ms), ripe[shard])
                 for shard in chosen
                 # Others were lost meanwhile; their next owner reads them again.
-                if (held := self._holdings.get(shard)) is not None
-                and self._read_under.get(shard) == held.claim
+                if (one := self._holdings.get(shard)) is not None
+                and self._read_under.get(shard) == one.claim
             ]
             with self._excused(chosen):
                 try:
@@ -220,6 +309,14 @@ class Publisher:
                         self._rewind(shard)
                     raise
                 self._apart.difference_update(chosen)
+            self._note_at_work(held)
+            await self._renewal.between()
+            if left and self._clock.monotonic() >= until:
+                # They are the first ones of the next pass: what is taken out comes by its dueness.
+                for shard in left:
+                    for run in ripe[shard]:
+                        self._wheel.put(shard, time_ms_of(run.id), run)
+                break
         return published
 
     def _next_shards(self, left: list[ShardId], ripe: dict[int, list[Waiting]]) -> list[ShardId]:
@@ -236,12 +333,12 @@ class Publisher:
             if shard in self._apart:
                 break
             runs += len(ripe[shard])
-            if runs >= RUNS_PER_TRANSACTION or len(chosen) == SHARDS_PER_TRANSACTION:
+            if runs >= RUNS_PER_TRANSACTION or len(chosen) == self._pace.policy.together:
                 break
         return chosen or left[:1]
 
     def _through(self, held: Held, bound_ms: int) -> datetime:
-        return _instant(min(bound_ms, held.loaded_through_ms))
+        return instant(min(bound_ms, held.loaded_through_ms))
 
     async def _commit(self, batches: list[Batch]) -> int:
         """Write one transaction."""
@@ -272,47 +369,18 @@ class Publisher:
             self._missed.add(len(placed.skipped), reason=OVERLAP_SKIPPED)
         return sum(len(parcel.runs) for parcel in placed.parcels) + len(placed.skipped)
 
-    def _note_idle(self, held: list[Held]) -> None:
+    def _note_passed(self, held: Sequence[Held]) -> None:
         """Remember that we have passed; where nothing waits, the cursor may follow the clock."""
         bound_ms = to_ms(self._time.now()) + self._lead_ms
-        passed_at = self._clock.monotonic()
         next_due = self._wheel.next_due()
         # Anything still in the wheel that is due by now came in during this pass: leave it.
         safe_ms = bound_ms if next_due is None else min(bound_ms, next_due - 1)
+        passed_at = self._clock.monotonic()
         for one in held:
-            one.published_at = passed_at
-            through_ms = min(safe_ms, one.loaded_through_ms)
-            one.published_through_ms = max(one.published_through_ms, through_ms)
-
-    async def _renew(self) -> None:
-        """Prolong the leases of shards that make progress; the others are left to run out."""
-        asked_at = self._clock.monotonic()
-        if asked_at - self._renewed_at < self._settings.renew_every.total_seconds():
-            return
-        ttl = self._settings.lease_ttl
-        held = [
-            one
-            for one in self._holdings.trusted(asked_at)
-            if asked_at - min(one.planned_at, one.published_at) < self._patience
-        ]
-        if not held:
-            return
-        still, now = await self._shards.renew(
-            [(one.claim, _instant(one.published_through_ms)) for one in held],
-            ttl=ttl,
-            now=self._clock.stated(),
-        )
-        self._renewed_at = asked_at
-        if now is not None:
-            self._time.observe(now)
-        seconds = ttl.total_seconds()
-        for one in held:
-            if one.claim.shard in still:
-                one.term = one.term.renewed(
-                    asked_at=asked_at, ttl=seconds, margin=seconds * TRUST_MARGIN
-                )
-            else:
-                self._lose(one.claim)
+            if one.claim.shard not in self._failed:
+                one.served, one.published_at = True, passed_at
+                through_ms = min(safe_ms, one.loaded_through_ms)
+                one.published_through_ms = max(one.published_through_ms, through_ms)
 
     def _rewind(self, shard: ShardId) -> None:
         self._wheel.drop(shard)
@@ -322,15 +390,8 @@ class Publisher:
             held.in_doubt = True
 
     def _lose(self, claim: Claim) -> None:
-        if self._holdings.lose_claim(claim) is not None:
-            self._wheel.drop(claim.shard)
-            self._lost.add(kind="shard")
-            why = "fenced out"
-            self._telemetry.event("shard.lost", level="warning", shard=claim.shard, why=why)
-
-
-def _instant(milliseconds: int) -> datetime:
-    return EPOCH + timedelta(milliseconds=milliseconds)
+        self._wheel.drop(claim.shard)
+        self._renewal.lose(claim)
 
 
 def _milliseconds(duration: timedelta) -> int:

@@ -5,13 +5,14 @@ in time are taken back: catch-up decides about them as about those that were nev
 late by no more than a takeover takes is left as it is, and simply runs.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from betimes.config.settings import CoordinatorSettings
 from betimes.coordinator.holdings import Held
 from betimes.coordinator.plan import LATE_AFTER
 from betimes.domain.clock import Clock
-from betimes.domain.ids import to_ms
+from betimes.domain.ids import ShardId, to_ms
 from betimes.rhythm import DatabaseTime
 from betimes.store.missed import Missing
 from betimes.telemetry import Telemetry
@@ -38,6 +39,29 @@ class Recovery:
         self._clock = clock
         self._telemetry = telemetry
         self._missed_after = max(LATE_AFTER, settings.lease_ttl + TAKEOVER)
+
+    async def look(self, held: Sequence[Held]) -> list[Held]:
+        """Those of some shards in which something was missed; the others are recovered by this.
+
+        One statement for all. Nothing can be missed after the look that was not before: what is
+        planned late is planned for shards that are recovered.
+        """
+        edge_ms = to_ms(self._time.now() - self._missed_after)
+        behind: dict[ShardId, Held] = {}
+        for one in held:
+            # A shard of which nothing was ever published has missed nothing.
+            if not one.recovered and 0 <= one.published_through_ms < edge_ms:
+                behind[one.claim.shard] = one
+            else:
+                one.recovered = True
+        if not behind:
+            return []
+        missed = await self._missing.shards_behind(
+            {shard: one.published_through_ms for shard, one in behind.items()}, edge_ms=edge_ms
+        )
+        for shard, one in behind.items():
+            one.recovered = shard not in missed
+        return [behind[shard] for shard in sorted(missed)]
 
     async def recover(self, held: Held) -> None:
         """Take back what was missed before the shard was ours, once.

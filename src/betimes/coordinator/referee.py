@@ -6,7 +6,7 @@ for again. Where nothing is held, a look at all shards costs one probe of an ind
 second.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 
 from betimes.coordinator.hint import Hint
@@ -55,15 +55,33 @@ class Referee:
         if known is None or at < known:
             self._due[shard] = at
 
-    async def pass_over(self, held: Sequence[Held]) -> int:
-        """Give every verdict that is due; how many."""
+    async def pass_over(
+        self,
+        held: Sequence[Held],
+        *,
+        until: float = float("inf"),
+        between: Callable[[], Awaitable[None]] | None = None,
+    ) -> int:
+        """Give every verdict that is due, the oldest first; how many.
+
+        After `until`, on the monotonic clock, none is begun but the first; `between` two shards
+        leases are kept.
+        """
         await self._look(held)
         now = self._time.now()
         verdicts = 0
-        for one in held:
-            due = self._due.get(one.claim.shard)
-            if due is not None and due <= now and self._holdings.get(one.claim.shard) is one:
+        waiting = [
+            (due, one)
+            for one in held
+            if (due := self._due.get(one.claim.shard)) is not None and due <= now
+        ]
+        for _, one in sorted(waiting, key=lambda pair: pair[0]):
+            if self._holdings.get(one.claim.shard) is one:
                 verdicts += await self._judge(one)
+                if between is not None:
+                    await between()
+            if self._clock.monotonic() >= until:
+                break
         return verdicts
 
     async def _look(self, held: Sequence[Held]) -> None:

@@ -1,7 +1,7 @@
 """The coordinator of a node: an elector, a planner and a publisher over the same holdings."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Mapping
 from datetime import timedelta
 
 from betimes.config.settings import CoordinatorSettings, DatabaseSettings
@@ -9,10 +9,13 @@ from betimes.coordinator.deadlines import DeadlineKeeper
 from betimes.coordinator.elector import Elector
 from betimes.coordinator.hint import Hint
 from betimes.coordinator.holdings import Holdings
+from betimes.coordinator.pace import Pace, PacePolicy
 from betimes.coordinator.planner import Planner
 from betimes.coordinator.publisher import Publisher
 from betimes.coordinator.recovery import Recovery
 from betimes.coordinator.referee import Referee
+from betimes.coordinator.relived import Relived
+from betimes.coordinator.renewal import Renewal
 from betimes.coordinator.sweeper import Sweeper
 from betimes.coordinator.zones import ZoneKeeper
 from betimes.domain.clock import Clock
@@ -52,6 +55,7 @@ class Coordinator:
         database_settings: DatabaseSettings,
         tzdata: str,
         hint: Hint = lambda *_: None,
+        policy: PacePolicy | None = None,
     ) -> None:
         self.node = node
         self._database = database
@@ -60,10 +64,26 @@ class Coordinator:
         holdings = Holdings()
         shards = Shards(database, node)
         self.holdings = holdings
+        self.pace = Pace(
+            lease=settings.lease_ttl.total_seconds(),
+            period=max(settings.plan_every, settings.publish_every).total_seconds(),
+            policy=policy,
+        )
+        renewal = Renewal(
+            shards=shards,
+            holdings=holdings,
+            pace=self.pace,
+            time=time,
+            clock=clock,
+            telemetry=telemetry,
+            settings=settings,
+        )
         self.elector = Elector(
             shards=shards,
             holdings=holdings,
             living=self._living,
+            note_capacity=self._note_capacity,
+            pace=self.pace,
             time=time,
             clock=clock,
             telemetry=telemetry,
@@ -80,6 +100,8 @@ class Coordinator:
             planning=Planning(database, node, settings.margin),
             catching=Catching(database, node),
             recovery=recovery,
+            renewal=renewal,
+            pace=self.pace,
             holdings=holdings,
             time=time,
             clock=clock,
@@ -99,7 +121,8 @@ class Coordinator:
         self.publisher = Publisher(
             publishing=Publishing(database, node),
             recovery=recovery,
-            shards=shards,
+            renewal=renewal,
+            pace=self.pace,
             holdings=holdings,
             time=time,
             clock=clock,
@@ -107,10 +130,18 @@ class Coordinator:
             settings=settings,
             transaction_timeout=database_settings.transaction_timeout,
             referee=self.referee,
+            relived=Relived(
+                sweeping=Sweeping(database, node),
+                time=time,
+                clock=clock,
+                telemetry=telemetry,
+                lead=settings.lead,
+            ),
             hint=hint,
         )
         self.sweeper = Sweeper(
             sweeping=Sweeping(database, node),
+            shards=shards,
             holdings=holdings,
             time=time,
             clock=clock,
@@ -156,7 +187,10 @@ class Coordinator:
         await self.planner.tick()
         return await self.publisher.tick()
 
-    async def _living(self) -> Collection[NodeId]:
+    async def _living(self) -> Mapping[NodeId, int | None]:
         since = self._time.now() - self._alive_within - timedelta(milliseconds=1)
         seen = await nodes.seen_since(self._database, since)
-        return [one.id for one in seen if ROLE in one.roles and not one.draining]
+        return {one.id: one.capacity for one in seen if ROLE in one.roles and not one.draining}
+
+    async def _note_capacity(self, capacity: int | None) -> None:
+        await nodes.note_capacity(self._database, self.node, capacity)

@@ -5,21 +5,28 @@ another release walks once through the jobs of the shard whose next fire is not 
 moves those whose next fire is another one now. What is planned already stays.
 """
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from betimes.coordinator.holdings import Held, Holdings
 from betimes.coordinator.plan import instant
 from betimes.domain.clock import Clock
-from betimes.domain.errors import FencedOut, Refused
-from betimes.domain.ids import to_us
+from betimes.domain.errors import FencedOut
+from betimes.domain.ids import ShardId, to_us
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
-from betimes.schedule import ScheduleCache
+from betimes.schedule import Budget, ScheduleCache
 from betimes.store.shards import Shards
 from betimes.store.zones import FarJob, Zones
 from betimes.telemetry import Outage, Telemetry
 
 PAGE = 1_000
+SHARDS_TOGETHER = 64
+ROWS_TOGETHER = 16_000
+STEPS_PER_JOB = 10
+TURN_STEPS = 2_000
+"""How many steps of evaluation may keep the event loop; a job takes its own budget at most."""
 LOOK_EVERY = timedelta(seconds=5)
 
 
@@ -57,30 +64,54 @@ class ZoneKeeper:
     async def tick(self) -> int:
         """One pass over shards that carry another release; returns how many jobs were moved."""
         moved = 0
-        for held in self._holdings.trusted(self._clock.monotonic()):
-            if held.tzdata != self._tzdata:
-                moved += await self._bring(held)
+        others = [
+            held
+            for held in self._holdings.trusted(self._clock.monotonic())
+            if held.tzdata != self._tzdata
+        ]
+        for start in range(0, len(others), SHARDS_TOGETHER):
+            moved += await self._bring(others[start : start + SHARDS_TOGETHER])
         return moved
 
-    async def _bring(self, held: Held) -> int:
+    async def _bring(self, some: Sequence[Held]) -> int:
+        """Page through the jobs of several shards at once."""
         beyond = self._time.now() + self._horizon
-        after, moved = UUID(int=0), 0
-        try:
-            while held.term.is_trusted(self._clock.monotonic()):
-                jobs = await self._zones.far_jobs(
-                    held.claim.shard, after=after, beyond=beyond, most=PAGE
-                )
-                moved += await self._move(held, jobs, beyond)
-                if len(jobs) < PAGE:
-                    await self._note(held, moved)
-                    break
-                after = jobs[-1].id
-        except FencedOut:
-            self._holdings.lose(held.claim.shard)
-        return moved
+        after = {held.claim.shard: UUID(int=0) for held in some}
+        moved: Counter[ShardId] = Counter()
+        left, done = list(some), []
+        while left := [one for one in left if one.term.is_trusted(self._clock.monotonic())]:
+            most = min(PAGE, ROWS_TOGETHER // len(left))
+            pages = await self._zones.far_jobs(
+                {one.claim.shard: after[one.claim.shard] for one in left},
+                beyond=beyond,
+                most=most,
+            )
+            for one in list(left):
+                shard, jobs = one.claim.shard, pages[one.claim.shard]
+                try:
+                    moved[shard] += await self._move(one, jobs, beyond)
+                except FencedOut:
+                    left.remove(one)  # the publisher notices by itself
+                    continue
+                if len(jobs) < most:
+                    left.remove(one)
+                    done.append(one)
+                else:
+                    after[shard] = jobs[-1].id
+        if done:
+            await self._note(done, moved)
+        return moved.total()
 
     async def _move(self, held: Held, jobs: list[FarJob], beyond: datetime) -> int:
-        fires = [(job, self._next(job, beyond)) for job in jobs]
+        fires: list[tuple[FarJob, datetime | None]] = []
+        taken = 0
+        for job in jobs:
+            budget = Budget()
+            fires.append((job, self._next(job, beyond, budget)))
+            taken += STEPS_PER_JOB + budget.spent
+            if taken > TURN_STEPS:
+                await self._clock.sleep(0)
+                taken = 0
         other = [
             (job, fire) for job, fire in fires if fire is not None and fire != job.next_fire_at
         ]
@@ -90,18 +121,21 @@ class ZoneKeeper:
             held.claim, other, tzdata=self._tzdata, now=self._clock.stated()
         )
 
-    def _next(self, job: FarJob, beyond: datetime) -> datetime | None:
+    def _next(self, job: FarJob, beyond: datetime, budget: Budget) -> datetime | None:
         try:
-            schedule = self._schedules.get(job.schedule, str(job.id))
-        except Refused:
+            schedule = self._schedules.get(job.schedule, str(job.id), budget=budget)
+            if schedule.is_fixed_delay:
+                return None
+            found = schedule.next_instant(to_us(beyond), budget=budget)
+        except Exception:  # noqa: BLE001 -- one job must not stop its shard
             return None  # the planner sets it aside when its time comes, with the reason
-        if schedule.is_fixed_delay:
-            return None
-        found = schedule.next_instant(to_us(beyond))
         return None if found is None else instant(found)
 
-    async def _note(self, held: Held, moved: int) -> None:
-        if await self._shards.record_tzdata(held.claim, self._tzdata):
+    async def _note(self, done: Sequence[Held], moved: Mapping[ShardId, int]) -> None:
+        ours = await self._shards.record_tzdata([held.claim for held in done], self._tzdata)
+        for held in done:
+            if held.claim.shard not in ours:
+                continue
             before, held.tzdata = held.tzdata, self._tzdata
             if before is not None:
                 self._telemetry.event(
@@ -109,5 +143,5 @@ class ZoneKeeper:
                     shard=held.claim.shard,
                     before=before,
                     after=self._tzdata,
-                    measurements={"moved": moved},
+                    measurements={"moved": moved[held.claim.shard]},
                 )

@@ -31,7 +31,7 @@ from betimes.store.endpoints import Endpoint, close_mailbox, disable_endpoint, r
 from betimes.store.pool import Connection, Lane
 from betimes.store.run_contents import Content
 from betimes.store.server import read_clock
-from betimes.telemetry import Outage, Telemetry
+from betimes.telemetry import Items, Outage, Telemetry
 from betimes.wire.base import shown_instant
 
 WAVES_MAX = 20
@@ -80,8 +80,9 @@ class Courier:
         self._nudge = nudge
         self._owner = self._fresh_id(0)
         self._group: asyncio.TaskGroup | None = None
-        self._busy: dict[UUID, asyncio.Task[None]] = {}
+        self._busy: dict[UUID, asyncio.Task[list[None]]] = {}
         self._outage = Outage(duty="dispatcher.courier", telemetry=telemetry)
+        self._mailboxes = Items(duty="dispatcher.courier", telemetry=telemetry)
         self._sent = telemetry.counter("betimes_webhook_deliveries_total")
 
     async def run(self, stopping: Stopping) -> None:
@@ -118,7 +119,9 @@ class Courier:
     def _begin(self, mailbox: Mailbox) -> None:
         if self._group is None:
             raise RuntimeError("a courier empties mailboxes only inside `working`")
-        task = self._group.create_task(self._empty(mailbox), name="dispatcher.mailbox")
+        # One that fails is left to its lease, which runs out, and to a later time.
+        empty = self._mailboxes.each([mailbox.endpoint], lambda _: self._empty(mailbox))
+        task = self._group.create_task(empty, name="dispatcher.mailbox")
         self._busy[mailbox.endpoint] = task
         task.add_done_callback(lambda _: self._busy.pop(mailbox.endpoint, None))
 

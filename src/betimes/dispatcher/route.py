@@ -32,7 +32,7 @@ from betimes.store.routing import (
     read_news,
 )
 from betimes.store.server import read_clock
-from betimes.telemetry import Outage, Telemetry
+from betimes.telemetry import Items, Outage, Telemetry
 
 TENANTS_PER_PAGE = 500
 EVENTS_PER_PAGE = 500
@@ -61,12 +61,15 @@ class Router:
         self._nudge = nudge
         self._seen: dict[TenantId, dict[UUID, datetime]] = {}
         self._outage = Outage(duty="dispatcher.router", telemetry=telemetry)
+        self._tenants = Items(
+            duty="dispatcher.router", telemetry=telemetry, first_wait=1, longest_wait=60
+        )
         self._handed = telemetry.counter("betimes_deliveries_handed_out_total")
 
     async def run(self, stopping: Stopping) -> None:
         """Hand out until asked to stop."""
         beats = beat(self._clock, every=self._settings.route_every, stopping=stopping)
-        await attend(self.tick, beats=beats, troubles=self._outage)
+        await attend(self.tick, beats=beats, troubles=self._outage, survives=True)
 
     async def tick(self) -> int:
         """One pass over all tenants; how many deliveries were made."""
@@ -91,10 +94,12 @@ class Router:
         if not news:
             return 0
         listeners = await self._listeners(sorted(news))
-        handed = 0
-        for tenant in sorted(news):
-            handed += await self._route(tenant, listeners.get(tenant, []), begins[tenant], now)
-        return handed
+        return sum(
+            await self._tenants.each(
+                sorted(news),
+                lambda one: self._route(one, listeners.get(one, []), begins[one], now),
+            )
+        )
 
     async def _listeners(self, tenants: Sequence[TenantId]) -> dict[TenantId, list[Endpoint]]:
         async def work(connection: Connection) -> dict[TenantId, list[Endpoint]]:

@@ -32,7 +32,7 @@ from betimes.store.deliveries import tell
 from betimes.store.pool import Connection, Lane
 from betimes.store.server import read_clock
 from betimes.store.watching import SUBJECTS_MAX, findings, names_of
-from betimes.telemetry import Outage, Telemetry
+from betimes.telemetry import Items, Outage, Telemetry
 from betimes.wire.base import shown_instant
 
 RULES_PER_PAGE = 50
@@ -81,6 +81,7 @@ class Watcher:
         self._shards = shards
         self._entropy = entropy
         self._outage = Outage(duty="dispatcher.watcher", telemetry=telemetry)
+        self._rules = Items(duty="dispatcher.watcher", telemetry=telemetry)
         self._fired = telemetry.counter("betimes_alerts_fired_total")
 
     async def run(self, stopping: Stopping) -> None:
@@ -88,7 +89,7 @@ class Watcher:
         # More often than each rule is looked at, so that rules are spread over the period.
         every = max(self._settings.watch_every / LOOKS_PER_PERIOD, timedelta(seconds=1))
         beats = beat(self._clock, every=every, stopping=stopping)
-        await attend(self.tick, beats=beats, troubles=self._outage)
+        await attend(self.tick, beats=beats, troubles=self._outage, survives=True)
 
     async def tick(self) -> int:
         """One pass; how many rules were looked at."""
@@ -96,17 +97,18 @@ class Watcher:
             span.expect_errors()
             looked = 0
             for _ in range(PAGES_MAX):
-                page = await self._due()
-                for tenant, name, due_at in page:
-                    looked += await self._look(tenant, name, due_at)
-                if len(page) < RULES_PER_PAGE:
+                # What is postponed is still due, and must not take the place of others.
+                most = RULES_PER_PAGE + len(self._rules.postponed)
+                page = await self._due(most)
+                looked += sum(await self._rules.each(page, lambda rule: self._look(*rule)))
+                if len(page) < most:
                     break
             span.add(rules=looked)
         return looked
 
-    async def _due(self) -> list[tuple[Any, str, datetime]]:
+    async def _due(self, most: int) -> list[tuple[Any, str, datetime]]:
         async def work(connection: Connection) -> list[tuple[Any, str, datetime]]:
-            return await rows.due_rules(connection, most=RULES_PER_PAGE, now=self._clock.stated())
+            return await rows.due_rules(connection, most=most, now=self._clock.stated())
 
         return await self._database.transact(work, lane=Lane.ENGINE, repeatable=True)
 

@@ -3,7 +3,7 @@
 SchedulerError
 ├─ Refused               the caller can fix it; has a stable code and a sentence
 │   ├─ Invalid           what was said makes no sense
-│   │   ├─ BadSchedule   BadZone · NeverFires · AmbiguousText
+│   │   ├─ BadSchedule   BadZone · NeverFires · TooExpensive · AmbiguousText
 │   │   ├─ BadTarget
 │   │   ├─ BadSetting
 │   │   ├─ CyclicGraph
@@ -15,6 +15,7 @@ SchedulerError
 ├─ FencedOut             we no longer own what we tried to write: step down, never retry
 ├─ Unavailable           the store or a peer is away: retry with backoff
 │   ├─ Contended         deadlock or serialization: the transaction left no trace, repeat it
+│   │   └─ OutOfTime     it took longer than we let it: do less, or later
 │   ├─ UnknownOutcome    the connection died during a commit: it may have happened
 │   └─ Overloaded        no room now: a pool, a queue or the disk is full
 ├─ Locked                what is sealed does not open with the keys that are here
@@ -68,6 +69,12 @@ class NeverFires(BadSchedule):
     """A well-formed schedule without a single fire time."""
 
     default_code = "schedule_never_fires"
+
+
+class TooExpensive(BadSchedule):
+    """A schedule whose evaluation takes more steps than one may cost."""
+
+    default_code = "schedule_too_expensive"
 
 
 class AmbiguousText(BadSchedule):
@@ -171,12 +178,20 @@ class FencedOut(SchedulerError):
     """Our epoch or fence is no longer the current one: step down, never retry."""
 
 
+class LeaseOver(FencedOut):
+    """A lease can no longer be trusted, and nothing was sent or begun under it."""
+
+
 class Unavailable(SchedulerError):
     """The store or a peer is away; retry with backoff."""
 
 
 class Contended(Unavailable):
     """Deadlock, serialization failure or lock timeout: nothing was written, repeat it."""
+
+
+class OutOfTime(Contended):
+    """A time limit of ours has passed: nothing was written; the store itself is there."""
 
 
 class UnknownOutcome(Unavailable):

@@ -14,6 +14,13 @@ GROUP_DEFAULT = "default"
 QUEUE_DEFAULT = "default"
 
 
+SCHEDULE_UNREADABLE = "SCHEDULE_UNREADABLE"
+"""Why fires are recorded that nobody can count: the schedule cannot be read any more."""
+GAP_FROM = "gap_from_us"
+"""In the reason of a pause, whoever paused: the first fire that nobody has accounted for."""
+PAUSED_AT = "paused_at_us"
+"""In the reason of a pause: since when; without it, since the job was last written."""
+
 FIRES_AT_MOST_ONCE = frozenset({"once", "delay", "manual"})
 
 

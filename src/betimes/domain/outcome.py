@@ -53,6 +53,8 @@ class Snoozed:
 
     until: datetime
     reason: str = "SNOOZED"
+    origin: str | None = None
+    """Whose open breaker it waits for; it is called sooner when that closes."""
 
 
 @dataclass(frozen=True, slots=True)

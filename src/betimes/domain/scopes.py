@@ -23,6 +23,7 @@ class Scope(StrEnum):
     BLOBS_WRITE = "blobs:write"
     SECRETS_READ = "secrets:read"
     SECRETS_WRITE = "secrets:write"
+    SECRETS_USE = "secrets:use"
     EVENTS_READ = "events:read"
     NOTIFICATIONS_READ = "notifications:read"
     NOTIFICATIONS_WRITE = "notifications:write"
@@ -64,6 +65,7 @@ EDITS = OPERATES | {
     Scope.BLOBS_READ,
     Scope.BLOBS_WRITE,
     Scope.SECRETS_READ,
+    Scope.SECRETS_USE,
     Scope.NOTIFICATIONS_WRITE,
 }
 ADMINISTERS_TENANT = EDITS | {
@@ -73,12 +75,14 @@ ADMINISTERS_TENANT = EDITS | {
     Scope.KEYS_WRITE,
     Scope.MEMBERS_READ,
     Scope.MEMBERS_WRITE,
+    # To serve queues themselves, and above all to make and revoke the keys of those that do.
+    Scope.WORKERS_LEASE,
 }
 EVERYTHING = frozenset(Scope)
 
 OF_KIND: Mapping[str, frozenset[Scope]] = MappingProxyType(
     {
-        "sk": ADMINISTERS_TENANT | {Scope.WORKERS_LEASE},
+        "sk": ADMINISTERS_TENANT,
         "wk": frozenset({Scope.WORKERS_LEASE, Scope.BLOBS_READ, Scope.BLOBS_WRITE}),
         "rk": READS | {Scope.AUDIT_READ},
         "ak": EVERYTHING,
@@ -89,3 +93,6 @@ OF_KIND: Mapping[str, frozenset[Scope]] = MappingProxyType(
 OF_ROLE: Mapping[str, frozenset[Scope]] = MappingProxyType(
     {"viewer": READS, "operator": OPERATES, "editor": EDITS, "admin": ADMINISTERS_TENANT}
 )
+"""What members may do. Operators start what editors have written, with whatever secrets it uses,
+but do not decide where a secret goes: `secrets:use` begins with editors, `secrets:write`, which
+says where a secret may go at all, with administrators."""

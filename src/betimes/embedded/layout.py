@@ -2,7 +2,7 @@
 
 pg/                 the cluster (0700, the account's)
 run/                the Unix socket (0700, the account's), unless its path would be too long
-secrets/            the superuser's password (0700, ours)
+secrets/            the passwords of the superuser and of the service (0700, ours)
 binaries/           copies for an account that may not reach the installed ones
 init-…/             a cluster being made; swept at the next start
 postgres.log        and postgres.log.1, the one before
@@ -47,6 +47,11 @@ class Layout:
     def password(self) -> Path:
         """The file with the superuser's password."""
         return self.data / "secrets" / "postgres.password"
+
+    @property
+    def service_password(self) -> Path:
+        """The file with the password of the login that the service uses."""
+        return self.data / "secrets" / "service.password"
 
     @property
     def binaries(self) -> Path:
@@ -116,19 +121,27 @@ class Layout:
             return None
 
     def ensure_password(self, factory: Callable[[], str]) -> bool:
-        """Make the password when there is none; tell whether it is new."""
-        if self.password.exists():
+        """Make the superuser's password when there is none; tell whether it is new."""
+        return self._ensure_secret(self.password, factory)
+
+    def ensure_service_password(self, factory: Callable[[], str]) -> str:
+        """The password of the service's login, made when there is none."""
+        self._ensure_secret(self.service_password, factory)
+        return self.service_password.read_text()
+
+    def _ensure_secret(self, place: Path, factory: Callable[[], str]) -> bool:
+        if place.exists():
             return False
-        self.password.parent.mkdir(mode=0o700, exist_ok=True)
-        unfinished = self.password.with_suffix(".tmp")
+        place.parent.mkdir(mode=0o700, exist_ok=True)
+        unfinished = place.with_suffix(".tmp")
         unfinished.unlink(missing_ok=True)
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(factory())
             file.flush()
             os.fsync(descriptor)
-        unfinished.replace(self.password)
-        sync_directory(self.password.parent)
+        unfinished.replace(place)
+        sync_directory(place.parent)
         return True
 
     def rotate_log(self) -> None:

@@ -101,9 +101,23 @@ class EmbeddedPostgres:
             Refused: TCP was wanted here but not when the server was made.
 
         """
+        return self._address(SUPERUSER, self._layout.password.read_text(), database, tcp=tcp)
+
+    def service_dsn(self, login: str, database: str = DATABASE) -> str:
+        """The address of the running server for a login that is no superuser.
+
+        Whoever owns the database makes the login, with `service_password`.
+        """
+        return self._address(login, self.service_password(), database, tcp=False)
+
+    def service_password(self) -> str:
+        """The password of that login, made the first time it is asked for."""
+        return self._layout.ensure_service_password(self._wishes.password_factory)
+
+    def _address(self, login: str, password: str, database: str, *, tcp: bool) -> str:
         if self._words is None or self._words.socket_directory is None:
             raise Unavailable("The embedded PostgreSQL is not started.")
-        user = f"{SUPERUSER}:{quote(self._layout.password.read_text(), safe='')}"
+        user = f"{login}:{quote(password, safe='')}"
         if not tcp:
             host = quote(str(self._words.socket_directory), safe="/")
             return f"postgresql://{user}@/{database}?host={host}&port={self._words.port}"

@@ -12,12 +12,20 @@ from contextvars import Context as Variables
 from contextvars import copy_context
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from betimes.domain.errors import LeaseOver
+
+LEASE_OVER = "the lease ended before the handler began"
+
 
 class Attended(Protocol):
     """What is known about a call in a thread."""
 
     lingers: bool
     """Whether the thread goes on with it although nobody waits; its place is still taken."""
+
+    def is_held(self) -> bool:
+        """Whether its lease can still be ours."""
+        ...
 
 
 C = TypeVar("C", bound=Attended)
@@ -67,11 +75,18 @@ class Threads:
             value: object = None
             fault: BaseException | None = None
             try:
-                value = order.variables.run(order.function, order.context)
+                value = order.variables.run(self._begun, order)
             except BaseException as error:  # noqa: BLE001 -- carried over to whoever waits
                 fault = error
             if not order.loop.is_closed():
                 order.loop.call_soon_threadsafe(self._finished, order, value, fault)
+
+    @staticmethod
+    def _begun(order: _Order) -> object:
+        """Call it; it may have waited for a thread for longer than its lease, or than anybody."""
+        if order.context.lingers or not order.context.is_held():
+            raise LeaseOver(LEASE_OVER)
+        return order.function(order.context)
 
     def _finished(self, order: _Order, value: object, fault: BaseException | None) -> None:
         self._busy -= 1

@@ -4,15 +4,17 @@ from datetime import timedelta
 
 from betimes.domain.clock import Clock
 from betimes.domain.ids import ShardId
-from betimes.ops.catchups import carry_out
+from betimes.ops.catchups import EPISODES_MAX, carry_out
 from betimes.ops.desk import Desk
 from betimes.ops.end import delete_spent
 from betimes.ops.pause import resume_elapsed
 from betimes.ops.telling import tell_untold
 from betimes.rhythm import Stopping, attend, beat
-from betimes.telemetry import Outage, Telemetry
+from betimes.telemetry import Items, Outage, Telemetry
 
 EVERY = timedelta(seconds=2)
+ITEMS_MAX = 100
+"""So many jobs of a shard in one pass, of each kind."""
 
 
 class Errands:
@@ -23,11 +25,12 @@ class Errands:
         self._clock = clock
         self._telemetry = telemetry
         self._outage = Outage(duty="janitor.errands", telemetry=telemetry)
+        self._items = Items(duty="janitor.errands", telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
         """Run errands until asked to stop."""
         beats = beat(self._clock, every=EVERY, stopping=stopping)
-        await attend(self.tick, beats=beats, troubles=self._outage)
+        await attend(self.tick, beats=beats, troubles=self._outage, survives=True)
 
     async def tick(self) -> tuple[int, int]:
         """One pass; returns how many jobs were resumed and deleted.
@@ -39,9 +42,18 @@ class Errands:
             span.expect_errors()
             resumed = deleted = caught_up = told = 0
             for number in range(self._desk.shards):
-                resumed += len(await resume_elapsed(self._desk, ShardId(number)))
-                told += await tell_untold(self._desk, ShardId(number))
-                deleted += len(await delete_spent(self._desk, ShardId(number)))
-                caught_up += await carry_out(self._desk, ShardId(number))
+                done = await self._errands_of(ShardId(number))
+                resumed, told = resumed + done[0], told + done[1]
+                deleted, caught_up = deleted + done[2], caught_up + done[3]
             span.add(resumed=resumed, deleted=deleted, caught_up=caught_up, told=told)
         return resumed, deleted
+
+    async def _errands_of(self, shard: ShardId) -> tuple[int, int, int, int]:
+        desk, each = self._desk, self._items.each
+        # What is postponed is found again, and must not take the place of others.
+        more = len(self._items.postponed)
+        resumed = await resume_elapsed(desk, shard, most=ITEMS_MAX + more, each=each)
+        (told,) = await each([f"told:{shard}"], lambda _: tell_untold(desk, shard)) or (0,)
+        deleted = await delete_spent(desk, shard, most=ITEMS_MAX + more, each=each)
+        caught_up = await carry_out(desk, shard, most=EPISODES_MAX + more, each=each)
+        return len(resumed), told, len(deleted), caught_up

@@ -38,7 +38,7 @@ class Offerer:
     async def run(self, stopping: Stopping) -> None:
         """Offer until asked to stop."""
         beats = beat(self._clock, every=EVERY, stopping=stopping)
-        await attend(self.tick, beats=beats, troubles=self._outage)
+        await attend(self.tick, beats=beats, troubles=self._outage, survives=True)
 
     async def tick(self) -> int:
         """One bounded pass; how many parcels were offered."""

@@ -25,7 +25,7 @@ class Operator:
     async def run(self, stopping: Stopping) -> None:
         """Work until asked to stop."""
         beats = beat(self._clock, every=EVERY, stopping=stopping)
-        await attend(self.tick, beats=beats, troubles=self._outage)
+        await attend(self.tick, beats=beats, troubles=self._outage, survives=True)
 
     async def tick(self) -> int:
         """One bounded pass; returns how often some operation was brought forward."""

@@ -1,13 +1,17 @@
-"""Days of partitions exist ahead of time, and go when they have aged."""
+"""Days of partitions exist ahead of time, and go when they have aged.
+
+What has not ended moves on before its day goes; see `store.partitions`.
+"""
 
 from collections.abc import Mapping
+from datetime import date
 
 from betimes.config.settings import JanitorSettings
 from betimes.domain.clock import Clock
 from betimes.rhythm import Stopping, attend, beat
-from betimes.store.partitions import Partitions
+from betimes.store.partitions import SLICES_MAX, Partition, Partitions
 from betimes.store.server import read_clock
-from betimes.telemetry import Outage, Telemetry
+from betimes.telemetry import Items, Outage, Telemetry
 
 
 class PartitionKeeper:
@@ -26,11 +30,13 @@ class PartitionKeeper:
         self._telemetry = telemetry
         self._settings = settings
         self._outage = Outage(duty="janitor.partitions", telemetry=telemetry)
+        self._days = Items(duty="janitor.partitions", telemetry=telemetry)
+        self._moved = telemetry.counter("betimes_rows_kept_total")
 
     async def run(self, stopping: Stopping) -> None:
         """Keep the days until asked to stop."""
         beats = beat(self._clock, every=self._settings.partitions_every, stopping=stopping)
-        await attend(self.tick, beats=beats, troubles=self._outage)
+        await attend(self.tick, beats=beats, troubles=self._outage, survives=True)
 
     async def tick(self) -> tuple[int, int]:
         """One pass; returns how many partitions were made and dropped."""
@@ -41,9 +47,34 @@ class PartitionKeeper:
             made = await self._partitions.ensure(
                 today, ahead_days=self._settings.partitions_ahead_days
             )
-            dropped = await self._partitions.drop(today, keep_days=keep_days(self._settings))
-            span.add(made=made, dropped=len(dropped))
-        return made, len(dropped)
+            dropped, moved = await self._drop(today)
+            span.add(made=made, dropped=dropped, moved=moved)
+        return made, dropped
+
+    async def _drop(self, today: date) -> tuple[int, int]:
+        """Drop what has aged: how many days, and how many rows of them moved on."""
+        slices = SLICES_MAX
+
+        async def drop(partition: Partition) -> int | None:
+            nonlocal slices
+            taken, scanned = await self._partitions.scan(partition, slices=slices)
+            slices -= taken
+            if not scanned:
+                return None  # goes on with the next pass
+            moved = await self._partitions.drop(partition)
+            if moved is None:
+                self._telemetry.event(
+                    "partition.kept",
+                    level="warning",
+                    table=partition.parent,
+                    day=partition.day.isoformat(),
+                )
+            return moved
+
+        aged = await self._partitions.aged(today, keep_days=keep_days(self._settings))
+        gone = [moved for moved in await self._days.each(aged, drop) if moved is not None]
+        self._moved.add(sum(gone))
+        return len(gone), sum(gone)
 
 
 def keep_days(settings: JanitorSettings) -> Mapping[str, int]:

@@ -12,7 +12,7 @@ from betimes.store.prune import Pruning
 from betimes.store.repair import Repairing
 from betimes.store.retention import FIRST, Retaining, Retention
 from betimes.store.server import read_bloat, read_clock
-from betimes.telemetry import Outage, Telemetry
+from betimes.telemetry import Items, Outage, Telemetry
 
 SILENT_AFTER = timedelta(hours=1)
 OLDEST_SNAPSHOT_SECONDS_MAX = 300.0
@@ -55,11 +55,15 @@ class Pruner:
         self._hot = telemetry.gauge("betimes_hot_update_ratio")
         self._dead = telemetry.gauge("betimes_dead_rows")
         self._outage = Outage(duty="janitor.pruner", telemetry=telemetry)
+        # One for each kind of pass: a shard that cannot be pruned may still be walked through.
+        self._rows = Items(duty="janitor.pruner", telemetry=telemetry)
+        self._queue_runs = Items(duty="janitor.pruner", telemetry=telemetry)
+        self._job_runs = Items(duty="janitor.pruner", telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
         """Prune until asked to stop."""
         beats = beat(self._clock, every=self._settings.prune_every, stopping=stopping)
-        await attend(self.tick, beats=beats, troubles=self._outage)
+        await attend(self.tick, beats=beats, troubles=self._outage, survives=True)
 
     async def tick(self) -> int:
         """One pass; returns how many rows went."""
@@ -69,13 +73,19 @@ class Pruner:
             now = self._clock.stated() or await read_clock(self._pruning.database)
             rows += await self._repairing.forget(now=now)
             rows += await self._pruning.visits(now=now)
-            for shard in self._shards:
-                rows += await self._prune(shard)
-            for retention in await self._retaining.retentions():
-                for shard in self._shards:
-                    rows += await self._retain(shard, retention, now)
-            for shard in self._shards:
-                rows += await self._retain_of_jobs(shard, now)
+            rows += sum(await self._rows.each(self._shards, self._prune))
+            retentions = {one.kept: one for one in await self._retaining.retentions()}
+            walks = [(shard, kept) for kept in retentions for shard in self._shards]
+            rows += sum(
+                await self._queue_runs.each(
+                    walks, lambda walk: self._retain(walk[0], retentions[walk[1]], now)
+                )
+            )
+            rows += sum(
+                await self._job_runs.each(
+                    self._shards, lambda shard: self._retain_of_jobs(shard, now)
+                )
+            )
             await self._watch()
             span.add(rows=rows)
         return rows

@@ -8,7 +8,7 @@ from betimes.domain.ids import TenantId
 from betimes.ops.desk import Desk
 from betimes.ops.rotation import aged_tenants, reseal_some, rotate_key, tenants_to_reseal
 from betimes.rhythm import Stopping, attend, beat
-from betimes.telemetry import Outage, Telemetry
+from betimes.telemetry import Items, Outage, Telemetry
 
 EVERY = timedelta(minutes=10)
 PASSES_MAX = 20
@@ -26,11 +26,12 @@ class Rotator:
         self._telemetry = telemetry
         self._older_than = older_than
         self._outage = Outage(duty="janitor.rotator", telemetry=telemetry)
+        self._tenants = Items(duty="janitor.rotator", telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
         """Look now and then, until asked to stop."""
         beats = beat(self._clock, every=EVERY, stopping=stopping)
-        await attend(self.tick, beats=beats, troubles=self._outage)
+        await attend(self.tick, beats=beats, troubles=self._outage, survives=True)
 
     async def tick(self) -> int:
         """One bounded pass; how many things were sealed anew."""
@@ -39,12 +40,10 @@ class Rotator:
         with self._telemetry.span("rotator.tick") as span:
             span.expect_errors()
             aged = await aged_tenants(self._desk, older_than=self._older_than)
-            for tenant in aged:
-                await rotate_key(self._desk, tenant)
-            done = 0
-            for tenant in await tenants_to_reseal(self._desk):
-                done += await self._reseal(tenant)
-            span.add(rotated=len(aged), resealed=done)
+            rotated = await self._tenants.each(aged, lambda one: rotate_key(self._desk, one))
+            old = await tenants_to_reseal(self._desk)
+            done = sum(await self._tenants.each(old, self._reseal))
+            span.add(rotated=len(rotated), resealed=done)
         return done
 
     async def _reseal(self, tenant: TenantId) -> int:

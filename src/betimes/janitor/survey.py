@@ -27,7 +27,7 @@ class Surveyor:
     async def run(self, stopping: Stopping) -> None:
         """Survey until asked to stop."""
         beats = beat(self._clock, every=EVERY, stopping=stopping)
-        await attend(self.tick, beats=beats, troubles=self._outage)
+        await attend(self.tick, beats=beats, troubles=self._outage, survives=True)
 
     async def tick(self) -> int:
         """One look; how many tables were counted anew."""

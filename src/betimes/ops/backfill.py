@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from hashlib import blake2b
 
 from betimes.domain.errors import IllegalTransition, Invalid, TooLarge
@@ -21,11 +22,12 @@ from betimes.domain.terms import terms_of
 from betimes.fairness.overlap import OverlapPolicy
 from betimes.ops.checks import check_instant, check_rate
 from betimes.ops.desk import Desk
+from betimes.ops.evaluating import evaluated
 from betimes.ops.grip import Grip, grip
 from betimes.ops.manual import Overlap
 from betimes.ops.outlook import just_before, runs_of
 from betimes.ops.timetable import read_timetable
-from betimes.schedule import Fire
+from betimes.schedule import Budget, Fire, Schedule
 from betimes.store.admit import declare
 from betimes.store.control import find_fires
 from betimes.store.occurrences import Occurrence, insert_planned
@@ -35,6 +37,7 @@ from betimes.wire.base import shown_instant
 
 BACKFILL_MAX = 10_000
 RUNS_PER_TRANSACTION = 1_000
+FIRES_AT_ONCE = 500
 RATE = 10.0
 
 
@@ -132,14 +135,27 @@ class Backfill:
             raise Invalid(
                 f"expected a span that is over, got an end {end - now} from now", pointer="/to"
             )
-        timetable = read_timetable(job.definition.schedule, job.id)
-        count = timetable.count(just_before(begin), end)
+        after = just_before(begin)
+
+        def counted(budget: Budget) -> tuple[Schedule, int]:
+            timetable = read_timetable(job.definition.schedule, job.id, budget)
+            return timetable, timetable.count(after, end, budget=budget)
+
+        timetable, count = await evaluated(counted)
         if count > max_runs:
             raise TooLarge(
                 f"expected at most {max_runs} fires in the span, got {count}",
                 code="backfill_too_large",
             )
-        fires = list(timetable.fires(just_before(begin), end, limit=max_runs))
+        fires: list[Fire] = []
+        while len(fires) < count:
+            # A block at a time, so that others have the event loop in between.
+            most = min(FIRES_AT_ONCE, max_runs - len(fires))
+            some = await evaluated(partial(_block, timetable, after, end, most))
+            fires += some
+            if len(some) < most:
+                break
+            after = some[-1].nominal
         if only_missing and fires:
             known = await find_fires(
                 connection,
@@ -226,6 +242,12 @@ class Backfill:
         if held.job.state is JobState.CANCELLED:
             raise IllegalTransition("a job that is cancelled cannot run any more")
         return held
+
+
+def _block(
+    timetable: Schedule, after: datetime, end: datetime, most: int, budget: Budget
+) -> list[Fire]:
+    return list(timetable.fires(after, end, most, budget=budget))
 
 
 def _gate(job: JobId, operation: str) -> str:

@@ -8,14 +8,13 @@ from typing import Any
 from uuid import UUID
 
 from betimes.domain.ids import JobId
-from betimes.domain.job import Definition
+from betimes.domain.job import Definition, Job
 from betimes.ops.bulk import Bulk
 from betimes.ops.contents import opened_definition
 from betimes.ops.desk import Desk
 from betimes.ops.end import cancel_job, delete_job
 from betimes.ops.pause import pause_job, resume_job
-from betimes.ops.read import get_job
-from betimes.ops.update import update_job
+from betimes.ops.update import change_job
 from betimes.store.operations import Operation
 
 JOBS = "jobs.bulk"
@@ -43,16 +42,11 @@ async def _delete(desk: Desk, operation: Operation, job: UUID) -> object:
 
 
 async def _set(desk: Desk, operation: Operation, job: UUID) -> object:
-    found = await get_job(desk, operation.tenant, JobId(job))
-    wanted = changed(found.definition, operation.request["set"])
-    return await update_job(
-        desk,
-        operation.tenant,
-        found.id,
-        await opened_definition(desk, operation.tenant, wanted),
-        expected_revision=found.revision,
-        actor=_actor(operation),
-    )
+    async def change(found: Job) -> Definition:
+        wanted = changed(found.definition, operation.request["set"])
+        return await opened_definition(desk, operation.tenant, wanted)
+
+    return await change_job(desk, operation.tenant, JobId(job), change, actor=_actor(operation))
 
 
 def change_of(definition: Definition, names: Mapping[str, str | None]) -> dict[str, Any]:

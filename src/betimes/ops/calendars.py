@@ -14,14 +14,13 @@ from uuid import UUID
 
 from betimes.domain.errors import Conflict, Invalid, NotFound, Refused, TooLarge, VersionMismatch
 from betimes.domain.ids import JobId, TenantId, to_text
-from betimes.domain.job import Definition
+from betimes.domain.job import Definition, Job
 from betimes.ops.checks import check_name
 from betimes.ops.desk import Desk
 from betimes.ops.operating import Step, forward
 from betimes.ops.operations import Operation, new_operation, start_operation
-from betimes.ops.read import get_job
 from betimes.ops.trail import SETTLED_AFTER
-from betimes.ops.update import update_job
+from betimes.ops.update import change_job
 from betimes.schedule import Calendar
 from betimes.store import calendars as rows
 from betimes.store.calendars import CalendarRow
@@ -294,15 +293,11 @@ async def _apply(
     desk: Desk, operation: Operation, calendar: CalendarRow, job: JobId, *, second: bool
 ) -> Operation:
     async def edit(inner: Desk) -> None:
-        found = await get_job(inner, operation.tenant, job)
-        await update_job(
-            inner,
-            operation.tenant,
-            job,
-            refreshed(found.definition, {calendar.name: calendar}),
-            expected_revision=found.revision,
-            actor=to_text("op", operation.id),
-        )
+        async def change(found: Job) -> Definition:
+            return refreshed(found.definition, {calendar.name: calendar})
+
+        actor = to_text("op", operation.id)
+        await change_job(inner, operation.tenant, job, change, actor=actor)
 
     async def pass_by(_: Desk) -> None:
         """A job that would never fire again keeps the copy it has."""

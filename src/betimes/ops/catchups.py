@@ -19,6 +19,7 @@ from betimes.store import episodes
 from betimes.store.episodes import Catchup, JobShare, QueueShare
 from betimes.store.joining import EpisodeState
 from betimes.store.pool import Connection
+from betimes.telemetry import Each, in_turn
 
 __all__ = [
     "Catchup",
@@ -111,20 +112,26 @@ async def decide_catchup(
     return await desk.transact(work, tenant=tenant)
 
 
-async def carry_out(desk: Desk, shard: ShardId) -> int:
+async def carry_out(
+    desk: Desk, shard: ShardId, *, most: int = EPISODES_MAX, each: Each = in_turn
+) -> int:
     """Carry out decisions about episodes of a shard; returns how many late runs were handled."""
 
     async def find(connection: Connection) -> list[UUID]:
-        return await episodes.decided(connection, shard, most=EPISODES_MAX)
+        return await episodes.decided(connection, shard, most=most)
 
-    handled = 0
-    for catchup in await desk.transact(find, tenant=None):
+    found = {to_text("ctu", catchup): catchup for catchup in await desk.transact(find, tenant=None)}
+
+    async def carry(text: str) -> int:
+        handled = 0
         for _ in range(STEPS_MAX):
-            done = await _carry_out(desk, catchup)
+            done = await _carry_out(desk, found[text])
             handled += done
             if not done:
                 break
-    return handled
+        return handled
+
+    return sum(await each(found, carry))
 
 
 async def _carry_out(desk: Desk, catchup: UUID) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from betimes.domain.dedupe import Dedupe
 from betimes.domain.errors import AlreadyExists, Bug, Refused, TooLarge
@@ -25,6 +26,7 @@ from betimes.ops.checks import (
 )
 from betimes.ops.contents import sealed
 from betimes.ops.desk import TAIL_BYTES, Desk
+from betimes.ops.evaluating import Evaluations
 from betimes.ops.gap import JOB_PAUSED, open_gap
 from betimes.ops.outlook import Outlook, look_ahead, require_a_future, runs_of
 from betimes.ops.parcelling import parcel_runs
@@ -130,9 +132,9 @@ class Creation:
     async def place(self, connection: Connection) -> list[Parcel]:
         """Insert jobs, and runs and parcels of those that fire within the margin."""
         now = await self._desk.now(connection)
-        self._prepare(now)
+        await self._prepare(now)
         near = now + self._desk.margin
-        outlooks = self._outlooks(now, near)
+        outlooks = await self._outlooks(now, near)
         self.jobs = [
             _job(one, job, self._tenant, outlook, now, tzdata=self._desk.tzdata)
             for one, job, outlook in zip(
@@ -210,25 +212,31 @@ class Creation:
             )
         return stored
 
-    def _prepare(self, now: datetime) -> None:
+    async def _prepare(self, now: datetime) -> None:
         """Ids and timetables, the first time; an id carries its creation and must not change."""
         if self._ids:
             return
+        evaluations = Evaluations()
+        timetables: list[Schedule] = []
+        ids: list[JobId] = []
         for place, (one, shard) in enumerate(zip(self._new, self._shards, strict=True)):
             tail = self._tails[place * TAIL_BYTES : (place + 1) * TAIL_BYTES]
             job = JobId(next(random_ids(to_ms(now), shard, tail)))
             with pointing(place, alone=len(self._new) == 1):
-                self._timetables.append(
-                    shared_timetable(self._desk.schedules, one.definition.schedule, job)
-                )
-            self._ids.append(job)
+                read = partial(shared_timetable, self._desk.schedules, one.definition.schedule, job)
+                timetables.append(await evaluations.run(read))
+            ids.append(job)
+        self._timetables, self._ids = timetables, ids
 
-    def _outlooks(self, now: datetime, near: datetime) -> list[Outlook]:
+    async def _outlooks(self, now: datetime, near: datetime) -> list[Outlook]:
         outlooks, known = list[Outlook](), dict[int, Outlook]()
+        evaluations = Evaluations()
         for place, (one, timetable) in enumerate(zip(self._new, self._timetables, strict=True)):
             outlook = known.get(id(timetable))
             if outlook is None:
-                outlook = look_ahead(timetable, one.definition, after=now, near=near)
+                with pointing(place, alone=len(self._new) == 1):
+                    look = partial(look_ahead, timetable, one.definition, after=now, near=near)
+                    outlook = await evaluations.run(look)
                 known[id(timetable)] = outlook
             with pointing(place, alone=len(self._new) == 1):
                 require_a_future(outlook, one.definition)

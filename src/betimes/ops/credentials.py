@@ -14,11 +14,12 @@ from ipaddress import ip_address, ip_network
 
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Forbidden, Refused, Unavailable
+from betimes.domain.ids import TenantId
 from betimes.domain.key_text import DIGEST_BYTES, digest_of, read_key
 from betimes.ops.asking import Asking
 from betimes.ops.keys import ADMIN, Caller
 from betimes.store.database import Database
-from betimes.store.keys import Credential, note_use, read_credential
+from betimes.store.keys import Credential, note_use, read_credential, read_tenant_state
 
 BELIEVED_FOR = timedelta(seconds=2)
 KNOWN_MAX = 10_000
@@ -27,6 +28,8 @@ NOTED_EVERY_SECONDS = 10.0
 REJECTING, SUSPENDED = 1, 2
 NOBODY = bytes(DIGEST_BYTES)
 SEAL_BYTES = 16
+MEMBER = "mem_"
+"""What the ids of members begin with, beside those of keys."""
 
 
 class Unknown(Refused):
@@ -45,6 +48,15 @@ class Known:
     """Who it is, once somebody has shown the secret."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownTenant:
+    """What was learned about a tenant, and until when it is believed; no state for one gone."""
+
+    state: int | None
+    reason: str | None
+    until: float
+
+
 class Credentials:
     """Checks keys."""
 
@@ -57,6 +69,8 @@ class Credentials:
         """Whole keys that were right, by a digest of their text."""
         self._used: dict[str, None] = {}
         self._asking: Asking[str, Known] = Asking()
+        self._tenants: dict[TenantId, KnownTenant] = {}
+        self._asking_tenants: Asking[TenantId, KnownTenant] = Asking()
 
     def forget(self, key: str) -> None:
         """Ask about a key anew: it was changed here."""
@@ -71,6 +85,8 @@ class Credentials:
             known.until = 0.0
         self._known.clear()
         self._shown.clear()
+        self._asking_tenants.forget_all()
+        self._tenants.clear()
 
     async def caller(self, text: str, address: str) -> Caller:
         """Who holds this key, or a refusal that tells nothing about others."""
@@ -109,18 +125,50 @@ class Credentials:
         self._check(credential, address)
         return caller_of(credential)
 
-    def _check(self, credential: Credential, address: str) -> None:
+    async def check_tenant(self, tenant: TenantId) -> None:
+        """Refuse who acts for a tenant without a key of it, as its keys would be refused."""
+        known = self._tenants.get(tenant)
+        if known is None or known.until <= self._clock.monotonic():
+            known = await self._asking_tenants.ask(tenant, lambda: self._read_tenant(tenant))
+        if known.state is None:
+            raise Unknown("there is no such tenant")
+        _check_state(known.state, known.reason)
+
+    async def check_giver(self, tenant: TenantId, key: str) -> None:
+        """Refuse what somebody gave away who could not do so any more.
+
+        From where it is used does not matter: it was given to be used elsewhere.
+        """
+        await self.check_tenant(tenant)
+        if key.startswith(MEMBER):
+            return
+        credential = (await self._learn(key)).credential
+        if credential is None or credential.key.revoked_at is not None:
+            raise Unknown("there is no such key, or it was revoked")
+        self._check_life(credential)
+
+    async def _read_tenant(self, tenant: TenantId) -> KnownTenant:
+        until = self._clock.monotonic() + BELIEVED_FOR.total_seconds()
+        found = await read_tenant_state(self._database, tenant)
+        state, reason = (None, None) if found is None else found
+        if len(self._tenants) >= KNOWN_MAX:
+            self._tenants.clear()
+        known = self._tenants[tenant] = KnownTenant(state=state, reason=reason, until=until)
+        return known
+
+    def _check_life(self, credential: Credential) -> None:
         key = credential.key
         if key.expires_at is not None and key.expires_at <= self._clock.now():
             raise Unknown("the key has expired", code="expired_credentials")
+
+    def _check(self, credential: Credential, address: str) -> None:
+        key = credential.key
+        self._check_life(credential)
         if key.networks is not None and not _within(address, key.networks):
             raise Forbidden("the key may not be used from this address", code="ip_not_allowed")
         # An administrator whose own tenant is suspended must still be able to end that.
-        if credential.tenant_state >= SUSPENDED and key.kind != ADMIN:
-            raise Forbidden(
-                f"the tenant is suspended: {credential.tenant_reason or 'no reason given'}",
-                code="tenant_suspended",
-            )
+        if key.kind != ADMIN:
+            _check_state(credential.tenant_state, credential.tenant_reason)
 
     async def note_use(self) -> int:
         """Write down which keys were used: one statement for all of them; how many."""
@@ -154,6 +202,13 @@ class Credentials:
 
     def _believed(self, known: Known) -> bool:
         return known.until > self._clock.monotonic()
+
+
+def _check_state(state: int, reason: str | None) -> None:
+    if state >= SUSPENDED:
+        raise Forbidden(
+            f"the tenant is suspended: {reason or 'no reason given'}", code="tenant_suspended"
+        )
 
 
 def caller_of(credential: Credential) -> Caller:

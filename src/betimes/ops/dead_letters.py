@@ -15,6 +15,7 @@ from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.revival import revive_runs
 from betimes.ops.sayings import open_attempts, open_groups, open_letters, says
 from betimes.store import dead_letters as rows
+from betimes.store.control import hold
 from betimes.store.dead_letters import (
     BEGINNING,
     Attempt,
@@ -183,6 +184,8 @@ class Redrive:
         parcels: list[Parcel] = []
         for shard, places in sorted(by_shard.items()):
             mine = [self.runs[place] for place in places]
+            # Whoever ends a run has its parcel, and then writes the letter.
+            await hold(connection, shard, self.tenant, mine)
             opened = await resolve(connection, shard, mine, state=LetterState.REDRIVEN, now=now)
             chosen = [place for place in places if self.runs[place] in opened]
             parcels += await revive_runs(
@@ -226,6 +229,11 @@ async def redrive_one(
     )
     if not done:
         letter, _ = await get_dead_letter(desk, tenant, run)
+        if letter.state is LetterState.OPEN:
+            raise IllegalTransition(
+                "expected a dead letter whose run is kept, got one whose run was deleted; "
+                "discard it, and enqueue a new run"
+            )
         raise IllegalTransition(
             f"expected an open dead letter, got one that is {letter.state.name.lower()}"
         )

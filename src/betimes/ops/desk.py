@@ -48,6 +48,8 @@ class Desk:
     """Where large things are kept, if not in the database."""
     seals: bool = False
     """Whether payloads and results are sealed where they lie in their rows."""
+    lane: Lane = Lane.API
+    """Whose connections its transactions use."""
     connection: "Connection | None" = None
     at: datetime | None = None
     """The time of a transaction whose verbs share one."""
@@ -58,13 +60,23 @@ class Desk:
         *,
         tenant: TenantId | None,
         row_by_row: bool = False,
+        patient: bool = True,
     ) -> T:
         """One transaction as the tenant; the work is always safe to repeat with the same ids."""
         if self.connection is not None:
             return await work(self.connection)
         return await self.database.transact(
-            work, lane=Lane.API, repeatable=True, tenant=tenant, row_by_row=row_by_row
+            work,
+            lane=self.lane,
+            repeatable=True,
+            tenant=tenant,
+            row_by_row=row_by_row,
+            patient=patient,
         )
+
+    def on(self, lane: Lane) -> "Desk":
+        """The same desk with the connections of another class of work."""
+        return replace(self, lane=lane)
 
     def inside(
         self, connection: Connection, hints: Hinter, *, at: datetime | None = None

@@ -17,7 +17,7 @@ from betimes.domain.secrets import (
 )
 from betimes.ops.checks import check_text
 from betimes.ops.desk import Desk
-from betimes.ops.keys import Caller, KeyMaker, MadeKey, NewKey, check_reach
+from betimes.ops.keys import Caller, KeyMaker, MadeKey, NewKey, Reach, check_reach, lasts_until
 from betimes.store import members as rows
 from betimes.store.members import Grant
 from betimes.store.pool import Connection
@@ -79,12 +79,13 @@ class Devices:
         """Say yes or no; what is granted is at most what the person may do. The device's name."""
         if by.via == "key" and by.kind not in ("sk", "ak"):
             raise Forbidden(f"a key of kind {by.kind} cannot let a device in")
-        # The device's key will be bound to nothing.
-        check_reach(by, kind=KIND, networks=None)
         scopes = sorted(by.scopes & OF_KIND[KIND])
         if granted and not scopes:  # a key without scopes of its own has all of its kind
             raise Forbidden("the caller may do nothing that a device could be let do")
         shown, now = read_user_code(code), self._clock.now()
+        # The device's key will be bound to nothing, and end no later than the caller's.
+        until = min(now + KEY_FOR, lasts_until(by) or now + KEY_FOR)
+        check_reach(by, after=Reach(kind=KIND, scopes=frozenset(scopes), until=until))
 
         async def work(connection: Connection) -> str:
             name = await rows.answer_grant(
@@ -94,6 +95,7 @@ class Devices:
                 tenant=tenant,
                 scopes=scopes,
                 by=by.key,
+                key_until=until,
                 now=now,
             )
             if name is None:
@@ -134,7 +136,7 @@ class Devices:
             name=grant.name,
             kind=KIND,
             scopes=grant.scopes,
-            expires_at=self._clock.now() + KEY_FOR,
+            expires_at=grant.key_until or self._clock.now() + KEY_FOR,
         )
         return await self._keys.create(desk, grant.tenant, new, by=None)
 

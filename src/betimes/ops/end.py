@@ -4,7 +4,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from betimes.domain.errors import NotFound
-from betimes.domain.ids import JobId, ShardId, TenantId
+from betimes.domain.ids import JobId, ShardId, TenantId, to_text
 from betimes.domain.job import AfterCompletion, Job
 from betimes.domain.states import JobState, RunState, check_job
 from betimes.ops.checks import check_reason
@@ -22,6 +22,7 @@ from betimes.store.control import find_parcelled
 from betimes.store.jobs import delete_job as delete_row
 from betimes.store.jobs import keep_revision, spent_jobs, steer_job
 from betimes.store.pool import Connection
+from betimes.telemetry import Each, in_turn
 
 JOB_CANCELLED = "JOB_CANCELLED"
 JOB_DELETED = "JOB_DELETED"
@@ -107,7 +108,9 @@ async def delete_job(
     await desk.transact(work, tenant=tenant)
 
 
-async def delete_spent(desk: Desk, shard: ShardId, *, most: int = 100) -> list[JobId]:
+async def delete_spent(
+    desk: Desk, shard: ShardId, *, most: int = 100, each: Each = in_turn
+) -> list[JobId]:
     """Delete jobs of a shard that are complete and asked for it; for the janitor.
 
     A run that waits for a retry is in a parcel, so looking into the parcels under the job's lock is
@@ -117,11 +120,13 @@ async def delete_spent(desk: Desk, shard: ShardId, *, most: int = 100) -> list[J
     async def find(connection: Connection) -> list[tuple[TenantId, JobId]]:
         return await spent_jobs(connection, shard, most=most)
 
-    done = []
-    for tenant, job in await desk.transact(find, tenant=None):
-        if await _delete_if_spent(desk, tenant, job):
-            done.append(job)
-    return done
+    found = {to_text("job", pair[1]): pair for pair in await desk.transact(find, tenant=None)}
+
+    async def delete(text: str) -> JobId | None:
+        tenant, job = found[text]
+        return job if await _delete_if_spent(desk, tenant, job) else None
+
+    return [job for job in await each(found, delete) if job is not None]
 
 
 async def _delete_if_spent(desk: Desk, tenant: TenantId, job: JobId) -> bool:

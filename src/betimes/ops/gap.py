@@ -1,24 +1,32 @@
 """The gap a pause leaves: from the first fire nobody has accounted for up to its end. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
+from betimes.domain.errors import TooExpensive
 from betimes.domain.ids import to_us
-from betimes.domain.job import Job
+from betimes.domain.job import GAP_FROM, PAUSED_AT, SCHEDULE_UNREADABLE, Job
 from betimes.ops.outlook import just_before
-from betimes.schedule import Catchup, Fire, Schedule, Skipped, plan_catchup
-from betimes.schedule.catchup import MAX_REACHED
+from betimes.schedule import (
+    NOTHING,
+    Accounted,
+    Budget,
+    Catchup,
+    Fire,
+    Schedule,
+    left_of,
+    plan_catchup,
+)
+from betimes.schedule.catchup import CATCHUP_STEPS_MAX, MAX_REACHED
 from betimes.store.occurrences import Dropped
 
 JOB_PAUSED = "JOB_PAUSED"
 JOB_AUTO_PAUSED = "JOB_AUTO_PAUSED"
 RUN_ALL_MAX = 1_000
 """Most missed fires that resuming runs; the older ones are recorded."""
-GAP_FROM = "gap_from_us"
-PAUSED_AT = "paused_at_us"
 FOREVER_US = 1 << 60
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -67,10 +75,10 @@ def close_gap(
     *,
     until: datetime,
     missed: Missed,
-    kept: AbstractSet[datetime],
+    accounted: Accounted = NOTHING,
     stopped: AbstractSet[datetime] = frozenset(),
 ) -> Closed:
-    """Decide about every fire of the gap up to `until`; `kept` are fires that have a run.
+    """Decide about every fire of the gap up to `until` that has no run and no decision.
 
     Fires that were `stopped` when the pause began run if they are wanted. If not, their rows
     already say that they were skipped, and why.
@@ -78,8 +86,27 @@ def close_gap(
     begin = min([gap_start(job), *stopped])
     if timetable.is_fixed_delay or until < begin:
         return Closed()
+    try:
+        return _close(job, timetable, begin, until, missed, accounted, stopped)
+    except TooExpensive:
+        # Nobody can count its fires; that must not keep its owner from giving it another schedule.
+        return close_unreadable(job, until=until, accounted=accounted)
+
+
+def _close(
+    job: Job,
+    timetable: Schedule,
+    begin: datetime,
+    until: datetime,
+    missed: Missed,
+    accounted: Accounted,
+    stopped: AbstractSet[datetime],
+) -> Closed:
+    budget = Budget(CATCHUP_STEPS_MAX)
     policy = Catchup(policy=POLICIES[missed], window=FOREVER_US, max=RUN_ALL_MAX)
-    plan = plan_catchup(timetable, just_before(begin), until, policy)
+    plan = plan_catchup(timetable, just_before(begin), until, policy, budget=budget)
+    runs, decided = set(accounted.runs) - stopped, accounted.decided
+    rows = Accounted(runs | stopped, decided)
     dropped = [
         Dropped(
             job=job.id,
@@ -91,23 +118,27 @@ def close_gap(
             code=MAX_REACHED if gap.code == MAX_REACHED else JOB_PAUSED,
         )
         for skipped in plan.skipped
-        for gap in _without(timetable, skipped, kept | stopped)
+        for gap in left_of(timetable, skipped, rows, budget)
     ]
+    known = Accounted(runs, decided)
     return Closed(
-        runs=tuple(fire for fire in plan.runs if fire.nominal not in kept), dropped=dropped
+        runs=tuple(fire for fire in plan.runs if not known.covers(fire.nominal)), dropped=dropped
     )
 
 
-def _without(
-    timetable: Schedule, skipped: Skipped, kept: AbstractSet[datetime]
-) -> Iterator[Skipped]:
-    """The parts of a range between fires that have a run, so that no fire is counted twice."""
-    after = just_before(skipped.first)
-    inside = sorted(fire for fire in kept if skipped.first <= fire <= skipped.last)
-    for end, resume in [(just_before(fire), fire) for fire in inside] + [
-        (skipped.last, skipped.last)
-    ]:
-        if end > after:
-            for part in plan_catchup(timetable, after, end, Catchup(policy="none")).skipped:
-                yield Skipped(part.first, part.last, part.count, skipped.code)
-        after = resume
+def close_unreadable(job: Job, *, until: datetime, accounted: Accounted = NOTHING) -> Closed:
+    """The gap of a schedule that cannot be read any more: one record, as nobody can count it."""
+    begin = gap_start(job)
+    last = min([until, *(just_before(first) for first, _ in accounted.decided)])
+    if last < begin:
+        return Closed()
+    lost = Dropped(
+        job=job.id,
+        tenant=job.tenant,
+        fire_at=begin,
+        until_at=last,
+        fires=1,
+        revision=job.revision,
+        code=SCHEDULE_UNREADABLE,
+    )
+    return Closed(dropped=[lost])

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from betimes.domain.errors import Refused
+from betimes.domain.errors import FencedOut, Refused, Unavailable
 from betimes.domain.ids import RunId, ShardId, TenantId, random_ids, to_ms, to_text
 from betimes.domain.parcel import Parcel
 from betimes.domain.states import RunState, Trigger
@@ -58,7 +58,9 @@ async def take_in(desk: Desk, shard: ShardId, *, most: int = BATCH_MAX) -> Taken
     """Make what waits in one shard, up to a number; a repetition finds only what is left."""
     try:
         taken = await _take(desk, shard, most, [])
-    except Refused:
+    except (Unavailable, FencedOut):
+        raise
+    except Exception:  # noqa: BLE001 -- it is told with the one it belongs to
         # One of them is at fault; the others must not suffer for it.
         taken = await _take_singly(desk, shard, most)
     for parcel in taken.parcels:
@@ -86,9 +88,14 @@ async def _take_singly(desk: Desk, shard: ShardId, most: int) -> TakenIn:
         seen: list[Asked] = []
         try:
             taken = await _take(desk, shard, 1, seen)
-        except Refused as refused:
-            await _put_aside(desk.database, seen[0].id, refused.sentence)
-            taken = TakenIn(refused=[(seen[0].id, refused.sentence)])
+        except (Unavailable, FencedOut):
+            raise
+        except Exception as error:
+            if not seen:
+                raise  # nobody's in particular
+            why = error.sentence if isinstance(error, Refused) else f"{type(error).__name__}"
+            await _put_aside(desk.database, seen[0].id, why)
+            taken = TakenIn(refused=[(seen[0].id, why)])
         whole.add(taken)
         if not seen:
             break

@@ -14,7 +14,7 @@ from betimes.ops.desk import Desk
 from betimes.store import keys as rows
 from betimes.store.keys import ApiKey
 from betimes.store.pool import Connection
-from betimes.wire.base import shown_duration
+from betimes.wire.base import shown_duration, shown_maybe
 
 __all__ = [
     "ADMIN",
@@ -93,14 +93,12 @@ def check_new_key(new: NewKey, *, by: Caller | None) -> None:
         raise Invalid(
             f"a key of kind {new.kind} cannot have the scope {excess[0]}", pointer="/scopes"
         )
-    if by is not None and (lacking := sorted(wanted - by.scopes)):
-        raise Forbidden(f"a key cannot give away the scope {lacking[0]}, which it lacks itself")
     check_bindings(new.queues, new.networks)
     check_bound_scopes(new.queues, wanted)
-    if by is not None:
-        check_reach(by, kind=new.kind, networks=new.networks)
     if new.expires_at is not None:
         check_instant(new.expires_at, pointer="/expires_at")
+    if by is not None:
+        check_reach(by, after=reach_of_new(new, wanted))
 
 
 def check_bindings(queues: Sequence[str] | None, networks: Sequence[str] | None) -> None:
@@ -129,17 +127,95 @@ def check_bound_scopes(queues: Sequence[str] | None, scopes: Iterable[str]) -> N
         )
 
 
-def check_reach(by: Caller, *, kind: str, networks: Sequence[str] | None) -> None:
-    """Nobody makes or changes a key that reaches further than their own.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How far a key, a member or a device gets: what it may do, from where, for whom, until when.
 
-    A kind is more than its scopes: an administrator's key acts for every tenant. Queues are not
-    looked at, because a key that is bound to some can make none.
+    None stands for everything: every network, every queue, no end.
     """
-    if kind == ADMIN and by.kind != ADMIN:
+
+    kind: str
+    scopes: frozenset[str]
+    networks: Sequence[str] | None = None
+    queues: Sequence[str] | None = None
+    until: datetime | None = None
+
+
+def reach_of(key: ApiKey) -> Reach:
+    """How far a key gets as it is stored."""
+    return Reach(
+        kind=key.kind,
+        scopes=frozenset(key.scopes),
+        networks=key.networks,
+        queues=key.queues,
+        until=key.expires_at,
+    )
+
+
+def reach_of_new(new: NewKey, scopes: frozenset[str]) -> Reach:
+    """How far a key will get that somebody asks for."""
+    return Reach(
+        kind=new.kind,
+        scopes=scopes,
+        networks=new.networks,
+        queues=new.queues,
+        until=new.expires_at,
+    )
+
+
+def check_reach(by: Caller, *, before: Reach | None = None, after: Reach | None = None) -> None:
+    """Nobody makes, changes or takes away what reaches further than they do themselves.
+
+    The one judge of keys, members and devices: `before` is what is changed or taken away, `after`
+    what comes of it; either may be missing. What is changed may have lasted longer than the key
+    that changes it, as long as it does not last longer for it: a key that expires may still
+    revoke one that does not.
+
+    Raises:
+        Forbidden: it would reach further, and in which respect.
+
+    """
+    for reach in (before, after):
+        if reach is not None:
+            _check_within(by, reach)
+    if after is not None and not _ends_in_time(by, after, before):
+        raise Forbidden(
+            "a key that expires makes nothing that outlives it: expected an end of at most "
+            f"{shown_maybe(lasts_until(by))}"
+        )
+
+
+def _check_within(by: Caller, reach: Reach) -> None:
+    # A kind is more than its scopes: an administrator's key acts for every tenant.
+    if reach.kind == ADMIN and by.kind != ADMIN:
         raise Forbidden("only an administrator's key may make or change one of its kind")
+    if lacking := sorted(reach.scopes - by.scopes):
+        raise Forbidden(f"it includes the scope {lacking[0]}, which the caller lacks")
+    networks, queues = reach.networks, reach.queues
     if by.networks is not None and (networks is None or not _all_within(networks, by.networks)):
         bound = ", ".join(by.networks) or "none"
         raise Forbidden(f"a key that is bound to networks reaches no other ones: {bound}")
+    if by.queues is not None and (queues is None or not by.queues.issuperset(queues)):
+        bound = ", ".join(sorted(by.queues)) or "none"
+        raise Forbidden(f"a key that is bound to queues reaches no other ones: {bound}")
+
+
+def lasts_until(by: Caller) -> datetime | None:
+    """When what the caller may do ends; None for never.
+
+    The session of a member ends within the day, and they open another one: what they may do lasts
+    as long as they are members.
+    """
+    return None if by.via == "member" else by.expires_at
+
+
+def _ends_in_time(by: Caller, after: Reach, before: Reach | None) -> bool:
+    most = lasts_until(by)
+    if most is None or (after.until is not None and after.until <= most):
+        return True
+    if before is None:
+        return False
+    return before.until is None or (after.until is not None and after.until <= before.until)
 
 
 def _all_within(networks: Sequence[str], bound: Sequence[str]) -> bool:
@@ -211,6 +287,8 @@ class KeyMaker:
         old = await get_key(desk, tenant, key)
         if old.revoked_at is not None:
             raise Invalid("a revoked key cannot be rotated; make a new one", code="invalid_state")
+        check_reach(by, before=reach_of(old))
+        _check_alive(desk, old)
         end = desk.clock.now() + overlap
         made = await self.create(
             desk,
@@ -299,17 +377,23 @@ async def change_key(
         networks=old.networks if networks is None else tuple(networks),
         expires_at=old.expires_at if expires_at is None else expires_at,
     )
-    # As it was, too: whoever may not reach that far may not take it away either.
-    check_reach(by, kind=old.kind, networks=old.networks)
-    check_reach(by, kind=old.kind, networks=changed.networks)
+    check_reach(by, before=reach_of(old), after=reach_of(changed))
+    if expires_at is not None:
+        _check_alive(desk, old)
     await _change(desk, changed)
     return changed
+
+
+def _check_alive(desk: Desk, key: ApiKey) -> None:
+    """An expired key stays so: who kept its text was told that it is worth nothing."""
+    if key.expires_at is not None and key.expires_at <= desk.clock.now():
+        raise Invalid("an expired key stays so; make a new one", code="invalid_state")
 
 
 async def revoke_key(desk: Desk, tenant: TenantId, key: ApiKey, *, by: Caller) -> None:
     """Revoke a key at once."""
     if key.id != by.key:
-        check_reach(by, kind=key.kind, networks=key.networks)
+        check_reach(by, before=reach_of(key))
 
     async def work(connection: Connection) -> None:
         if not await rows.revoke_key(connection, tenant, key.id, desk.clock.now()):

@@ -25,7 +25,7 @@ from betimes.ops.sayings import open_lines, seal_ending, sealed_lines, sealed_no
 from betimes.store import remote as rows
 from betimes.store.admit import Offered
 from betimes.store.ending import Again, Attempted, DeadLetter, Ending, Follow
-from betimes.store.finish import Held, write_endings
+from betimes.store.finish import Held, hold_jobs_of, write_endings
 from betimes.store.parcels import WantedRun
 from betimes.store.pool import Connection, Lane
 from betimes.store.release import Freed, release
@@ -78,6 +78,19 @@ class Settled:
     next_retry_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The very ends that were written: of one run, others may have been told beside them."""
+
+    by_run: dict[RunId, Ending] = field(default_factory=dict)
+
+    def add(self, endings: Sequence[Ending]) -> None:
+        self.by_run.update((one.run, one) for one in endings)
+
+    def has(self, ending: Ending | None) -> bool:
+        return ending is not None and self.by_run.get(ending.run) is ending
+
+
 async def report(
     desk: Desk, tenant: TenantId, reports: Sequence[Report], *, roll: Callable[[], float]
 ) -> list[Settled]:
@@ -109,8 +122,8 @@ async def report(
             written = await _write(connection, shard, about, endings, freed, margin=desk.margin)
             measured = [
                 Measured(one.lease.run, one.lease.fence, one.metrics)
-                for one in about
-                if one.metrics and one.lease.run in written
+                for one, ending in zip(about, endings, strict=True)
+                if one.metrics and written.has(ending)
             ]
             await note_metrics(connection, tenant, shard, measured, now=now)
             for place, ending in zip(places, endings, strict=True):
@@ -144,10 +157,13 @@ async def _write(
     freed: Freed,
     *,
     margin: timedelta,
-) -> set[RunId]:
+) -> _Written:
     """Worker by worker, because every statement repeats who holds what."""
-    written: set[RunId] = set()
-    for worker in {one.lease.worker for one in reports}:
+    written = _Written()
+    first = Held(set())
+    # The jobs of all of them before the parcels of any.
+    await hold_jobs_of(connection, shard, first, [one for one in endings if one is not None])
+    for worker in sorted({one.lease.worker for one in reports}):
         mine = [
             ending
             for one, ending in zip(reports, endings, strict=True)
@@ -156,16 +172,17 @@ async def _write(
         if mine:
             # What is given back has not begun: it has used no token.
             unbegun = frozenset(one.parcel for one in mine if one.started_at is None)
-            held = Held({one.parcel: one.fence for one in mine}, counted=unbegun)
-            written |= await write_endings(connection, worker, shard, held, mine, margin=margin)
+            leases = {one.lease for one in mine}
+            held = Held(leases, counted=unbegun, pausing=first.pausing)
+            written.add(await write_endings(connection, worker, shard, held, mine, margin=margin))
             freed.add(held.freed)
     return written
 
 
 async def _settled(
-    connection: Connection, one: Report, ending: Ending | None, written: set[RunId]
+    connection: Connection, one: Report, ending: Ending | None, written: _Written
 ) -> Settled:
-    if ending is not None and ending.run in written:
+    if ending is not None and written.has(ending):
         again = None if ending.again is None else ending.again.visible_at
         return Settled(lease=one.lease, state=ending.state, next_retry_at=again)
     # Said before: the run carries this worker and fence already.
@@ -185,6 +202,8 @@ async def _ending(
 ) -> Ending | None:
     lease = one.lease
     started_at = EPOCH + timedelta(microseconds=lease.started_us)
+    # One clock for both, that of the database; should it be set back, nothing ends before it began.
+    now = max(now, started_at)
     if isinstance(one.outcome, Succeeded) and lease.plain:
         return Ending(
             run=lease.run,
@@ -279,7 +298,7 @@ class _Whose:
             return None
         if run.trigger != Trigger.SCHEDULE:
             return None
-        return Follow(run.job, run.revision, now + delay)
+        return Follow(run.id, run.job, run.revision, now + delay)
 
 
 async def extend(desk: Desk, tenant: TenantId, lease: HeldLease, *, by: timedelta) -> datetime:

@@ -326,7 +326,7 @@ class Leasing:
             await rows.drop_parcel(connection, parcel.shard, parcel.id)
             unwanted.note(parcel.tenant, parcel.queue, parcel.terms)
         if endings:
-            held = Held({parcel.id: parcel.fence})
+            held = Held({(parcel.id, parcel.fence)})
             await write_endings(
                 connection, self.worker, parcel.shard, held, endings, margin=self.desk.margin
             )

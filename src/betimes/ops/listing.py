@@ -135,11 +135,11 @@ async def find_jobs_sorted(
 
     """
 
-    async def work(connection: Connection) -> list[listing.Sorted]:
+    async def work(connection: Connection) -> tuple[list[listing.Sorted], int]:
         walked = await listing.count_jobs(connection, tenant, most=WALKED_MAX + 1)
         if walked > WALKED_MAX:
             raise _too_many(by, WALKED_MAX, "in all", "list them by created_at")
-        found = await listing.list_jobs_sorted(
+        found, fitting = await listing.list_jobs_sorted(
             connection,
             tenant,
             chosen,
@@ -148,16 +148,17 @@ async def find_jobs_sorted(
             upwards=upwards,
             most=limit,
             bound=SORTED_MAX,
+            now=desk.clock.now(),
             payloads=payloads,
         )
         opened = [one.job for one in found]
         if payloads:
             opened = await open_jobs(desk, connection, tenant, opened)
         shown = await look(connection, opened, now=desk.clock.now())
-        return [one._replace(job=job) for one, job in zip(found, shown, strict=True)]
+        return [one._replace(job=job) for one, job in zip(found, shown, strict=True)], fitting
 
-    rows = await desk.transact(work, tenant=tenant)
-    if rows and rows[0].fitting > SORTED_MAX:
+    rows, fitting = await desk.transact(work, tenant=tenant)
+    if fitting > SORTED_MAX:
         fix = "narrow them by filters, or list them by created_at"
         raise _too_many(by, SORTED_MAX, "that fit", fix)
     return [((row.key, row.job.id), row.job) for row in rows]

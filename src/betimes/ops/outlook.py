@@ -11,7 +11,7 @@ from betimes.domain.spec import start_deadline_of
 from betimes.domain.states import JobState, RunState
 from betimes.domain.terms import terms_of
 from betimes.fairness.overlap import policy_of
-from betimes.schedule import Fire, Schedule
+from betimes.schedule import Budget, Fire, Schedule
 from betimes.store.occurrences import Occurrence
 
 NEAR_FIRES_MAX = 100
@@ -32,13 +32,18 @@ class Outlook:
 
 
 def look_ahead(
-    timetable: Schedule, definition: Definition, *, after: datetime, near: datetime
+    timetable: Schedule,
+    definition: Definition,
+    budget: Budget | None = None,
+    *,
+    after: datetime,
+    near: datetime,
 ) -> Outlook:
     """Fires after `after`: those up to `near` are planned now, the next one is the planner's."""
     if timetable.is_fixed_delay:
         return _look_ahead_of_delay(timetable, after, near)
     taken: list[Fire] = []
-    for fire in timetable.fires(after):
+    for fire in timetable.fires(after, budget=budget or Budget()):
         if fire.nominal > near or len(taken) == NEAR_FIRES_MAX:
             return Outlook(near=tuple(taken), next_fire_at=fire.nominal, state=JobState.ACTIVE)
         taken.append(fire)

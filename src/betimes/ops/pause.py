@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from betimes.domain.errors import IllegalTransition, Invalid
-from betimes.domain.ids import JobId, ShardId, TenantId, floor_of, to_ms, to_us
-from betimes.domain.job import Job
+from betimes.domain.errors import IllegalTransition, Invalid, NotFound, Refused
+from betimes.domain.ids import JobId, ShardId, TenantId, floor_of, to_ms, to_text, to_us
+from betimes.domain.job import GAP_FROM, PAUSED_AT, Job
 from betimes.domain.parcel import Lane, Parcel
 from betimes.domain.states import JobState, RunState, check_job
 from betimes.ops.ahead import look_at_one
@@ -18,10 +18,8 @@ from betimes.ops.checks import check_instant, check_reason
 from betimes.ops.create import announce
 from betimes.ops.desk import Desk
 from betimes.ops.gap import (
-    GAP_FROM,
     JOB_AUTO_PAUSED,
     JOB_PAUSED,
-    PAUSED_AT,
     Missed,
     close_gap,
     gap_start,
@@ -41,11 +39,14 @@ from betimes.ops.outlook import Outlook, just_before, look_ahead
 from betimes.ops.placing import insert_fires
 from betimes.ops.telling import tell_completion, tell_job
 from betimes.ops.timetable import read_timetable
-from betimes.store.control import find_fires, find_stopped
+from betimes.schedule import NOTHING
+from betimes.store.control import find_stopped
 from betimes.store.jobs import elapsed_pauses, steer_job
-from betimes.store.occurrences import insert_decisions
+from betimes.store.occurrences import accounted_for, insert_decisions
 from betimes.store.pool import Connection
+from betimes.telemetry import Each, in_turn
 
+SCHEDULE_UNREADABLE = "SCHEDULE_UNREADABLE"
 PAUSED = (JobState.PAUSED, JobState.AUTO_PAUSED)
 
 
@@ -156,25 +157,37 @@ async def resume_job(
     return resumed
 
 
-async def resume_elapsed(desk: Desk, shard: ShardId, *, most: int = 100) -> list[JobId]:
+async def resume_elapsed(
+    desk: Desk, shard: ShardId, *, most: int = 100, each: Each = in_turn
+) -> list[JobId]:
     """Resume the jobs of a shard whose pause was to end by now; for the janitor."""
 
     async def work(connection: Connection) -> list[tuple[TenantId, JobId]]:
         return await elapsed_pauses(connection, shard, now=desk.clock.stated(), most=most)
 
-    done = []
-    for tenant, job in await desk.transact(work, tenant=None):
-        if await _resume_if_elapsed(desk, tenant, job):
-            done.append(job)
-    return done
+    found = {to_text("job", pair[1]): pair for pair in await desk.transact(work, tenant=None)}
+
+    async def resume(text: str) -> JobId | None:
+        tenant, job = found[text]
+        return job if await _resume_if_elapsed(desk, tenant, job) else None
+
+    return [job for job in await each(found, resume) if job is not None]
 
 
 async def _resume_if_elapsed(desk: Desk, tenant: TenantId, job: JobId) -> bool:
     async def work(connection: Connection) -> tuple[Resumed, list[Parcel]] | None:
-        held = await grip(desk, connection, tenant, job)
+        try:
+            held = await grip(desk, connection, tenant, job)
+        except NotFound:
+            return None  # deleted meanwhile
         until = held.job.paused_until
         if held.job.state not in PAUSED or until is None or until > held.now:
             return None  # resumed, or given another end meanwhile
+        try:
+            read_timetable(held.job.definition.schedule, job)
+        except Refused as refused:
+            await _set_aside(desk, connection, held, refused.sentence)
+            return None
         # The fires between the given end and now are late, not missed.
         resumed, parcels = await _resume(connection, held, Missed.SKIP, until=until)
         await tell_job(desk, connection, resumed.job, "job.resumed", now=held.now)
@@ -185,6 +198,24 @@ async def _resume_if_elapsed(desk: Desk, tenant: TenantId, job: JobId) -> bool:
         return False
     announce(desk, [answer[0].job], answer[1])
     return True
+
+
+async def _set_aside(desk: Desk, connection: Connection, held: Grip, why: str) -> None:
+    """A job whose schedule can no longer be read stays paused, without an end, and says why.
+
+    The planner does the same with an active one. An edit that gives it a schedule ends it.
+    """
+    since = {GAP_FROM: to_us(gap_start(held.job)), PAUSED_AT: to_us(paused_at(held.job))}
+    aside = replace(
+        held.job,
+        state=JobState.AUTO_PAUSED,
+        state_reason={"code": SCHEDULE_UNREADABLE, "detail": why, **since},
+        paused_until=None,
+        updated_at=held.now,
+    )
+    await steer_job(connection, aside, now=held.now)
+    told = {"code": SCHEDULE_UNREADABLE, "reason": why}
+    await tell_job(desk, connection, aside, "job.auto_paused", now=held.now, **told)
 
 
 async def _resume(
@@ -200,15 +231,13 @@ async def _resume(
         reasons=(JOB_PAUSED, JOB_AUTO_PAUSED),
     )
     begin = min([gap_start(job), *stopped])
-    kept = await find_fires(
-        connection, job.shard, job.id, low=floor_of(to_ms(begin)), first=begin, last=until
-    )
+    known = await accounted_for(connection, job.shard, [(job.id, begin, until)])
     closed = close_gap(
         job,
         timetable,
         until=until,
         missed=missed,
-        kept=kept.keys() - stopped.keys(),
+        accounted=known.get((job.id, begin), NOTHING),
         stopped=stopped.keys(),
     )
     await insert_decisions(connection, job.shard, closed.dropped, now=held.now)

@@ -19,9 +19,10 @@ from betimes.ops.sayings import open_errors, open_notes
 from betimes.store.admit import Offered
 from betimes.store.control import Frozen, ask_to_end, end_runs, freeze, hold, keep_words
 from betimes.store.dedupe import holder_of
-from betimes.store.forcing import end_by_force
+from betimes.store.ending import Follow
+from betimes.store.forcing import end_by_force, follow_on, following
 from betimes.store.intake import read_asked
-from betimes.store.jobs import to_optional_json
+from betimes.store.jobs import hold_jobs, to_optional_json
 from betimes.store.pool import Connection
 from betimes.store.publish import insert_parcels
 from betimes.store.release import release
@@ -106,6 +107,7 @@ async def cancel_run(
     async def work(connection: Connection) -> RunView:
         nonlocal offered
         now = await desk.now(connection)
+        follow = await _hold_following(connection, tenant, run, now)
         parcels = await hold(connection, shard_of(run), tenant, [run])
         found = await locked_run(connection, tenant, run)
         if found.state is RunState.CANCELLED:
@@ -127,6 +129,8 @@ async def cancel_run(
         await end_runs(
             connection, found.shard, [run], state=RunState.CANCELLED, reason=code, now=now
         )
+        if follow is not None:
+            await follow_on(connection, found.shard, follow)
         await keep_words(connection, run, reason)
         return await _view(connection, run, Shown.CANCELLED)
 
@@ -134,6 +138,19 @@ async def cancel_run(
     for one in offered:
         desk.hints.hint(*one.hint)
     return view
+
+
+async def _hold_following(
+    connection: Connection, tenant: TenantId, run: RunId, now: datetime
+) -> Follow | None:
+    """What follows the end of a run of a fixed delay, its job held, before its parcel is."""
+    found = await read_run(connection, run)
+    if found is None or found.tenant != tenant:
+        return None
+    follow = await following(connection, found, now)
+    if follow is not None:
+        await hold_jobs(connection, found.shard, [follow.job])
+    return follow
 
 
 async def cancel_by_key(desk: Desk, tenant: TenantId, key: str, *, reason: str = "") -> RunView:

@@ -3,10 +3,11 @@
 import hmac
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from betimes.domain.errors import Conflict, Invalid, Locked, NotFound, OverQuota, TooLarge
 from betimes.domain.ids import TenantId
+from betimes.domain.origins import OpenSecret, read_origins
 from betimes.ops.desk import Desk
 from betimes.ops.vault import Sealed, Vault
 from betimes.store import secrets as rows
@@ -17,12 +18,14 @@ __all__ = [
     "SecretName",
     "SecretVersion",
     "Written",
+    "bind_secret",
     "delete_secret",
     "get_secret",
     "list_secrets",
     "name_of",
     "open_secrets",
     "put_secret",
+    "read_bindings",
     "vault_of",
 ]
 
@@ -60,9 +63,19 @@ def vault_of(desk: Desk) -> Vault:
 
 
 async def put_secret(
-    desk: Desk, tenant: TenantId, name: str, value: bytes, *, keep: int, by: str | None
+    desk: Desk,
+    tenant: TenantId,
+    name: str,
+    value: bytes,
+    *,
+    keep: int,
+    by: str | None,
+    origins: Sequence[str] | None = None,
 ) -> Written:
-    """Keep a value as the newest version; `keep` of them stay, this one included."""
+    """Keep a value as the newest version; `keep` of them stay, this one included.
+
+    A new secret says where it may be sent; without origins a known one stays bound as it is.
+    """
     check_secret_name(name)
     if not value:
         raise Invalid("expected a value, got an empty one", pointer="/value")
@@ -72,13 +85,24 @@ async def put_secret(
             f"expected a value of at most {VALUE_BYTES_MAX} bytes, got {len(value)}",
             pointer="/value",
         )
+    bound = None if origins is None else read_origins(origins)
     vault = vault_of(desk)
 
     async def work(connection: Connection) -> Written:
         known = await rows.read_secret(connection, tenant, name)
+        if not known and bound is None:
+            raise Invalid(
+                "expected origins beside a new secret: where it may be sent, such as "
+                '["https://api.example.com"] or ["https://*.example.com"], or ["*"] for anywhere',
+                pointer="/origins",
+            )
+        rebound = bool(known) and bound is not None and bound != known[0].origins
+        if rebound:
+            await rows.bind_secret(connection, tenant, name, bound or ())
+            known = [replace(one, origins=bound or ()) for one in known]
         if known and hmac.compare_digest(await _value(connection, vault, tenant, known[0]), value):
             await rows.forget_before(connection, tenant, name, known[0].version - keep + 1)
-            return Written(name_of(known[:keep]), created=False, changed=False)
+            return Written(name_of(known[:keep]), created=False, changed=rebound)
         if not known and await rows.count_secrets(connection, tenant) >= SECRETS_MAX:
             raise OverQuota(f"expected at most {SECRETS_MAX} secrets")
         version = known[0].version + 1 if known else 1
@@ -90,11 +114,39 @@ async def put_secret(
             created_at=desk.clock.now(),
             created_by=by,
             sealed=sealed.content,
+            origins=known[0].origins if known else bound or (),
         )
         if not await rows.insert_secret(connection, tenant, fresh):
             raise Conflict("the secret was written by somebody else at the same time; write again")
         await rows.forget_before(connection, tenant, name, version - keep + 1)
         return Written(name_of([fresh, *known[: keep - 1]]), created=not known, changed=True)
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def bind_secret(
+    desk: Desk, tenant: TenantId, name: str, origins: Sequence[str]
+) -> SecretName:
+    """Say anew where a secret may be sent; deliveries hear of it within seconds."""
+    bound = read_origins(origins)
+
+    async def work(connection: Connection) -> SecretName:
+        await rows.bind_secret(connection, tenant, name, bound)
+        found = await rows.read_secret(connection, tenant, name)
+        if not found:
+            raise NotFound(f"there is no secret {name[:140]!r}")
+        return name_of(found)
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def read_bindings(
+    desk: Desk, tenant: TenantId, names: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """Where secrets may be sent; those that do not exist are missing."""
+
+    async def work(connection: Connection) -> dict[str, tuple[str, ...]]:
+        return await rows.read_bindings(connection, tenant, names)
 
     return await desk.transact(work, tenant=tenant)
 
@@ -132,19 +184,18 @@ async def delete_secret(
     await desk.transact(work, tenant=tenant)
 
 
-async def open_secrets(
-    desk: Desk, tenant: TenantId, names: Sequence[str]
-) -> dict[str, list[bytes]]:
-    """What secrets are, each newest first; those that do not exist are missing."""
+async def open_secrets(desk: Desk, tenant: TenantId, names: Sequence[str]) -> dict[str, OpenSecret]:
+    """What secrets are, each newest first, and where they may go; what is not there is missing."""
     vault = vault_of(desk)
 
-    async def work(connection: Connection) -> dict[str, list[bytes]]:
+    async def work(connection: Connection) -> dict[str, OpenSecret]:
         found = await rows.read_secrets(connection, tenant, names)
         keys = await vault.keyring(connection, tenant)
         opened: dict[str, list[bytes]] = {}
         for one in found:
             opened.setdefault(one.name, []).append(keys.open(*_sealed(one)))
-        return opened
+        bound = {one.name: one.origins for one in found}
+        return {name: OpenSecret(values, bound[name]) for name, values in opened.items()}
 
     return await desk.transact(work, tenant=tenant)
 
@@ -165,6 +216,7 @@ async def reseal_secrets(
             created_at=one.created_at,
             created_by=one.created_by,
             sealed=sealed.content,
+            origins=one.origins,
         )
         await rows.reseal(connection, tenant, fresh, was=one.key_version)
     return len(found)
@@ -194,4 +246,5 @@ def name_of(versions: Sequence[SecretVersion]) -> SecretName:
         created_at=versions[-1].created_at,
         updated_at=newest.created_at,
         created_by=newest.created_by,
+        origins=newest.origins,
     )

@@ -5,11 +5,13 @@ from typing import Any
 
 from betimes.domain.errors import Refused
 from betimes.domain.ids import JobId
-from betimes.schedule import Schedule, ScheduleCache
+from betimes.schedule import Budget, Schedule, ScheduleCache
 from betimes.store.jobs import to_json
 
 
-def read_timetable(schedule: Mapping[str, Any], job: JobId) -> Schedule:
+def read_timetable(
+    schedule: Mapping[str, Any], job: JobId, budget: Budget | None = None
+) -> Schedule:
     """The schedule of a job; its id is the seed of jitter and hashed fields, as in the planner.
 
     Raises:
@@ -17,13 +19,15 @@ def read_timetable(schedule: Mapping[str, Any], job: JobId) -> Schedule:
 
     """
     try:
-        return Schedule.from_dict(schedule, seed=str(job))
+        return Schedule.from_dict(schedule, seed=str(job), budget=budget)
     except Refused as refused:
         refused.pointer = f"/schedule{refused.pointer}"
         raise
 
 
-def shared_timetable(cache: ScheduleCache, schedule: Mapping[str, Any], job: JobId) -> Schedule:
+def shared_timetable(
+    cache: ScheduleCache, schedule: Mapping[str, Any], job: JobId, budget: Budget | None = None
+) -> Schedule:
     """The same, sharing one schedule among all jobs whose fires do not depend on their id.
 
     Raises:
@@ -31,10 +35,10 @@ def shared_timetable(cache: ScheduleCache, schedule: Mapping[str, Any], job: Job
 
     """
     try:
-        found = cache.get(to_json(schedule), str(job))
+        found = cache.get(to_json(schedule), str(job), budget=budget)
     except Refused as refused:
         refused.pointer = f"/schedule{refused.pointer}"
         raise
     if found.is_seeded or not (found.common.jitter or found.common.window):
         return found
-    return read_timetable(schedule, job)
+    return read_timetable(schedule, job, budget)

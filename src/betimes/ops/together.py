@@ -66,8 +66,16 @@ class Batch:
 class Together(Generic[T, V]):
     """Collects single creations per tenant; `run` is its loop and belongs into a TaskGroup."""
 
-    def __init__(self, *, desk: Desk, make: Make) -> None:
+    def __init__(
+        self,
+        *,
+        desk: Desk,
+        make: Make,
+        failed: Callable[[Exception], None] | None = None,
+    ) -> None:
+        """`failed` hears of mistakes of ours that made the members of a group go alone."""
         self._desk = desk
+        self._failed = failed
         self._make = make
         self._batches: dict[TenantId, Batch] = {}
         self._changed = asyncio.Event()
@@ -146,8 +154,10 @@ class Together(Generic[T, V]):
             self.items += len(waiting)
             for one, answer in zip(waiting, answers, strict=True):
                 _release([one], answer)
-        except (SchedulerError, _Taken):
-            _release(waiting, None)
+        except Exception as error:  # noqa: BLE001 -- each goes alone, and gets its own error
+            # Whatever it was, it is one member's fault, and the loop is everybody's.
+            if self._failed is not None and not isinstance(error, (SchedulerError, _Taken)):
+                self._failed(error)
         finally:
             _release(waiting, None)
             self._next(tenant, waiting)

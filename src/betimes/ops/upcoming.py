@@ -4,6 +4,7 @@ A computed fire is listed under the id its run will have. So the order, and with
 the next page begins, stays the same while the planner turns fires into runs between two pages.
 """
 
+from bisect import insort
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -12,7 +13,7 @@ from heapq import merge
 from itertools import islice
 from uuid import UUID
 
-from betimes.domain.errors import Invalid
+from betimes.domain.errors import Invalid, TooExpensive
 from betimes.domain.ids import (
     JobId,
     RunId,
@@ -26,9 +27,11 @@ from betimes.domain.ids import (
 )
 from betimes.domain.states import RunState
 from betimes.ops.desk import Desk
+from betimes.ops.evaluating import beside_many
 from betimes.ops.outlook import just_before, run_id
 from betimes.ops.timetable import read_timetable
-from betimes.schedule import Fire, Schedule
+from betimes.schedule import Budget, Fire, Schedule
+from betimes.schedule.bounds import EVALUATION_STEPS_MAX
 from betimes.store.jobs import from_json
 from betimes.store.pool import Connection
 from betimes.store.tenants import TenantState
@@ -53,6 +56,8 @@ WITHIN_DEFAULT = timedelta(minutes=5)
 WITHIN_MAX = timedelta(days=7)
 PAGE_MAX = 1_000
 JOBS_MAX = 5_000
+STEPS_MAX = 2_000_000
+"""Steps of evaluation that a page may take, in a thread; jobs beyond are left out of it."""
 MICROSECOND = timedelta(microseconds=1)
 LATELY = timedelta(minutes=15)
 RUNS_LOOKED_AT = 2_000
@@ -140,7 +145,7 @@ async def list_upcoming(
         if SoonKind.FIRE in kinds:
             places = [ShardId(one) for one in shards]
             jobs = await read_jobs(connection, chosen, shards=places, until=end, most=JOBS_MAX)
-        items = merge_soon(runs, jobs, low=low, high=high, most=most + 1)
+        items = await beside_many(lambda: merge_soon(runs, jobs, low=low, high=high, most=most + 1))
         marked = await _mark(connection, tenant, items[:most], now)
         last = (marked[-1].due_at, marked[-1].place) if len(items) > most else None
         return SoonPage(items=marked, next=last, partial=len(jobs) == JOBS_MAX)
@@ -154,26 +159,39 @@ def merge_soon(
     """The first things with places between two bounds, each once. Pure."""
     waiting = sorted((_of_run(run) for run in runs), key=lambda item: item.place)
     streams: list[Iterator[Soon]] = [iter(waiting)]
-    streams += [iter(fires_of(job, low=low, high=high, most=most)) for job in jobs]
+    left = STEPS_MAX
+    for job in jobs:
+        budget = Budget(min(EVALUATION_STEPS_MAX, left))
+        streams.append(iter(fires_of(job, budget, low=low, high=high, most=most)))
+        left = max(left - budget.spent, 0)
     return list(islice(_each_once(merge(*streams, key=lambda item: item.place)), most))
 
 
-def fires_of(job: FiringJob, *, low: UUID, high: UUID, most: int) -> list[Soon]:
+def fires_of(job: FiringJob, budget: Budget, *, low: UUID, high: UUID, most: int) -> list[Soon]:
     """The first fires of a job with ids between two bounds, in the order of their ids.
 
     Jitter can change the order: a later fire may be due earlier. So fires are read on until the
-    nominal time has passed the last due time that counts.
+    nominal time has passed the last due time that counts. A job that cannot be evaluated has none
+    here: the planner sets it aside with its reason.
     """
-    timetable = read_timetable(from_json(job.schedule), job.id)
+    try:
+        return _fires_of(job, budget, low=low, high=high, most=most)
+    except TooExpensive:
+        return []
+
+
+def _fires_of(job: FiringJob, budget: Budget, *, low: UUID, high: UUID, most: int) -> list[Soon]:
+    timetable = read_timetable(from_json(job.schedule), job.id, budget)
     found: list[Soon] = []
-    for fire in _ahead(job, timetable, low):
+    for fire in _ahead(job, timetable, low, budget):
         if len(found) >= most and fire.nominal > found[most - 1].due_at:
             break
         if fire.nominal > time_of(high):
             break
         identifier = run_id(job.id, fire)
         if low < identifier < high:
-            found.append(
+            insort(
+                found,
                 Soon(
                     kind=SoonKind.FIRE,
                     id=identifier,
@@ -183,17 +201,17 @@ def fires_of(job: FiringJob, *, low: UUID, high: UUID, most: int) -> list[Soon]:
                     queue=job.queue,
                     priority=job.priority,
                     place=identifier,
-                )
+                ),
+                key=lambda item: item.id,
             )
-            found.sort(key=lambda item: item.id)
     return found[:most]
 
 
-def _ahead(job: FiringJob, timetable: Schedule, low: UUID) -> Iterable[Fire]:
+def _ahead(job: FiringJob, timetable: Schedule, low: UUID, budget: Budget) -> Iterable[Fire]:
     if timetable.is_fixed_delay:
         # Only the next one is known; those after it follow the ends of runs.
-        return [timetable.fire(to_us(job.next_fire_at))]
-    return timetable.fires(_start(job, timetable, low))
+        return [timetable.fire(to_us(job.next_fire_at), budget=budget)]
+    return timetable.fires(_start(job, timetable, low), budget=budget)
 
 
 def _start(job: FiringJob, timetable: Schedule, low: UUID) -> datetime:

@@ -4,19 +4,20 @@ With `pending` also what waits already is done as the job is then: with its hand
 and way to retry. It stays where it waits: queue, priority and limits are those it came with.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from betimes.domain.errors import IllegalTransition
+from betimes.domain.errors import BadSchedule, Bug, IllegalTransition, VersionMismatch
 from betimes.domain.ids import JobId, TenantId, floor_of, to_ms
-from betimes.domain.job import Definition, Job
+from betimes.domain.job import GAP_FROM, Definition, Job
 from betimes.domain.parcel import Parcel
 from betimes.domain.states import JobState, Trigger
 from betimes.ops.ahead import look_at_one
 from betimes.ops.contents import sealed_definition
 from betimes.ops.create import announce, check_definition, declare_gates
 from betimes.ops.desk import Desk
-from betimes.ops.gap import GAP_FROM, Missed, close_gap, gap_start, open_gap
+from betimes.ops.gap import Closed, Missed, close_gap, close_unreadable, gap_start, open_gap
 from betimes.ops.grip import (
     Grip,
     check_revision,
@@ -27,12 +28,13 @@ from betimes.ops.grip import (
 )
 from betimes.ops.outlook import Outlook, look_ahead, require_a_future
 from betimes.ops.placing import insert_fires
+from betimes.ops.read import get_job
 from betimes.ops.telling import tell_completion
 from betimes.ops.timetable import read_timetable
-from betimes.schedule import Schedule
-from betimes.store.control import find_fires, find_planned, renew_revision
+from betimes.schedule import NOTHING, Accounted, Schedule
+from betimes.store.control import find_planned, renew_revision
 from betimes.store.jobs import edit_job, keep_revision
-from betimes.store.occurrences import insert_decisions
+from betimes.store.occurrences import accounted_for, insert_decisions
 from betimes.store.pool import Connection
 
 PAUSED = (JobState.PAUSED, JobState.AUTO_PAUSED)
@@ -76,6 +78,32 @@ async def update_job(
     edited, parcels = await desk.transact(work, tenant=tenant)
     announce(desk, [edited], parcels)
     return edited
+
+
+async def change_job(
+    desk: Desk,
+    tenant: TenantId,
+    job: JobId,
+    change: Callable[[Job], Awaitable[Definition]],
+    *,
+    actor: str | None,
+) -> Job:
+    """Read a job and write what `change` makes of it, inside the desk's transaction.
+
+    Somebody may edit it between the two. The first try has locked it then: the second one reads
+    and writes under that lock.
+    """
+    for is_last in (False, True):
+        found = await get_job(desk, tenant, job)
+        definition = await change(found)
+        try:
+            return await update_job(
+                desk, tenant, job, definition, expected_revision=found.revision, actor=actor
+            )
+        except VersionMismatch:
+            if is_last:
+                raise
+    raise Bug("the second try has an end")
 
 
 def kept_anchor(new: Definition, old: Definition) -> Definition:
@@ -154,16 +182,8 @@ class Edit:
         """The gap so far belongs to the old schedule; a new gap begins with the new one."""
         job = held.job
         begin = gap_start(job)
-        kept = await find_fires(
-            connection, job.shard, job.id, low=floor_of(to_ms(begin)), first=begin, last=held.now
-        )
-        closed = close_gap(
-            job,
-            read_timetable(job.definition.schedule, job.id),
-            until=held.now,
-            missed=Missed.SKIP,
-            kept=set(kept),
-        )
+        known = await accounted_for(connection, job.shard, [(job.id, begin, held.now)])
+        closed = _closed(job, held.now, known.get((job.id, begin), NOTHING))
         await insert_decisions(connection, job.shard, closed.dropped, now=held.now)
         reason = dict(job.state_reason) | open_gap(job, (), held.now)
         reason[GAP_FROM] += 1
@@ -176,6 +196,15 @@ class Edit:
             updated_at=held.now,
         )
         return await _store(connection, edited, held.now), []
+
+
+def _closed(job: Job, until: datetime, accounted: Accounted) -> Closed:
+    try:
+        timetable = read_timetable(job.definition.schedule, job.id)
+    except BadSchedule:
+        # It was set aside for that; another schedule is what it waits for.
+        return close_unreadable(job, until=until, accounted=accounted)
+    return close_gap(job, timetable, until=until, missed=Missed.SKIP, accounted=accounted)
 
 
 async def _last_kept(connection: Connection, held: Grip) -> datetime:

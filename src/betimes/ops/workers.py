@@ -1,6 +1,6 @@
 """Workers that speak HTTP: registering, leasing, signs of life."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -44,6 +44,7 @@ __all__ = [
     "list_workers",
     "new_worker",
     "register",
+    "serves_within",
 ]
 
 
@@ -141,11 +142,21 @@ async def drain_worker(desk: Desk, tenant: TenantId, worker: WorkerId) -> Remote
     return await desk.transact(work, tenant=tenant)
 
 
-async def delete_worker(desk: Desk, tenant: TenantId, worker: WorkerId) -> None:
-    """Forget a worker; what it holds is given to others at once."""
+def serves_within(worker: RemoteWorker, bound: Collection[str] | None) -> bool:
+    """Whether a key that is bound to queues, or to none, may speak for a worker."""
+    return bound is None or set(worker.queues) <= set(bound)
+
+
+async def delete_worker(
+    desk: Desk, tenant: TenantId, worker: WorkerId, *, bound: Collection[str] | None = None
+) -> None:
+    """Forget a worker; what it holds is given to others at once.
+
+    `bound` are the queues of a key that is bound to some: it knows only workers within them.
+    """
 
     async def work(connection: Connection) -> list[Offered]:
-        if not await rows.delete_worker(connection, tenant, worker):
+        if not await rows.delete_worker(connection, tenant, worker, bound=bound):
             raise NotFound("there is no such worker")
         now = await desk.now(connection)
         await tell_worker(desk, connection, tenant, worker, "worker.offline", now=now)
@@ -162,6 +173,7 @@ async def beat(
     leases: Mapping[HeldLease, timedelta],
     *,
     draining: bool,
+    bound: Collection[str] | None = None,
     facts: Mapping[str, object] = NOTHING,
     notes: Mapping[HeldLease, Note] = NO_NOTES,
 ) -> Beat:
@@ -178,6 +190,7 @@ async def beat(
             busy=len(leases),
             draining=draining,
             now=desk.clock.now(),
+            bound=bound,
             facts=facts,
         )
         if told is None:

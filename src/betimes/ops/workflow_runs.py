@@ -25,7 +25,7 @@ from betimes.ops.contents import open_bytes, sealed_one
 from betimes.ops.desk import Desk
 from betimes.ops.schemas import compiled
 from betimes.ops.workflow_facts import closed_gate_time
-from betimes.ops.workflow_turn import WorkflowTurn
+from betimes.ops.workflow_turn import Room, WorkflowTurn
 from betimes.ops.workflows import Plan, Workflow, plan_of
 from betimes.store import workflow_runs as rows
 from betimes.store import workflow_turns as turns
@@ -75,10 +75,10 @@ class NewWorkflowRun:
     id: UUID | None = None
     """Whoever may have started it before names it."""
 
-    def check(self) -> None:
+    def check(self, plan: Plan) -> None:
         """Refuse an input that the workflow does not take."""
         check_payload(self.input)
-        schema = plan_of(self.workflow.content).graph.input_schema
+        schema = plan.graph.input_schema
         if schema is None:
             return
         value = None if self.input is None else msgspec.json.decode(self.input)
@@ -95,8 +95,8 @@ class NewWorkflowRun:
 
 async def start_workflow(desk: Desk, tenant: TenantId, new: NewWorkflowRun) -> WorkflowRunView:
     """Start a workflow: what needs nothing is queued in the same transaction."""
-    new.check()
-    plan = plan_of(new.workflow.content)
+    plan = await plan_of(new.workflow.content)
+    new.check(plan)
     shard = desk.next_shard() if new.shard is None else new.shard
     tail = desk.entropy(TAIL_BYTES)
     identifier = new.id
@@ -189,6 +189,8 @@ async def transact(
     desk: Desk,
     tenant: TenantId | None,
     work: Callable[[Desk, Connection, datetime], Awaitable[T]],
+    *,
+    patient: bool = True,
 ) -> T:
     """One transaction whose hints leave after it."""
     hints = LaterHints()
@@ -198,18 +200,23 @@ async def transact(
         now = await desk.now(connection)
         return await work(desk.inside(connection, hints, at=now), connection, now)
 
-    done = await desk.transact(inside, tenant=tenant)
+    done = await desk.transact(inside, tenant=tenant, patient=patient)
     hints.pass_on(desk.hints)
     return done
 
 
 async def turn_of(
-    desk: Desk, connection: Connection, run: WorkflowRun, now: datetime
+    desk: Desk,
+    connection: Connection,
+    run: WorkflowRun,
+    now: datetime,
+    *,
+    room: Room | None = None,
 ) -> WorkflowTurn:
     """A turn of a workflow run whose row the caller holds."""
     plan = await _plan(desk, connection, run)
     nodes = await rows.read_nodes(connection, run.id)
-    return WorkflowTurn(desk, connection, run, plan, nodes, now=now)
+    return WorkflowTurn(desk, connection, run, plan, nodes, now=now, room=room)
 
 
 async def _view(desk: Desk, connection: Connection, run: WorkflowRun) -> WorkflowRunView:
@@ -221,4 +228,4 @@ async def _view(desk: Desk, connection: Connection, run: WorkflowRun) -> Workflo
 async def _plan(desk: Desk, connection: Connection, run: WorkflowRun) -> Plan:
     stored = await rows.read_definition(connection, run.id)
     (content,) = await open_bytes(desk, connection, run.tenant, [stored])
-    return plan_of(content or b"")
+    return await plan_of(content or b"")

@@ -10,10 +10,15 @@ left to do: whatever is started is started by the change of a state that it sees
     time      deadlines and gates whose time has come
     advance   the rules say what follows; again until nothing does
     write     nodes, runs with their parcels, the end, when to look again
+
+A turn is bounded (`Room`): what it has no room for is not done, and word is left that there is
+more. The rules follow from the states alone, so the next turn goes on where this one ended.
+Whatever many nodes need is asked for all of them together: no node costs a statement of its own.
 """
 
+import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, assert_never
 from uuid import UUID
@@ -23,9 +28,10 @@ from betimes.domain.ids import RunId, to_text
 from betimes.domain.run import NewRun
 from betimes.domain.states import RunState, Trigger
 from betimes.domain.workflow import NodeState, Stop, WorkflowState
+from betimes.ops.checks import check_payload
 from betimes.ops.contents import sealed_one
 from betimes.ops.desk import Desk
-from betimes.ops.enqueue import Order
+from betimes.ops.enqueue import Order, check_new_run
 from betimes.ops.workflow_facts import (
     CONDITION,
     ENDS,
@@ -48,6 +54,7 @@ from betimes.store.pool import Connection
 from betimes.store.telling import News, tell
 from betimes.store.workflow_runs import (
     EndedItem,
+    NewItem,
     NodeRow,
     WorkflowRun,
     delete_items,
@@ -70,8 +77,62 @@ from betimes.workflow.advance import (
     StartItems,
     advance,
 )
-from betimes.workflow.graph import GateType
+from betimes.workflow.graph import ITEMS_MAX, GateType
 from betimes.workflow.policy import Passing
+
+STEP_RUNS_MAX = 500
+"""So many runs are started or stopped in one transaction, and so many ends are taken."""
+STEP_BYTES_MAX = 4 << 20
+"""So much may the payloads of the runs have that are started in one transaction."""
+ROUNDS_MAX = 8
+"""So often are the rules asked in one transaction."""
+SLICE = 50
+"""After so many payloads others have their turn on this node."""
+
+
+@dataclass(slots=True)
+class Room:
+    """What a turn may still do."""
+
+    runs: int = STEP_RUNS_MAX
+    bytes: int = STEP_BYTES_MAX
+    has_more: bool = False
+    """Whether something was left for the next turn."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more can be started or stopped."""
+        return self.runs <= 0 or self.bytes <= 0
+
+    def take(self, runs: int, size: int = 0) -> None:
+        """Use some of it."""
+        self.runs -= runs
+        self.bytes -= size
+
+
+@dataclass(slots=True)
+class Fresh:
+    """Runs that are made together, and for which nodes and items they stand."""
+
+    runs: list[NewRun] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    nodes: list[NodeRow | None] = field(default_factory=list)
+    """The node of each run that is not the run of an item."""
+    items: list[tuple[str, int]] = field(default_factory=list)
+    """Node and place of those that are, in their order."""
+
+    def add_node(self, row: NodeRow, new: NewRun) -> None:
+        """The run of a node."""
+        self.runs.append(new)
+        self.names.append(row.node)
+        self.nodes.append(row)
+
+    def add_item(self, node: str, place: int, new: NewRun) -> None:
+        """The run of an item."""
+        self.runs.append(new)
+        self.names.append(item_name(node, place))
+        self.nodes.append(None)
+        self.items.append((node, place))
 
 
 class WorkflowTurn:
@@ -86,6 +147,7 @@ class WorkflowTurn:
         nodes: dict[str, NodeRow],
         *,
         now: datetime,
+        room: Room | None = None,
     ) -> None:
         self.run = run
         self.nodes = nodes
@@ -93,6 +155,7 @@ class WorkflowTurn:
         self._connection = connection
         self.plan = plan
         self._now = now
+        self._room = room or Room()
         self._changed: dict[str, NodeRow] = {}
         self._news: list[News] = []
         self._pantry = Pantry(
@@ -157,16 +220,18 @@ class WorkflowTurn:
                 self.fail(row, GATE_TIMED_OUT, "nobody opened its gate in time")
 
     async def go(self) -> None:
-        """Do what follows, again until nothing does, and write it all."""
-        while True:
+        """Do what follows, again until nothing does or there is no room, and write it all."""
+        for _ in range(ROUNDS_MAX):
             turn = advance(self.plan.graph, self._standings(), self.run.stop)
             self.run.stop = turn.stop
-            for move in turn.moves:
-                await self._make(move)
-            if not turn.moves or turn.end is not None:
+            await self._make(turn.moves)
+            if turn.end is not None:
+                self._finish(turn.end)
+            if turn.end is not None or not turn.moves or self._room.has_more:
                 break
-        if turn.end is not None:
-            await self._finish(turn.end)
+            await asyncio.sleep(0)  # noqa: TID251 -- gives way to others, takes no time
+        else:
+            self._room.has_more = True
         await self._write()
 
     def fail(self, row: NodeRow, code: str, sentence: str) -> None:
@@ -213,27 +278,35 @@ class WorkflowTurn:
     def _standings(self) -> dict[str, Standing]:
         return {name: standing_of(row) for name, row in self.nodes.items()}
 
-    async def _make(self, move: Move) -> None:
-        row = self.nodes[move.node]
-        match move:
-            case Start():
-                await self._start(row)
-            case StartItems(first=first, count=count):
-                await self._start_items(row, first, count)
-            case Hold():
-                self._hold(row)
-            case Skip():
-                self._end(row, NodeState.SKIPPED, at=self._now, reason=CONDITION)
-            case Cancel():
-                self._end(row, NodeState.CANCELLED, at=self._now, reason=STOPPED)
-            case Settle(state=state):
-                failed = state is NodeState.FAILED
-                error = items_error(row) if failed else None
-                self._end(row, state, at=self._now, error=error)
-            case Interrupt():
-                await self._interrupt(row)
-            case _:
-                assert_never(move)
+    async def _make(self, moves: Sequence[Move]) -> None:
+        """Make the moves of a round; what there is no room for is left to the next turn."""
+        starts: list[NodeRow] = []
+        fans: list[StartItems] = []
+        stops: list[NodeRow] = []
+        for move in moves:
+            row = self.nodes[move.node]
+            match move:
+                case Start():
+                    starts.append(row)
+                case StartItems():
+                    fans.append(move)
+                case Interrupt():
+                    stops.append(row)
+                case Hold():
+                    self._hold(row)
+                case Skip():
+                    self._end(row, NodeState.SKIPPED, at=self._now, reason=CONDITION)
+                case Cancel():
+                    self._end(row, NodeState.CANCELLED, at=self._now, reason=STOPPED)
+                case Settle(state=state):
+                    failed = state is NodeState.FAILED
+                    error = items_error(row) if failed else None
+                    self._end(row, state, at=self._now, error=error)
+                case _:
+                    assert_never(move)
+        # What is to end makes room for others, so it goes first.
+        await self._interrupt(stops)
+        await self._start(starts, fans)
 
     def _hold(self, row: NodeRow) -> None:
         self._touch(row)
@@ -242,71 +315,140 @@ class WorkflowTurn:
         if gate is not None and gate.type is not GateType.TIMER:
             self.tell("workflow_run.waiting", node=row.node, gate=gate.type.value)
 
-    async def _start(self, row: NodeRow) -> None:
-        node = self.plan.graph.nodes[row.node]
+    async def _start(self, starts: Sequence[NodeRow], fans: Sequence[StartItems]) -> None:
+        """Make the runs of nodes and items, as many as there is room for, all together."""
+        room, graph = self._room, self.plan.graph
+        chosen = starts[: max(room.runs, 0)]
+        mapped = fans[: max(room.runs - len(chosen), 0)]
+        room.has_more |= len(chosen) < len(starts) or len(mapped) < len(fans)
+        used = [
+            graph.nodes[name]
+            for name in [*(row.node for row in chosen), *(one.node for one in mapped)]
+        ]
+        await self._pantry.stock(used, self.nodes)
+        fresh = Fresh()
+        for number, row in enumerate(chosen, start=1):
+            if room.is_full:
+                room.has_more = True
+                break
+            await self._start_node(row, fresh)
+            if number % SLICE == 0:
+                await asyncio.sleep(0)  # noqa: TID251 -- gives way to others, takes no time
+        for move in mapped:
+            await self._start_items(move, fresh)
+        await self._enqueue(fresh)
+
+    async def _start_node(self, row: NodeRow, fresh: Fresh) -> None:
+        node, before = self.plan.graph.nodes[row.node], self._pantry.fetched
         self._touch(row)
         row.ready_at = row.ready_at or self._now
         try:
             if node.fan is not None:
-                row.items_total = len(await self._pantry.items(node, self.nodes))
-                row.state, row.started_at = NodeState.RUNNING, self._now
-                return
-            given = await self._pantry.payload(node, self.nodes)
-            more = {} if given.payload_ref is None else {"payload_ref": given.payload_ref}
-            new = self.plan.work[node.id].run(given.payload, **more)
-            (run,) = await self._enqueue([new], [node.id])
+                row.items_total = await self._pantry.count(node, self.nodes)
+            else:
+                given = await self._pantry.payload(node, self.nodes)
+                more = {} if given.payload_ref is None else {"payload_ref": given.payload_ref}
+                new = self.plan.work[node.id].run(given.payload, **more)
+                if more:
+                    check_new_run(new)
+                else:  # but for its payload it was checked with the definition
+                    check_payload(new.payload)
+                self._room.take(1, len(given.payload or b""))
+                fresh.add_node(row, new)
         except Unready as unready:
             self.fail(row, unready.code, unready.sentence)
-            return
         except Refused as refused:
             self.fail(row, refused.code, refused.sentence)
-            return
-        row.state, row.run, row.started_at = NodeState.RUNNING, run, self._now
+        else:
+            row.state, row.started_at = NodeState.RUNNING, self._now
+        self._room.take(0, self._pantry.fetched - before)
 
-    async def _start_items(self, row: NodeRow, first: int, count: int) -> None:
-        node = self.plan.graph.nodes[row.node]
-        places = range(first, first + count)
+    async def _start_items(self, move: StartItems, fresh: Fresh) -> None:
+        room, row = self._room, self.nodes[move.node]
+        if room.is_full:
+            room.has_more = True
+            return
+        node, before = self.plan.graph.nodes[move.node], self._pantry.fetched
+        count = min(move.count, room.runs)
+        places = slice(move.first, move.first + count)
         try:
-            items = (await self._pantry.items(node, self.nodes))[first : first + count]
-            payloads = await self._pantry.payloads(node, self.nodes, items)
-            work = self.plan.work[node.id]
-            runs = await self._enqueue(
-                [work.run(payload) for payload in payloads],
-                [item_name(node.id, place) for place in places],
-            )
+            items = await self._pantry.items(node, self.nodes, places)
+            payloads = await self._pantry.payloads(node, self.nodes, items, most=room.bytes)
+            for payload in payloads:
+                check_payload(payload)
         except Unready as unready:
             await self._give_up(row, unready.code, unready.sentence)
-            return
         except Refused as refused:
             await self._give_up(row, refused.code, refused.sentence)
-            return
-        await insert_items(
-            self._connection, self.run.id, self.run.tenant, node.id, first=first, runs=runs
-        )
-        self._touch(row).items_started += count
+        else:
+            work = self.plan.work[node.id]
+            for place, payload in enumerate(payloads, start=move.first):
+                fresh.add_item(node.id, place, work.run(payload))
+            size = sum(len(payload or b"") for payload in payloads)
+            room.take(len(payloads), size)
+            room.has_more |= len(payloads) < move.count
+            self._touch(row).items_started += len(payloads)
+        room.take(0, self._pantry.fetched - before)
 
     async def _give_up(self, row: NodeRow, code: str, sentence: str) -> None:
-        """A mapped node cannot be given what its items need: what runs of it is not waited for."""
-        await self._stop_runs(await running_items(self._connection, self.run.id, row.node))
+        """A mapped node cannot be given what its items need: what runs of it is not waited for.
+
+        All of it is stopped here, however much it is: nobody comes back to a node that has failed.
+        """
+        runs = await running_items(self._connection, self.run.id, [row.node], most=ITEMS_MAX)
+        await self._stop_runs(runs)
+        self._room.take(len(runs))
         self.fail(row, code, sentence)
 
-    async def _enqueue(self, new: Sequence[NewRun], nodes: Sequence[str]) -> list[RunId]:
-        workflow_run = self.run.id
+    async def _enqueue(self, fresh: Fresh) -> None:
+        if not fresh.runs:
+            return
+        run = self.run
 
         def belonging(batch: Batch) -> Batch:
-            return replace(batch, trigger=Trigger.WORKFLOW, workflow_run=workflow_run, nodes=nodes)
+            return replace(batch, trigger=Trigger.WORKFLOW, workflow_run=run.id, nodes=fresh.names)
 
-        shard = self.run.shard
-        order = Order(self._desk, self.run.tenant, new, shard=shard, belonging=belonging)
+        order = Order(self._desk, run.tenant, fresh.runs, shard=run.shard, belonging=belonging)
         for parcel in await order.place(self._connection):
             self._desk.hints.hint(*parcel.hint)
-        return order.ids
+        items = iter(fresh.items)
+        made: list[NewItem] = []
+        for identifier, row in zip(order.ids, fresh.nodes, strict=True):
+            if row is None:
+                made.append(NewItem(*next(items), identifier))
+            else:
+                row.run = identifier
+        await insert_items(self._connection, run.id, run.tenant, made)
 
-    async def _interrupt(self, row: NodeRow) -> None:
-        self._touch(row).is_interrupted = True
-        runs = [] if row.run is None else [row.run]
-        if row.items_total is not None:
-            runs = await running_items(self._connection, self.run.id, row.node)
+    async def _interrupt(self, rows: Sequence[NodeRow]) -> None:
+        """Ask what runs of nodes to stop, as much of it as there is room for.
+
+        A mapped node counts as asked when all of its items were; until then the rules say it again.
+        """
+        if not rows:
+            return
+        room = self._room
+        plain = [row for row in rows if row.items_total is None]
+        asked, fans = (
+            plain[: max(room.runs, 0)],
+            [row for row in rows if row.items_total is not None],
+        )
+        room.has_more |= len(asked) < len(plain)
+        runs = [row.run for row in asked if row.run is not None]
+        left = max(room.runs - len(asked), 0)
+        room.take(len(asked))
+        if fans:
+            names = [row.node for row in fans]
+            # One more than there is room for: so it is known whether these are all.
+            items = await running_items(self._connection, self.run.id, names, most=left + 1)
+            if len(items) <= left:
+                asked += fans
+            else:
+                room.has_more = True
+            runs += items[:left]
+            room.take(len(items[:left]))
+        for row in asked:
+            self._touch(row).is_interrupted = True
         await self._stop_runs(runs)
 
     async def _stop_runs(self, runs: Sequence[RunId]) -> None:
@@ -315,16 +457,16 @@ class WorkflowTurn:
             return
         connection, shard = self._connection, self.run.shard
         parcels = await hold(connection, shard, self.run.tenant, runs)
-        held = [run for run in runs if run in parcels and parcels[run].worker is not None]
-        waiting = [run for run in runs if run not in set(held)]
-        await ask_to_end(connection, shard, held, at=self._now, reason=STOPPED)
+        held = {run for run in runs if run in parcels and parcels[run].worker is not None}
+        waiting = [run for run in runs if run not in held]
+        await ask_to_end(connection, shard, sorted(held), at=self._now, reason=STOPPED)
         ended = await end_runs(
             connection, shard, waiting, state=RunState.CANCELLED, reason=STOPPED, now=self._now
         )
         # The word of these is still to be taken, and will mean nothing then.
         await self.absorb(sorted(ended))
 
-    async def _finish(self, end: WorkflowState) -> None:
+    def _finish(self, end: WorkflowState) -> None:
         run = self.run
         run.state, run.finished_at = end, self._now
         run.error = self._error() if end is WorkflowState.FAILED else None
@@ -352,7 +494,7 @@ class WorkflowTurn:
         if run.state.is_final:
             await drop_turns(connection, run.id)
             await self._wake()
-        elif (time := self._next_time()) is not None:
+        elif (time := self._now if self._room.has_more else self._next_time()) is not None:
             await add_turn(connection, run.id, run.tenant, cause=run.id, due_at=time)
 
     async def _wake(self) -> None:

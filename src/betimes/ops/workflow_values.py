@@ -22,6 +22,8 @@ from betimes.workflow.reference import Missing, Source, Values, resolve
 BY_REFERENCE = b'{"result_ref":"blob_'
 """How a result begins that was too large for its row."""
 FETCHED_BYTES_MAX = 1 << 20
+LIST_FETCHED_BYTES_MAX = 8 << 20
+"""Of all results that lie apart and that one node uses, or that the items of one node have."""
 
 
 class Unready(Exception):
@@ -44,7 +46,12 @@ class Given:
 
 @dataclass(slots=True, kw_only=True)
 class Pantry:
-    """Inputs and outputs of one workflow run, read when first needed and kept for its turn."""
+    """Inputs and outputs of one workflow run, read when first needed and kept for its turn.
+
+    Whoever asks for many nodes reads what they use together first (`stock`): then what is asked
+    for each of them is there, and no node costs a statement of its own. Only what lies apart is
+    fetched one by one; `fetched` counts its bytes.
+    """
 
     desk: Desk
     connection: Connection
@@ -53,24 +60,70 @@ class Pantry:
     input: bytes | None
     fans: Collection[str]
     """The mapped nodes: their output is a list."""
+    fetched: int = 0
     _input: Any = None
     _has_input: bool = False
     _outputs: dict[str, bytes | None] = field(default_factory=dict)
+    _signals: dict[str, bytes | None] = field(default_factory=dict)
+    _parts: dict[str, Sequence[bytes | None]] = field(default_factory=dict)
     _values: dict[str, Any] = field(default_factory=dict)
+
+    async def stock(self, nodes: Sequence[Node], rows: Mapping[str, NodeRow]) -> None:
+        """Read and open everything that some nodes use, at once."""
+        uses = {(one.source, one.node) for node in nodes for one in node.uses}
+        known = self._outputs.keys() | self._parts.keys()
+        used = {
+            name
+            for source, name in uses
+            if source is Source.OUTPUT and rows[name].state is NodeState.SUCCEEDED
+        } - known
+        plain, fans = sorted(used - set(self.fans)), sorted(used & set(self.fans))
+        signalled = [
+            node.id
+            for node in nodes
+            if node.id not in self._signals
+            and any(one.source is Source.SIGNAL for one in node.uses)
+        ]
+        asks_input = not self._has_input and any(source is Source.INPUT for source, _ in uses)
+        found = await read_outputs(self.connection, self.run, sorted({*plain, *signalled}))
+        parts = await read_item_outputs(self.connection, self.run, fans)
+        # What ended, or came, in this very turn is not written yet.
+        outputs = [rows[name].output or found[name][0] for name in plain]
+        signals = [rows[name].signal or found[name][1] for name in signalled]
+        flat = [part for name in fans for part in parts[name]]
+        opened = iter(
+            await self._opened([*outputs, *signals, *flat, *([self.input] if asks_input else [])])
+        )
+        self._outputs |= {name: next(opened) for name in plain}
+        self._signals |= {name: next(opened) for name in signalled}
+        self._parts |= {name: [next(opened) for _ in parts[name]] for name in fans}
+        if asks_input:
+            self._input, self._has_input = shown_bytes(next(opened)), True
 
     async def payload(self, node: Node, rows: Mapping[str, NodeRow]) -> Given:
         """What a node is given that has one run."""
-        whole = await self._whole(node, rows)
+        whole = self._whole(node, rows)
         if whole is not None:
             return Given(None, payload_ref=whole)
         values = await self._for(node, rows)
         return Given(_encoded(node.payload, values))
 
-    async def items(self, node: Node, rows: Mapping[str, NodeRow]) -> list[Any]:
-        """The items of a mapped node."""
-        if node.fan is None:
-            return []
-        found = _resolved(node.fan.over, await self._for(node, rows))
+    async def count(self, node: Node, rows: Mapping[str, NodeRow]) -> int:
+        """How many items a mapped node has."""
+        over = None if node.fan is None else node.fan.over
+        return len(over) if isinstance(over, list) else len(await self._over(node, rows))
+
+    async def items(self, node: Node, rows: Mapping[str, NodeRow], places: slice) -> list[Any]:
+        """The items of a mapped node in some places; those that nobody asks for stay unread."""
+        over = None if node.fan is None else node.fan.over
+        if isinstance(over, list):
+            return list(_resolved(over[places], await self._for(node, rows)))
+        return (await self._over(node, rows))[places]
+
+    async def _over(self, node: Node, rows: Mapping[str, NodeRow]) -> list[Any]:
+        """The list that a reference leads to."""
+        over = None if node.fan is None else node.fan.over
+        found = _resolved(over, await self._for(node, rows))
         if not isinstance(found, list):
             kind = type(found).__name__
             raise Unready("NOT_A_LIST", f"expected a list to map over, got a value of {kind}")
@@ -79,12 +132,13 @@ class Pantry:
         return found
 
     async def payloads(
-        self, node: Node, rows: Mapping[str, NodeRow], items: Sequence[Any]
+        self, node: Node, rows: Mapping[str, NodeRow], items: Sequence[Any], *, most: int
     ) -> list[bytes | None]:
-        """What the runs of some items are given."""
+        """What the runs of some items are given; the first of them, up to so many bytes."""
         base = await self._for(node, rows)
-        return [
-            _encoded(
+        given: list[bytes | None] = []
+        for item in items:
+            payload = _encoded(
                 node.payload,
                 Values(
                     input=base.input,
@@ -94,10 +148,13 @@ class Pantry:
                     signal=base.signal,
                 ),
             )
-            for item in items
-        ]
+            given.append(payload)
+            most -= len(payload or b"")
+            if most <= 0:
+                break
+        return given
 
-    async def _whole(self, node: Node, rows: Mapping[str, NodeRow]) -> str | None:
+    def _whole(self, node: Node, rows: Mapping[str, NodeRow]) -> str | None:
         """The reference behind a payload that is one whole output, kept apart."""
         payload = node.payload
         if not isinstance(payload, dict) or set(payload) != {Source.OUTPUT.value}:
@@ -105,40 +162,47 @@ class Pantry:
         name = payload[Source.OUTPUT.value]
         if name in self.fans or rows[name].state is not NodeState.SUCCEEDED:
             return None
-        await self._read([name], rows)
         return _reference_in(self._outputs.get(name))
 
     async def _for(self, node: Node, rows: Mapping[str, NodeRow]) -> Values:
-        used = {one.node for one in node.references() if one.source is Source.OUTPUT}
-        sources = {one.source for one in node.references()}
+        used = {one.node for one in node.uses if one.source is Source.OUTPUT}
         ended = {name for name in used if rows[name].state is NodeState.SUCCEEDED}
-        await self._read(sorted(ended), rows)
-        outputs = {name: await self._value(name) for name in sorted(ended)}
+        before = self.fetched
+        outputs = {}
+        for name in sorted(ended):
+            outputs[name] = await self._value(name)
+            if self.fetched - before > LIST_FETCHED_BYTES_MAX:
+                raise Unready(
+                    "OUTPUT_TOO_LARGE",
+                    f"the outputs that {node.id!r} uses and that lie apart have more than "
+                    f"{LIST_FETCHED_BYTES_MAX} bytes together",
+                )
         return Values(
-            input=await self._given() if Source.INPUT in sources else None,
+            input=self._input,
             outputs=outputs,
             ended_without=frozenset(used - ended),
-            signal=await self._signal(rows[node.id]) if Source.SIGNAL in sources else None,
+            signal=shown_bytes(self._signals.get(node.id)),
         )
-
-    async def _read(self, names: Sequence[str], rows: Mapping[str, NodeRow]) -> None:
-        """Outputs as bytes, open; of mapped nodes as one list."""
-        plain = [one for one in names if one not in self._outputs and one not in self.fans]
-        found = await read_outputs(self.connection, self.run, plain)
-        # What ended in this very turn is not written yet.
-        contents = [rows[name].output or found[name][0] for name in plain]
-        for name, content in zip(plain, await self._opened(contents), strict=True):
-            self._outputs[name] = content
-        fans = [one for one in names if one not in self._values and one in self.fans]
-        for name, parts in (await read_item_outputs(self.connection, self.run, fans)).items():
-            self._values[name] = [
-                await self._decoded(name, part) for part in await self._opened(parts)
-            ]
 
     async def _value(self, name: str) -> Any:
         if name not in self._values:
-            self._values[name] = await self._decoded(name, self._outputs[name])
+            if name in self._parts:
+                self._values[name] = await self._list(name, self._parts[name])
+            else:
+                self._values[name] = await self._decoded(name, self._outputs[name])
         return self._values[name]
+
+    async def _list(self, name: str, parts: Sequence[bytes | None]) -> list[Any]:
+        before, found = self.fetched, []
+        for part in parts:
+            found.append(await self._decoded(name, part))
+            if self.fetched - before > LIST_FETCHED_BYTES_MAX:
+                raise Unready(
+                    "OUTPUT_TOO_LARGE",
+                    f"the outputs of the items of {name!r} that lie apart have more than "
+                    f"{LIST_FETCHED_BYTES_MAX} bytes together",
+                )
+        return found
 
     async def _decoded(self, name: str, content: bytes | None) -> Any:
         reference = _reference_in(content)
@@ -152,23 +216,13 @@ class Pantry:
                 f"whole payload of a node it may be that large, inside of one no more than "
                 f"{FETCHED_BYTES_MAX}",
             )
+        self.fetched += size
         try:
             return shown_bytes(await read_reference(self.desk, self.tenant, reference))
         except (Invalid, Locked, NotFound) as error:
             raise Unready(
                 "OUTPUT_UNREADABLE", f"the output of {name!r} lies apart as {reference}: {error}"
             ) from error
-
-    async def _given(self) -> Any:
-        if not self._has_input:
-            (content,) = await self._opened([self.input])
-            self._input, self._has_input = shown_bytes(content), True
-        return self._input
-
-    async def _signal(self, row: NodeRow) -> Any:
-        found = await read_outputs(self.connection, self.run, [row.node])
-        (content,) = await self._opened([row.signal or found[row.node][1]])
-        return shown_bytes(content)
 
     async def _opened(self, contents: Sequence[bytes | None]) -> Sequence[bytes | None]:
         return await open_bytes(self.desk, self.connection, self.tenant, contents)

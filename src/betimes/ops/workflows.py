@@ -4,10 +4,10 @@ Beside what was given lies what the runs of its nodes are like: targets, retries
 form in which any run stores them, so that a turn of a workflow run has nothing left to check.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -31,6 +31,7 @@ from betimes.ops.contents import open_bytes, sealed_one
 from betimes.ops.desk import Desk
 from betimes.ops.enqueue import check_new_run
 from betimes.ops.schemas import compiled
+from betimes.rhythm import aside_if_large
 from betimes.schedule.duration import read_duration
 from betimes.store import workflows as rows
 from betimes.store.pool import Connection
@@ -38,7 +39,11 @@ from betimes.store.workflows import WorkflowRow
 from betimes.workflow.graph import Graph, read_graph
 
 DEFINITION_BYTES_MAX = 1 << 20
-GRAPHS_KEPT = 500
+PLANS_MAX = 500
+PLANS_BYTES_MAX = 16 << 20
+"""A plan takes some ten times the room of its definition."""
+PAGE_BYTES_MAX = 2 << 20
+"""So much of definitions is shown in one page, and one more."""
 DURATION_MAX = timedelta(days=366 * 100)
 VERSION_CONFLICT = "workflow_version_conflict"
 IN_USE = "dependency_in_use"
@@ -103,6 +108,17 @@ class Workflow:
     digest: bytes
     created_at: datetime
     created_by: str | None
+    size: int
+    """What it takes where it is stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A definition that was checked, as it is stored."""
+
+    definition: Mapping[str, Any]
+    content: bytes
+    digest: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +158,53 @@ def check_definition(definition: Mapping[str, Any]) -> Graph:
     return graph
 
 
-@lru_cache(maxsize=GRAPHS_KEPT)
-def plan_of(content: bytes) -> Plan:
-    """The plan that a stored definition stands for; equal ones are read once."""
+def read_plan(content: bytes) -> Plan:
+    """The plan that a stored definition stands for."""
     written = msgspec.json.decode(content, type=Written)
     return Plan(graph=read_graph(written.definition, duration=read_span), work=written.work)
+
+
+class Plans:
+    """Plans that were read lately, so many and of so many bytes of definitions together."""
+
+    def __init__(self, *, most: int = PLANS_MAX, bytes_max: int = PLANS_BYTES_MAX) -> None:
+        self._most = most
+        self._bytes_max = bytes_max
+        self._kept: OrderedDict[bytes, Plan] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, content: bytes) -> Plan | None:
+        """One that is kept."""
+        plan = self._kept.get(content)
+        if plan is not None:
+            self._kept.move_to_end(content)
+        return plan
+
+    def keep(self, content: bytes, plan: Plan) -> None:
+        """Keep one; those that were used least lately go."""
+        if content not in self._kept:
+            self._bytes += len(content)
+        self._kept[content] = plan
+        while len(self._kept) > self._most or self._bytes > self._bytes_max:
+            gone, _ = self._kept.popitem(last=False)
+            self._bytes -= len(gone)
+
+    @property
+    def size(self) -> int:
+        """The bytes of the definitions whose plans are kept."""
+        return self._bytes
+
+
+_PLANS = Plans()
+
+
+async def plan_of(content: bytes) -> Plan:
+    """The plan that a stored definition stands for; equal ones are read once, large ones aside."""
+    plan = _PLANS.get(content)
+    if plan is None:
+        plan = await aside_if_large(len(content), read_plan, content)
+        _PLANS.keep(content, plan)
+    return plan
 
 
 def shard_of_workflow(desk: Desk, tenant: TenantId, name: str) -> ShardId:
@@ -154,22 +212,13 @@ def shard_of_workflow(desk: Desk, tenant: TenantId, name: str) -> ShardId:
     return shard_of_key(desk.shards, str(tenant), "workflow", name)
 
 
-async def put_workflow(
-    desk: Desk,
-    tenant: TenantId,
-    name: str,
-    definition: Mapping[str, Any],
-    work: Mapping[str, Work],
-    *,
-    replaces: int | None = None,
-    by: str | None = None,
-) -> Put:
-    """Keep a definition as the next version, unless it is what the newest one says already.
+def prepare(definition: Mapping[str, Any], works: Callable[[], Mapping[str, Work]]) -> Prepared:
+    """Check a definition, then what its runs are like, and write it down.
 
-    With `replaces`, only over that version; 0 means that there is none.
+    Thinks longer the larger it is: large ones are prepared aside.
     """
-    check_name(name)
     graph = check_definition(definition)
+    work = works()
     if set(work) != set(graph.nodes):
         raise Bug("expected what the runs are like for every node, and nothing else")
     for one in work.values():
@@ -181,8 +230,25 @@ async def put_workflow(
         raise TooLarge(
             f"expected a definition of at most {DEFINITION_BYTES_MAX} bytes, got {len(content)}"
         )
+    return Prepared(definition=definition, content=content, digest=sha256(content).digest())
+
+
+async def put_workflow(
+    desk: Desk,
+    tenant: TenantId,
+    name: str,
+    prepared: Prepared,
+    *,
+    replaces: int | None = None,
+    by: str | None = None,
+) -> Put:
+    """Keep a definition as the next version, unless it is what the newest one says already.
+
+    With `replaces`, only over that version; 0 means that there is none.
+    """
+    check_name(name)
+    content, digest = prepared.content, prepared.digest
     shard = shard_of_workflow(desk, tenant, name)
-    digest = sha256(content).digest()
     tail = desk.entropy(TAIL_BYTES)
 
     async def put(connection: Connection) -> Put:
@@ -192,7 +258,7 @@ async def put_workflow(
         if present and newest is not None and newest.digest == digest:
             row = await rows.read_workflow(connection, shard, tenant, name, present)
             if row is not None:
-                return Put(_opened(row, content), created=False)
+                return Put(_opened(row, content, prepared.definition), created=False)
         if replaces is not None and replaces != present:
             raise VersionMismatch(
                 f"expected version {replaces or 'none'} of {name!r} to be the newest, "
@@ -210,11 +276,11 @@ async def put_workflow(
             created_by=by,
         )
         if not await rows.insert_workflow(connection, shard, tenant, fresh):
-            raise Conflict(
+            raise VersionMismatch(
                 f"somebody else has just made version {fresh.version} of {name!r}",
                 code=VERSION_CONFLICT,
             )
-        return Put(_opened(fresh, content), created=True)
+        return Put(_opened(fresh, content, prepared.definition), created=True)
 
     return await desk.transact(put, tenant=tenant)
 
@@ -238,7 +304,9 @@ async def list_workflows(desk: Desk, tenant: TenantId, *, after: str, most: int)
     """A page by name, each in its newest version."""
 
     async def read(connection: Connection) -> list[Workflow]:
-        found = await rows.list_workflows(connection, tenant, after=after, most=most)
+        found = await rows.list_workflows(
+            connection, tenant, after=after, most=most, bytes_max=PAGE_BYTES_MAX
+        )
         return await _open(desk, connection, tenant, found)
 
     return await desk.transact(read, tenant=tenant)
@@ -251,7 +319,9 @@ async def list_versions(
     shard = shard_of_workflow(desk, tenant, name)
 
     async def read(connection: Connection) -> list[Workflow]:
-        found = await rows.list_versions(connection, shard, tenant, name, before=before, most=most)
+        found = await rows.list_versions(
+            connection, shard, tenant, name, before=before, most=most, bytes_max=PAGE_BYTES_MAX
+        )
         return await _open(desk, connection, tenant, found)
 
     return await desk.transact(read, tenant=tenant)
@@ -280,6 +350,11 @@ async def delete_workflow(
     return await desk.transact(delete, tenant=tenant)
 
 
+def is_cut(found: Sequence[Workflow], limit: int) -> bool:
+    """Whether there may be more behind a page: it is full, by number or by size."""
+    return len(found) == limit or sum(one.size for one in found) >= PAGE_BYTES_MAX
+
+
 def no_such_workflow(name: str, version: int | None) -> NotFound:
     """The same sentence for what is missing and for what belongs to somebody else."""
     which = "" if version is None else f"version {version} of "
@@ -299,11 +374,16 @@ async def _open(
     return [_opened(row, content or b"") for row, content in zip(found, contents, strict=True)]
 
 
-def _opened(row: WorkflowRow, content: bytes) -> Workflow:
+def _opened(
+    row: WorkflowRow, content: bytes, definition: Mapping[str, Any] | None = None
+) -> Workflow:
+    if definition is None:
+        definition = msgspec.json.decode(content, type=Written).definition
     return Workflow(
         name=row.name,
         version=row.version,
-        definition=msgspec.json.decode(content, type=Written).definition,
+        definition=definition,
+        size=len(row.definition),
         content=content,
         digest=row.digest,
         created_at=row.created_at,

@@ -4,6 +4,7 @@ A room of its own, because every service needs it, `domain` may not know asyncio
 is about telling, not about waiting.
 """
 
+from betimes.rhythm.aside import aside, aside_if_large
 from betimes.rhythm.attend import attend
 from betimes.rhythm.backoff import full_jitter
 from betimes.rhythm.beat import Beat, beat
@@ -16,6 +17,8 @@ __all__ = [
     "Beat",
     "DatabaseTime",
     "Stopping",
+    "aside",
+    "aside_if_large",
     "attend",
     "beat",
     "first_of",

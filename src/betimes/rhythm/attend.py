@@ -19,11 +19,25 @@ class Troubles(Protocol):
         ...
 
 
-async def attend(tick: Callable[[], Awaitable[object]], *, beats: Beat, troubles: Troubles) -> None:
-    """Call `tick` with every beat. What is unavailable is tried again; any other error is ours."""
+async def attend(
+    tick: Callable[[], Awaitable[object]],
+    *,
+    beats: Beat,
+    troubles: Troubles,
+    survives: bool = False,
+) -> None:
+    """Call `tick` with every beat. What is unavailable is tried again; any other error is ours.
+
+    A duty that keeps nothing in memory survives those, too: the next pass begins from what is
+    stored, and its neighbours in the same role go on. The others end and are started afresh.
+    """
     async for _ in beats:
         try:
             await tick()
             troubles.ended()
         except Unavailable as error:
+            troubles.failed(error)
+        except Exception as error:
+            if not survives:
+                raise
             troubles.failed(error)

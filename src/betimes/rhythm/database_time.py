@@ -4,9 +4,13 @@ Only the database clock decides what is due. Between two answers its time is car
 monotonic clock of this machine, so a wall clock that jumps here changes nothing.
 """
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from betimes.domain.clock import Clock
+
+DRIFT = 2e-4
+"""How much faster than the database's our clock may be; more than clocks of machines are."""
+UNKNOWN = datetime.min.replace(tzinfo=UTC)
 
 
 class DatabaseTime:
@@ -22,13 +26,23 @@ class DatabaseTime:
         """Whether the database has told us its time yet."""
         return self._told is not None or self._clock.stated() is not None
 
-    def observe(self, told: datetime) -> None:
-        """Take note of an answer at the moment of hearing it.
+    def observe(
+        self, told: datetime, *, asked_at: float | None = None, heard_at: float | None = None
+    ) -> None:
+        """Take note of an answer, by default at the moment of hearing it.
 
         It was made a little earlier, so the estimate is late by the way back and never early:
-        nothing is done too soon because of it.
+        nothing is done too soon because of it. Of answers whose asking is known, the one with the
+        shortest way back counts: one that lay around while we were slow or frozen would make every
+        stamp as late as it was. An estimate that is ahead of all the answer allows is dropped: the
+        clock there was set back.
         """
-        self._told, self._heard_at = told, self._clock.monotonic()
+        heard = self._clock.monotonic() if heard_at is None else heard_at
+        if asked_at is not None and self._told is not None:
+            known = self._at(heard) - timedelta(seconds=DRIFT * (heard - self._heard_at))
+            if told < known <= told + timedelta(seconds=heard - asked_at):
+                return
+        self._told, self._heard_at = told, heard
 
     def now(self) -> datetime:
         """The database's time, never ahead of it."""
@@ -37,4 +51,7 @@ class DatabaseTime:
             return stated
         if self._told is None:
             return self._clock.now()
-        return self._told + timedelta(seconds=self._clock.monotonic() - self._heard_at)
+        return self._at(self._clock.monotonic())
+
+    def _at(self, moment: float) -> datetime:
+        return (self._told or UNKNOWN) + timedelta(seconds=moment - self._heard_at)

@@ -38,7 +38,14 @@ class Attempt:
     """One run in the hands of this worker."""
 
     def __init__(
-        self, grant: Grant, task: AnyTask | None, context: Context, saying: Saying
+        self,
+        grant: Grant,
+        task: AnyTask | None,
+        context: Context,
+        saying: Saying,
+        *,
+        monotonic: Callable[[], float],
+        trusted_until: float,
     ) -> None:
         self.grant = grant
         self.task = task
@@ -49,7 +56,8 @@ class Attempt:
         self.stop: Stop | None = None
         self.ended = False
         """Whether its end was decided; a second one is not reported."""
-        self.trusted_until = 0.0
+        self._monotonic = monotonic
+        self.trusted_until = trusted_until
         self.handle: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.limit: timedelta | None = None
@@ -60,6 +68,13 @@ class Attempt:
     def lease(self) -> str:
         """What is held."""
         return self.grant.lease_id
+
+    def is_held(self) -> bool:
+        """Whether the lease can still be ours; asked right before the handler begins.
+
+        Who was frozen finds that its time is over before anybody has told it.
+        """
+        return self.stop is not Stop.LOST and self._monotonic() < self.trusted_until
 
     def end_of_stop(self) -> ReportOne | None:
         """What a stopped attempt is reported as; None when it is not to be reported."""

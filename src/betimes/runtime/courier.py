@@ -13,8 +13,9 @@ from betimes.runtime.saying import Said, Saying
 EVERY_SECONDS = 0.2
 """How long words wait for company."""
 LINES_AT_ONCE = 500
-LAST_WORDS = timedelta(seconds=5)
-"""How long the report of an end waits for what was said before it."""
+LAST_WORDS = timedelta(seconds=40)
+"""How long the report of an end waits for what was said before it: while the service is away it has
+nobody to be told to, and that lasts no longer than a restart."""
 BACK_OFF_SECONDS = 1.0
 
 
@@ -61,16 +62,25 @@ class Courier:
         return True
 
     async def last_words(self, saying: Saying) -> None:
-        """Carry what is left of one attempt, with little patience; then forget it."""
+        """Carry what is left of one attempt, with some patience; then forget it."""
         if saying not in self._locks:
             return
         try:
             async with within(LAST_WORDS, "last words"):
-                await self.carry(saying)
+                await self._carry_until_heard(saying)
         except Unavailable:
             pass  # the end of the run matters more than its last line
         self._dirty.pop(saying, None)
         self._locks.pop(saying, None)
+
+    async def _carry_until_heard(self, saying: Saying) -> None:
+        while True:
+            try:
+                await self.carry(saying)
+            except Unavailable:
+                await self._clock.sleep(BACK_OFF_SECONDS)
+            else:
+                return
 
     async def carry(self, saying: Saying) -> None:
         """Carry what one attempt has said."""

@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from betimes.domain.errors import NotFound, Unavailable
+from betimes.domain.errors import FencedOut, LeaseOver, NotFound, Unavailable
 from betimes.domain.outcome import Failed
 from betimes.executing.child import Order
 from betimes.executing.processes import Processes
-from betimes.executing.threads import Threads
+from betimes.executing.threads import LEASE_OVER, Threads
 from betimes.runtime.attempt import Attempt, Attempts, Stop
 from betimes.runtime.calling import call, call_async
 from betimes.runtime.child import ENTRY
@@ -40,6 +40,8 @@ class Executor:
         fetch: Fetch,
         group: asyncio.TaskGroup,
         now: Callable[[], datetime],
+        monotonic: Callable[[], float],
+        lost: Callable[[Attempt], None],
         processes: int,
     ) -> None:
         self._places = places
@@ -48,6 +50,8 @@ class Executor:
         self._fetch = fetch
         self._group = group
         self._now = now
+        self._monotonic = monotonic
+        self._lost = lost
         self._threads = Threads(places.total, freed=places.release)
         self._processes = Processes(processes)
         self.attempts = Attempts(loop=asyncio.get_running_loop(), give_up=self._give_up)
@@ -57,9 +61,15 @@ class Executor:
         saying = Saying(grant.lease_id, now=self._now, wake=self._courier.wake)
         limit = _limit(grant)
         facts = facts_of(grant, task.name, self._now(), limit)
-        attempt = Attempt(grant, task, Context(facts, saying), saying)
+        attempt = Attempt(
+            grant,
+            task,
+            Context(facts, saying),
+            saying,
+            monotonic=self._monotonic,
+            trusted_until=trusted_until,
+        )
         attempt.limit = limit
-        attempt.trusted_until = trusted_until
         self.attempts.add(attempt)
         attempt.handle = self._group.create_task(
             self._run(attempt, task), name=f"attempt {task.name}"
@@ -70,9 +80,10 @@ class Executor:
         """A run that is not begun and has to be given back; its lease is kept until then."""
         saying = Saying(grant.lease_id, now=self._now, wake=self._courier.wake)
         context = Context(facts_of(grant, grant.handler or "", self._now(), None), saying)
-        attempt = Attempt(grant, None, context, saying)
+        attempt = Attempt(
+            grant, None, context, saying, monotonic=self._monotonic, trusted_until=float("inf")
+        )
         attempt.ended = True
-        attempt.trusted_until = float("inf")
         self.attempts.add(attempt)
         return attempt
 
@@ -85,6 +96,11 @@ class Executor:
         me = asyncio.current_task()
         try:
             end: ReportOne | None = await self._called(attempt, task)
+        except FencedOut:
+            # It has looked at its lease before it began; nobody needs to hear more of it.
+            self._lost(attempt)
+            attempt.stop = Stop.LOST
+            end = None
         except asyncio.CancelledError:
             if attempt.stop is None:
                 raise  # not one of our causes: the worker itself is being ended
@@ -116,6 +132,8 @@ class Executor:
 
     def _call(self, attempt: Attempt, task: AnyTask, payload: bytes) -> Any:
         grant = attempt.grant
+        if not attempt.is_held():
+            raise LeaseOver(LEASE_OVER)
         if task.is_async:
             return call_async(task, attempt.context, payload, grant.lease_id)
         if task.options.get("pool") == "process":
@@ -140,7 +158,7 @@ class Executor:
             name, told = message
             getattr(attempt.saying, name)(*told)
 
-        end = await self._processes.run(order, hear=hear, begun=begun)
+        end = await self._processes.run(order, is_held=attempt.is_held, hear=hear, begun=begun)
         if isinstance(end, Failed):  # the process is gone, and with it any better account
             told = ErrorTold(type=end.error.type, message=end.error.message)
             return ReportOne(lease_id=attempt.lease, action="fail", error=told)

@@ -33,7 +33,7 @@ SLACK_SECONDS = 10.0
 VITAL_SECONDS = 10.0
 """Longest wait for an answer that is not a long poll: a lease lives about this long."""
 FETCH_SECONDS = 60.0
-ATTEMPTS_OF_A_CALL = 1
+RETRY_FOR_SECONDS = 0.0
 """The worker itself decides what is asked again, and when."""
 SERVER_FAULT = 500
 TOO_MANY = 429
@@ -140,7 +140,7 @@ def http_lines(url: str | Way | None, api_key: str | None = None) -> OpenLine:
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[Line]:
-        async with AsyncClient(url, api_key, attempts=ATTEMPTS_OF_A_CALL) as client:
+        async with AsyncClient(url, api_key, retry_for=RETRY_FOR_SECONDS) as client:
             yield HttpLine(client)
 
     return opened

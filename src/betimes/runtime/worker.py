@@ -150,6 +150,8 @@ class Worker:
             fetch=line.fetch,
             group=group,
             now=self.now,
+            monotonic=self._clock.monotonic,
+            lost=lambda attempt: self._note_lost(attempt, "start"),
             processes=self._options.processes,
         )
         self._pulse = Pulse(
@@ -297,13 +299,7 @@ class Worker:
         """The service has heard how an attempt ended."""
         self._executor.attempts.remove(attempt)
         if answer.code is not None:
-            self._telemetry.event(
-                "worker.lease_lost",
-                level="warning",
-                run=attempt.grant.run_id,
-                task=attempt.grant.handler,
-                found="report",
-            )
+            self._note_lost(attempt, "report")
         elif answer.next_state == "dead":
             tell_dead(attempt, self._telemetry)
 
@@ -346,6 +342,10 @@ class Worker:
     def _lose(self, attempt: Attempt | None, found: str) -> None:
         if attempt is None or attempt.ended or attempt.stop is Stop.LOST:
             return
+        self._note_lost(attempt, found)
+        self._executor.attempts.stop(attempt, Stop.LOST)
+
+    def _note_lost(self, attempt: Attempt, found: str) -> None:
         self._telemetry.event(
             "worker.lease_lost",
             level="warning",
@@ -353,7 +353,6 @@ class Worker:
             task=attempt.grant.handler,
             found=found,
         )
-        self._executor.attempts.stop(attempt, Stop.LOST)
 
     async def _watch(self, every: timedelta) -> None:
         async for _ in beat(self._clock, every=every):

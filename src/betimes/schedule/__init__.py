@@ -10,11 +10,21 @@ Nothing here asks for the time, touches a file other than the pinned zone data, 
 """
 
 from betimes.schedule.batch import FireTable, ScheduleCache, Window
+from betimes.schedule.budget import Budget
 from betimes.schedule.calendar import Calendar
-from betimes.schedule.catchup import CatchupPlan, Skipped, plan_catchup
+from betimes.schedule.catchup import (
+    NOTHING,
+    Accounted,
+    CatchupPlan,
+    Skipped,
+    last_undecided,
+    left_of,
+    plan_catchup,
+)
 from betimes.schedule.cautions import Warned
 from betimes.schedule.fire import Drop, Fire
 from betimes.schedule.icalendar import import_calendar
+from betimes.schedule.line import line_of
 from betimes.schedule.members import Catchup, read_catchup
 from betimes.schedule.outside import fire_times
 from betimes.schedule.parse import complete, parse
@@ -23,6 +33,9 @@ from betimes.schedule.schedule import Schedule
 from betimes.schedule.zone import Zone, tzdata_release, zone, zone_names
 
 __all__ = [
+    "NOTHING",
+    "Accounted",
+    "Budget",
     "Calendar",
     "Catchup",
     "CatchupPlan",
@@ -38,6 +51,9 @@ __all__ = [
     "complete",
     "fire_times",
     "import_calendar",
+    "last_undecided",
+    "left_of",
+    "line_of",
     "parse",
     "plan_catchup",
     "preview",

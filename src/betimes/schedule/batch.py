@@ -6,9 +6,11 @@ specification are computed once and handed out as one shared tuple.
 
 import json
 from collections import OrderedDict
+from threading import Lock
 
 from betimes.domain.errors import BadSchedule
 from betimes.schedule.bounds import FIRES_MAX
+from betimes.schedule.budget import Budget
 from betimes.schedule.schedule import Schedule
 
 SPECS_MAX = 200_000
@@ -89,24 +91,30 @@ class ScheduleCache:
     def __init__(self, size_max: int = 10_000) -> None:
         self._size_max = size_max
         self._shared: OrderedDict[tuple[str, str], Schedule] = OrderedDict()
+        # What is expensive is evaluated in a thread beside the event loop.
+        self._lock = Lock()
 
-    def get(self, stored: str, seed: str = "") -> Schedule:
-        """The schedule of a stored JSON text."""
-        for key in ((stored, ""), (stored, seed)):
-            found = self._shared.get(key)
-            if found is not None and (key[1] or not found.is_seeded or not seed):
-                self._shared.move_to_end(key)
-                return found
+    def get(self, stored: str, seed: str = "", *, budget: Budget | None = None) -> Schedule:
+        """The schedule of a stored JSON text; reading one that is not known costs steps."""
+        with self._lock:
+            for key in ((stored, ""), (stored, seed)):
+                found = self._shared.get(key)
+                if found is not None and (key[1] or not found.is_seeded or not seed):
+                    self._shared.move_to_end(key)
+                    return found
         members = json.loads(stored)
         if not isinstance(members, dict):
             raise BadSchedule("expected a stored schedule as an object")
-        schedule = Schedule.from_dict(members)
+        budget = budget or Budget()
+        schedule = Schedule.from_dict(members, budget=budget)
         key = (stored, "")
         if schedule.is_seeded:
-            schedule, key = Schedule.from_dict(members, seed=seed), (stored, seed)
-        self._shared[key] = schedule
-        if len(self._shared) > self._size_max:
-            self._shared.popitem(last=False)
+            schedule = Schedule.from_dict(members, seed=seed, budget=budget)
+            key = (stored, seed)
+        with self._lock:
+            self._shared[key] = schedule
+            if len(self._shared) > self._size_max:
+                self._shared.popitem(last=False)
         return schedule
 
     def __len__(self) -> int:

@@ -3,6 +3,9 @@
 Searches end, inputs are measured before they are read, and nothing grows without a named limit.
 """
 
+EVALUATION_STEPS_MAX = 10_000
+"""Steps that one evaluation may take; a step is about a microsecond of work, see `budget`."""
+
 EXPRESSION_LENGTH_MAX = 256
 """Characters in a cron expression, an interval, a phrase; checked before parsing."""
 
@@ -13,7 +16,7 @@ RECURRENCE_DATES_MAX = 500
 """RDATE and EXDATE values in one rule."""
 
 RECURRENCE_COUNT_MAX = 100_000
-"""COUNT in a rule; its occurrences are numbered from DTSTART, so they must be enumerated."""
+"""COUNT in a rule; its occurrences are numbered from DTSTART."""
 
 CALENDAR_TEXT_LENGTH_MAX = 1_048_576
 """Characters in an imported iCalendar file."""

@@ -6,30 +6,46 @@ out is dropped, or rolled: moved to the previous, next or nearest date that is i
 of day.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
 
 from betimes.domain.errors import BadSchedule, TooLarge
-from betimes.schedule.bounds import CALENDAR_RANGES_MAX, DAY, DAY_SECONDS, SECOND
-from betimes.schedule.civil import EPOCH_ORDINAL, weekday_of
+from betimes.schedule.bounds import CALENDAR_RANGES_MAX, DAY_SECONDS, SECOND, YEAR_LAST
+from betimes.schedule.budget import Budget
+from betimes.schedule.civil import EPOCH_ORDINAL, WEEK
 from betimes.schedule.dst import COMPATIBLE
 from betimes.schedule.moment import resolve
 from betimes.schedule.placement import EARLIEST, LATEST
 from betimes.schedule.series import Dropped, Series
-from betimes.schedule.zone import Zone
+from betimes.schedule.year_days import (
+    ANY_DATE,
+    TABLE_FIRST,
+    block,
+    comb,
+    kind_of,
+    lowest,
+    year_of,
+    year_start,
+)
+from betimes.schedule.zone import REACH, Zone
 
 CALENDAR_EXCLUDED = "calendar_excluded"
 ROLLS = ("none", "previous", "next", "nearest")
 ROLL_DAYS_MAX = 31
-ROLL_REACH = (ROLL_DAYS_MAX + 1) * DAY
-ROLL_FIRES_MAX = 10_000
-"""Fires moved in one search; where more lie within reach, dates are looked at one by one."""
+ROLL_FIRES_MAX = 2_000
+"""Fires that roll to one date and are counted one by one; beyond, they are taken to meet."""
 
-CLOSED_DAYS_MAX = 20_000
-"""Excluded dates passed over in one search: more than fifty years of them."""
+CALENDAR_STEPS = 5
+DATES_PER_STEP = 1
+"""What a calendar that is written out costs, and its dates."""
+
+RUN_STEPS = 8
+"""What a stretch of dates that are all in, or all out, costs."""
+
+ROLL_STEPS = 16
+"""What a date that rolls costs."""
 
 WEEKDAY_NAMES = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 
@@ -66,26 +82,18 @@ class Calendar:
             frozenset(_weekday(entry) for entry in weekdays),
         )
 
-    def contains(self, day: int) -> bool:
-        """Whether a day is in it."""
-        if weekday_of(day) in self.weekdays:
-            return True
-        index = bisect_right(self.firsts, day) - 1
-        return index >= 0 and day <= self.lasts[index]
-
-    def next_in(self, day: int) -> int | None:
-        """The first day from this one on that is in it."""
-        if self.contains(day):
-            return day
-        index = bisect_right(self.firsts, day)
-        found = [self.firsts[index]] if index < len(self.firsts) else []
-        found += [day + (number - weekday_of(day)) % 7 for number in self.weekdays]
-        return min(found, default=None)
-
-    def last_in(self, day: int) -> int:
-        """The end of the range that a day of it lies in."""
-        index = bisect_right(self.firsts, day) - 1
-        return max(self.lasts[index], day) if index >= 0 else day
+    def of_year(self, year: int, budget: Budget) -> int:
+        """Its dates in a year as a bit set, bit 0 being 1 January."""
+        begin, kind = year_start(year), kind_of(year)
+        bits = 0
+        for weekday in self.weekdays:
+            bits |= comb(1 << (weekday - kind.first) % WEEK, WEEK, kind.length)
+        low = bisect_left(self.lasts, begin)
+        high = bisect_left(self.firsts, begin + kind.length)
+        budget.spend(2 + (high - low))
+        for index in range(low, high):
+            bits |= block(self.firsts[index] - begin, self.lasts[index] + 1 - begin)
+        return bits & block(0, kind.length)
 
     def to_dict(self) -> dict[str, object]:
         """The inline form."""
@@ -144,38 +152,81 @@ class CalendarRule:
     def __bool__(self) -> bool:
         return bool(self.include or self.exclude)
 
-    def allows(self, day: int) -> bool:
+
+class OpenDays:
+    """The dates that a rule lets in, as a bit set for each year."""
+
+    __slots__ = ("_rule", "_years")
+
+    def __init__(self, rule: CalendarRule) -> None:
+        self._rule = rule
+        self._years: dict[int, int] = {}
+
+    def of_year(self, year: int, budget: Budget) -> int:
+        """The dates of a year that are in."""
+        found = self._years.get(year)
+        if found is None:
+            rule = self._rule
+            found = block(0, kind_of(year).length)
+            if rule.include:
+                kept = 0
+                for calendar in rule.include:
+                    kept |= calendar.of_year(year, budget)
+                found &= kept
+            for calendar in rule.exclude:
+                found &= ~calendar.of_year(year, budget)
+            self._years[year] = found
+        return found
+
+    def allows(self, day: int, budget: Budget) -> bool:
         """Whether a date is in."""
-        if self.include and not any(calendar.contains(day) for calendar in self.include):
-            return False
-        return not any(calendar.contains(day) for calendar in self.exclude)
+        year = year_of(day)
+        return bool(self.of_year(year, budget) >> day - year_start(year) & 1)
 
-    def next_allowed(self, day: int) -> int | None:
-        """The first date from this one on that is in, after a bounded search."""
-        for _ in range(CLOSED_DAYS_MAX):
-            if self.include:
-                opens = [calendar.next_in(day) for calendar in self.include]
-                known = [found for found in opens if found is not None]
-                if not known:
-                    return None
-                day = min(known)
-            closed = [calendar for calendar in self.exclude if calendar.contains(day)]
-            if not closed:
-                return day
-            day = max(calendar.last_in(day) for calendar in closed) + 1
+    def following(self, day: int, budget: Budget, *, allowed: bool) -> int | None:
+        """The first date from this one on that is in, or that is out."""
+        year = year_of(day)
+        while year <= YEAR_LAST + 1:
+            begin = year_start(year)
+            bits = self.of_year(year, budget)
+            if not allowed:
+                bits = ~bits & block(0, kind_of(year).length)
+            bits &= block(day - begin, kind_of(year).length)
+            if bits:
+                return begin + lowest(bits)
+            budget.spend(1)
+            year += 1
         return None
 
-    def rolled(self, day: int) -> int | None:
-        """The date an excluded one rolls to; the earlier of two equally near; None if too far."""
-        for distance in range(1, ROLL_DAYS_MAX + 1):
-            if self.roll in {"previous", "nearest"} and self.allows(day - distance):
-                return day - distance
-            if self.roll in {"next", "nearest"} and self.allows(day + distance):
-                return day + distance
+    def preceding(self, day: int, budget: Budget) -> int | None:
+        """The last date up to this one that is in, not looked for beyond the year before."""
+        year = year_of(day)
+        for earlier in (year, year - 1):
+            if earlier < TABLE_FIRST:
+                break
+            begin = year_start(earlier)
+            bits = self.of_year(earlier, budget) & block(0, day - begin + 1)
+            if bits:
+                return begin + bits.bit_length() - 1
         return None
 
+    def target(self, day: int, budget: Budget) -> int | None:
+        """Where the fires of a date go: it stays if it is in; the earlier of two equally near."""
+        if self.allows(day, budget):
+            return day
+        roll = self._rule.roll
+        found: list[int] = []
+        if roll in {"previous", "nearest"}:
+            before = self.preceding(day, budget)
+            found += [] if before is None else [before]
+        if roll in {"next", "nearest"}:
+            after = self.following(day, budget, allowed=True)
+            found += [] if after is None else [after]
+        near = [target for target in found if abs(target - day) <= ROLL_DAYS_MAX]
+        return min(near, key=lambda target: (abs(target - day), target), default=None)
 
-def read_calendars(source: object, known: Mapping[str, Calendar]) -> CalendarRule:
+
+def read_calendars(source: object, known: Mapping[str, Calendar], budget: Budget) -> CalendarRule:
     """The member `calendars`: names to look up, or calendars written out."""
     if source is None:
         return CalendarRule()
@@ -188,24 +239,28 @@ def read_calendars(source: object, known: Mapping[str, Calendar]) -> CalendarRul
             pointer="/calendars/roll",
         )
     return CalendarRule(
-        _calendars(source.get("include", ()), known),
-        _calendars(source.get("exclude", ()), known),
+        _calendars(source.get("include", ()), known, budget),
+        _calendars(source.get("exclude", ()), known, budget),
         str(roll),
     )
 
 
-def _calendars(source: object, known: Mapping[str, Calendar]) -> tuple[Calendar, ...]:
+def _calendars(
+    source: object, known: Mapping[str, Calendar], budget: Budget
+) -> tuple[Calendar, ...]:
     if not isinstance(source, list | tuple):
         raise BadSchedule("expected a list of calendars", pointer="/calendars")
-    return tuple(_calendar(entry, known) for entry in source)
+    return tuple(_calendar(entry, known, budget) for entry in source)
 
 
-def _calendar(entry: object, known: Mapping[str, Calendar]) -> Calendar:
+def _calendar(entry: object, known: Mapping[str, Calendar], budget: Budget) -> Calendar:
+    budget.spend(CALENDAR_STEPS)
     if isinstance(entry, str) and entry in known:
         return known[entry]
     if isinstance(entry, Mapping) and not set(entry) - {"name", "dates", "weekdays"}:
         dates, weekdays = entry.get("dates", ()), entry.get("weekdays", ())
         if isinstance(dates, list | tuple) and isinstance(weekdays, list | tuple):
+            budget.spend((len(dates) + len(weekdays)) // DATES_PER_STEP)
             return Calendar.of(str(entry.get("name", "")), dates, weekdays)
     raise BadSchedule(
         f"expected the name of a known calendar, got {str(entry)[:40]!r}", pointer="/calendars"
@@ -213,166 +268,256 @@ def _calendar(entry: object, known: Mapping[str, Calendar]) -> Calendar:
 
 
 class Calendared:
-    """A series without the fires whose local date is out, or with them rolled."""
+    """A series without the fires whose local date is out, or with them rolled.
 
-    __slots__ = ("_allows", "_rule", "_series", "_sources", "_zone")
+    Dates that are in (or out) come in runs, and what a run has is asked of the series inside at
+    once. Where fires roll, later dates never roll to earlier ones than earlier dates do, so the
+    dates that have fires are gone through in order.
+    """
+
+    __slots__ = ("_open", "_rolls", "_series", "_zone")
 
     def __init__(self, series: Series, zone: Zone, rule: CalendarRule) -> None:
         self._series = series
         self._zone = zone
-        self._rule = rule
-        self._allows = lru_cache(maxsize=4096)(rule.allows)
-        self._sources = lru_cache(maxsize=256)(self._rolling_to)
+        self._rolls = rule.roll != "none"
+        self._open = OpenDays(rule)
+
+    @property
+    def counts_exactly(self) -> bool:
+        """As the series inside does, unless fires roll."""
+        return not self._rolls and self._series.counts_exactly
+
+    def dates(self, year: int, budget: Budget) -> int:
+        """Those of the series inside that are in; any date where fires roll."""
+        if self._rolls:
+            return ANY_DATE
+        return self._series.dates(year, budget) & self._open.of_year(year, budget)
+
+    def _opens(self, day: int, budget: Budget) -> int | None:
+        """The first date from this one on that is in and may have fires."""
+        for year in range(year_of(day), YEAR_LAST + 1):
+            budget.spend(3)
+            begin = year_start(year)
+            bits = self.dates(year, budget) & block(day - begin, kind_of(year).length)
+            if bits:
+                return begin + lowest(bits)
+        return None
+
+    def _closes(self, day: int, budget: Budget) -> int | None:
+        """The first date from this one on that is out."""
+        return self._open.following(day, budget, allowed=False)
 
     def _day(self, instant: int) -> int:
         return self._zone.local(instant // SECOND) // DAY_SECONDS
-
-    def next(self, after: int) -> int | None:
-        """The least one later than `after`."""
-        if self._rule.roll != "none":
-            return self._next_rolled(after)
-        found = self._series.next(after)
-        while found is not None and not self._allows(self._day(found)):
-            opens = self._rule.next_allowed(self._day(found) + 1)
-            if opens is None or opens >= LATEST // DAY_SECONDS:
-                return None
-            found = self._series.next(max(self._end_of(opens - 1), found))
-        return found
 
     def _end_of(self, day: int) -> int:
         """The last microsecond before the next local date begins."""
         return resolve(self._zone, (day + 1) * DAY_SECONDS, COMPATIBLE)[0] * SECOND - 1
 
-    def _next_rolled(self, after: int) -> int | None:
-        """Ever wider spans until one has a fire; a narrow one with very many goes date by date."""
-        after, span = max(after, EARLIEST * SECOND), ROLL_REACH
-        while after < LATEST * SECOND:
-            is_dense = self._is_dense(after, after + span)
-            if is_dense and span > ROLL_REACH:
-                span = ROLL_REACH
-                continue
-            search = self._first_by_date if is_dense else self._rolled
-            found = search(after, after + span)
-            if found:
-                return found[0]
-            after, span = after + span, span * 4
-        return None
+    def next(self, after: int, budget: Budget) -> int | None:
+        """The least one later than `after`."""
+        found = self.between(after, LATEST * SECOND - 1, 1, budget)
+        return found[0] if found else None
 
-    def _is_dense(self, after: int, until: int) -> bool:
-        """Whether too many fires could roll into (after, until] to move them all."""
-        return self._series.count(after - ROLL_REACH, until + ROLL_REACH) > ROLL_FIRES_MAX
-
-    def _rolled(self, after: int, until: int) -> list[int]:
-        near = self._series.between(after - ROLL_REACH, until + ROLL_REACH, ROLL_FIRES_MAX)
-        moved = {self._moved(instant) for instant in near}
-        return sorted(instant for instant in moved if instant and after < instant <= until)
-
-    def _first_by_date(self, after: int, until: int) -> list[int]:
-        """The least one in (after, until], from the dates that roll to each date that is in."""
-        for target in range(self._day(after), self._day(until) + 1):
-            sources = self._sources(target) if self._allows(target) else ()
-            found = [self._first_from(source, target, after) for source in sources]
-            known = [instant for instant in found if instant is not None]
-            if known:
-                return [min(known)]
-        return []
-
-    def _rolling_to(self, target: int) -> tuple[int, ...]:
-        """A date that is in, and those that are out and roll to it."""
-        near = range(target - ROLL_DAYS_MAX, target + ROLL_DAYS_MAX + 1)
-        out = [day for day in near if not self._allows(day) and self._rule.rolled(day) == target]
-        return (target, *out)
-
-    def _first_from(self, source: int, target: int, after: int) -> int | None:
-        """The least fire of one date, moved to another, that is later than `after`."""
-        first, last = self._span(source)
-        aim, end = self._span(target)
-        if end <= after:
-            return None
-        if self._changes(first, last) or self._changes(aim, end):
-            moved = [self._moved(i) for i in self._series.between(first, last, 2 * DAY_SECONDS)]
-            return min((i for i in moved if i is not None and i > after), default=None)
-        found = self._series.next(max(first, after - (aim - first)))
-        return found + aim - first if found is not None and found <= last else None
-
-    def _changes(self, after: int, until: int) -> bool:
-        """Whether the clock jumps on a date; only then may fires change their order."""
-        return bool(self._zone.changes(after // SECOND, until // SECOND + 1))
-
-    def _moved(self, instant: int) -> int | None:
-        local = self._zone.local(instant // SECOND)
-        day = local // DAY_SECONDS
-        if self._allows(day):
-            return instant
-        target = self._rule.rolled(day)
-        if target is None:
-            return None
-        return resolve(self._zone, local + (target - day) * DAY_SECONDS, COMPATIBLE)[0] * SECOND
-
-    def between(self, after: int, until: int, limit: int) -> list[int]:
+    def between(self, after: int, until: int, limit: int, budget: Budget) -> list[int]:
         """Those in (after, until]."""
-        if self._rule.roll != "none" and not self._is_dense(after, until):
-            return self._rolled(after, until)[:limit]
+        after, until = max(after, EARLIEST * SECOND), min(until, LATEST * SECOND - 1)
+        if self._rolls:
+            return self._between_rolled(after, until, limit, budget)
         found: list[int] = []
-        while len(found) < limit:
-            instant = self.next(after)
-            if instant is None or instant > until:
+        for first, last in self._runs(after, until, budget, allowed=True):
+            found += self._series.between(first, last, limit - len(found), budget)
+            if len(found) >= limit:
                 break
-            found.append(instant)
-            after = instant
         return found
 
-    def count(self, after: int, until: int) -> int:
-        """How many lie in (after, until]: all of them less those on excluded dates.
+    def count(self, after: int, until: int, budget: Budget) -> int:
+        """How many lie in (after, until].
 
-        Where fires roll and are dense, those that roll are taken to meet others, as they do in
-        every schedule that fires at the same times each day.
+        Where many fires roll to one date, they are taken to meet one another, as they do in every
+        schedule that fires at the same times each day.
         """
-        if self._rule.roll != "none" and not self._is_dense(after, until):
-            return len(self._rolled(after, until))
-        total = self._series.count(after, until)
-        for day in range(self._day(after), self._day(until) + 1):
-            if not self._allows(day):
-                first, last = self._span(day)
-                total -= self._series.count(max(first, after), min(last, until))
+        after, until = max(after, EARLIEST * SECOND), min(until, LATEST * SECOND - 1)
+        if self._rolls:
+            return self._count_rolled(after, until, budget)
+        return sum(
+            self._series.count(first, last, budget)
+            for first, last in self._runs(after, until, budget, allowed=True)
+        )
+
+    def _runs(
+        self, after: int, until: int, budget: Budget, *, allowed: bool
+    ) -> Iterator[tuple[int, int]]:
+        """The stretches (first, last] of dates in (or out) that have fires."""
+        while after < until:
+            budget.spend(RUN_STEPS)
+            fire = self._series.next(after, budget)
+            if fire is None or fire > until:
+                return
+            day = self._day(fire)
+            if self._open.allows(day, budget) == allowed:
+                edge = self._open.following(day + 1, budget, allowed=not allowed)
+                last = until if edge is None else min(self._end_of(edge - 1), until)
+                after = max(last, fire)
+                yield fire - 1, after
+            else:
+                found = self._opens if allowed else self._closes
+                edge = found(day + 1, budget)
+                if edge is None:
+                    return
+                after = max(self._end_of(edge - 1), fire)
+
+    def _groups(self, after: int, until: int, budget: Budget) -> Iterator[tuple[int, list[int]]]:
+        """The dates that have fires in (after, until], each with the dates these come from."""
+        begin = self._day(after) - 1
+        before = self._open.preceding(begin - 1, budget)
+        first = begin - ROLL_DAYS_MAX if before is None else max(before + 1, begin - ROLL_DAYS_MAX)
+        cursor = self._end_of(first - 1)
+        last = self._day(until) + 1
+        current: int | None = None
+        sources: list[int] = []
+        while True:
+            budget.spend(ROLL_STEPS)
+            fire = self._series.next(cursor, budget)
+            if fire is None or fire >= LATEST * SECOND:
+                break
+            source = self._day(fire)
+            cursor = max(self._end_of(source), fire)
+            target = self._open.target(source, budget)
+            if target is None:
+                opens = self._open.following(source, budget, allowed=True)
+                if opens is None or opens >= LATEST // DAY_SECONDS:
+                    break
+                cursor = max(self._end_of(opens - ROLL_DAYS_MAX - 1), cursor)
+                continue
+            if target > last:
+                break
+            if target != current:
+                if current is not None and current >= begin:
+                    yield current, sources
+                current, sources = target, []
+            sources.append(source)
+        if current is not None and current >= begin:
+            yield current, sources
+
+    def _between_rolled(self, after: int, until: int, limit: int, budget: Budget) -> list[int]:
+        found: list[int] = []
+        pending: list[int] = []
+        for target, sources in self._groups(after, until, budget):
+            # A gap at midnight may move a fire into the next date: sorted together with it.
+            begin = self._end_of(target - 1)
+            found += [instant for instant in pending if instant <= begin]
+            if len(found) >= limit:
+                return found[:limit]
+            late = [instant for instant in pending if instant > begin]
+            moved = {
+                instant
+                for source in sources
+                for instant in self._moved(source, target, after, until, limit, budget)
+            }
+            pending = sorted(moved.union(late))
+        return (found + pending)[:limit]
+
+    def _count_rolled(self, after: int, until: int, budget: Budget) -> int:
+        total = 0
+        for target, sources in self._groups(after, until, budget):
+            pieces = [
+                (max(first, after - shift), min(last, until - shift))
+                for source in sources
+                for first, last, shift in self._pieces(source, target)
+            ]
+            counts = [
+                self._series.count(first, last, budget) for first, last in pieces if first < last
+            ]
+            if len(counts) > 1 and sum(counts) <= ROLL_FIRES_MAX:
+                moved = {
+                    instant
+                    for source in sources
+                    for instant in self._moved(source, target, after, until, ROLL_FIRES_MAX, budget)
+                }
+                total += len(moved)
+            elif len(sources) == 1:
+                total += sum(counts)
+            else:
+                total += max(counts, default=0)
         return total
+
+    def _moved(
+        self, source: int, target: int, after: int, until: int, limit: int, budget: Budget
+    ) -> list[int]:
+        """The fires of a date in (after, until], moved to another date."""
+        found: list[int] = []
+        for first, last, shift in self._pieces(source, target):
+            low, high = max(first, after - shift), min(last, until - shift)
+            if low < high:
+                some = self._series.between(low, high, limit, budget)
+                found += [instant + shift for instant in some]
+        return found
+
+    def _pieces(self, source: int, target: int) -> list[tuple[int, int, int]]:
+        """The stretches (first, last] of a date that move by the same time to another date."""
+        first, last = self._span(source)
+        if source == target:
+            return [(first, last, 0)]
+        if first >= last:
+            return []
+        zone, days = self._zone, (target - source) * DAY_SECONDS
+        low, high = first // SECOND + 1, last // SECOND
+        found: list[tuple[int, int, int]] = []
+        for index in range(zone.segment(low), zone.segment(high) + 1):
+            offset = zone.offsets[index]
+            begin, end = max(low, zone.starts[index]), min(high, zone.ends[index] - 1)
+            while begin <= end:
+                local = begin + offset + days
+                other, edge = self._offset_at(local)
+                stop = min(end, edge - 1 - offset - days)
+                shift = (offset + days - other) * SECOND
+                found.append((begin * SECOND - 1, stop * SECOND + SECOND - 1, shift))
+                begin = stop + 1
+        return found
+
+    def _offset_at(self, local: int) -> tuple[int, int]:
+        """The offset that a local second is resolved with, and the local second it ends before."""
+        zone = self._zone
+        index = zone.segment(local - REACH)
+        while True:
+            if index + 1 >= len(zone.starts):
+                return zone.offsets[index], LATEST + REACH
+            edge = zone.starts[index + 1] + max(zone.offsets[index], zone.offsets[index + 1])
+            if local < edge:
+                return zone.offsets[index], edge
+            index += 1
 
     def _span(self, day: int) -> tuple[int, int]:
         """The instants (after, until] of a local date."""
-        edges = [resolve(self._zone, (day + n) * DAY_SECONDS, COMPATIBLE)[0] for n in (0, 1)]
-        return edges[0] * SECOND - 1, edges[1] * SECOND - 1
+        return self._end_of(day - 1), self._end_of(day)
 
-    def flags(self, instant: int) -> tuple[str, ...]:
+    def flags(self, instant: int, budget: Budget) -> tuple[str, ...]:
         """As the series inside says; a rolled fire says so."""
-        if self._is_rolled(instant):
+        if self._is_rolled(instant, budget):
             return (CALENDAR_EXCLUDED,)
-        return self._series.flags(instant)
+        return self._series.flags(instant, budget)
 
-    def intended(self, instant: int) -> int | None:
+    def intended(self, instant: int, budget: Budget) -> int | None:
         """As the series inside says."""
-        return None if self._is_rolled(instant) else self._series.intended(instant)
+        if self._is_rolled(instant, budget):
+            return None
+        return self._series.intended(instant, budget)
 
-    def _is_rolled(self, instant: int) -> bool:
-        return self._series.next(instant - 1) != instant
+    def _is_rolled(self, instant: int, budget: Budget) -> bool:
+        return self._rolls and self._series.next(instant - 1, budget) != instant
 
-    def dropped(self, after: int, until: int, limit: int) -> list[Dropped]:
+    def dropped(self, after: int, until: int, limit: int, budget: Budget) -> list[Dropped]:
         """What the zone denied, and what the calendars did."""
-        lost = self._series.dropped(after, until, limit)
-        cursor: int | None = after
-        excluded: list[Dropped] = []
-        while cursor is not None and len(excluded) < limit:
-            cursor = self._next_excluded(cursor, until)
-            if cursor is not None:
-                local = self._zone.local(cursor // SECOND)
-                excluded.append(Dropped(cursor, local, "CALENDAR_EXCLUDED"))
-        return sorted([*lost, *excluded], key=lambda drop: drop.instant)[:limit]
-
-    def _next_excluded(self, after: int, until: int) -> int | None:
-        found = self._series.next(after)
-        for _ in range(CLOSED_DAYS_MAX):
-            if found is None or found > until:
-                return None
-            if not self._allows(self._day(found)):
-                return found
-            found = self._series.next(max(self._end_of(self._day(found)), found))
-        return None
+        after, until = max(after, EARLIEST * SECOND), min(until, LATEST * SECOND - 1)
+        lost = self._series.dropped(after, until, limit, budget)
+        excluded: list[int] = []
+        for first, last in self._runs(after, until, budget, allowed=False):
+            excluded += self._series.between(first, last, limit - len(excluded), budget)
+            if len(excluded) >= limit:
+                break
+        budget.spend(len(excluded))
+        local = self._zone.local
+        lost += [Dropped(i, local(i // SECOND), "CALENDAR_EXCLUDED") for i in excluded]
+        return sorted(lost, key=lambda drop: drop.instant)[:limit]

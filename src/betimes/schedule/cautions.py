@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from betimes.schedule.bounds import DAY_SECONDS, SECOND
+from betimes.schedule.budget import Budget
 from betimes.schedule.cron import Cron, day_fields_both_set, members
 from betimes.schedule.cron_dialect import AND
 from betimes.schedule.moment import naive_text, to_datetime, to_instant, to_local
@@ -18,6 +19,8 @@ LOOKAHEAD = timedelta(days=400)
 FREQUENT_GAP_MICROS = 60 * SECOND
 SHORTEST_MONTH = 28
 FIRES_NEAR_MAX = 200
+FLAG_STEPS = 3
+"""What looking at a fire near a jump costs."""
 
 
 class Warned(NamedTuple):
@@ -28,20 +31,20 @@ class Warned(NamedTuple):
     detail: str
 
 
-def warnings(schedule: "Schedule", now: datetime) -> list[Warned]:
+def warnings(schedule: "Schedule", now: datetime, budget: Budget) -> list[Warned]:
     """Everything worth saying before saving, looking 400 days ahead."""
     if schedule.kind == "manual" or schedule.is_fixed_delay:
         return []
-    found = _never(schedule, now)
+    found = _never(schedule, now, budget)
     if schedule.built.cron is not None:
         for check in CRON_CHECKS:
             found += check(schedule.built.cron)
-    found += _too_frequent(schedule, now)
-    return found + _jumps(schedule, now)
+    found += _too_frequent(schedule, now, budget)
+    return found + _jumps(schedule, now, budget)
 
 
-def _never(schedule: "Schedule", now: datetime) -> list[Warned]:
-    if schedule.next(now) is not None:
+def _never(schedule: "Schedule", now: datetime, budget: Budget) -> list[Warned]:
+    if schedule.next_instant(to_instant(now), budget=budget) is not None:
         return []
     return [Warned("never_fires", None, "no fire lies in the future")]
 
@@ -81,9 +84,9 @@ def _uneven(cron: Cron) -> list[Warned]:
 CRON_CHECKS: tuple[Callable[[Cron], list[Warned]], ...] = (_day_fields, _short_months, _uneven)
 
 
-def _too_frequent(schedule: "Schedule", now: datetime) -> list[Warned]:
-    first = schedule.next_instant(to_instant(now))
-    second = None if first is None else schedule.next_instant(first)
+def _too_frequent(schedule: "Schedule", now: datetime, budget: Budget) -> list[Warned]:
+    first = schedule.next_instant(to_instant(now), budget=budget)
+    second = None if first is None else schedule.next_instant(first, budget=budget)
     if first is None or second is None or second - first >= FREQUENT_GAP_MICROS:
         return []
     pause = (second - first) / SECOND
@@ -91,19 +94,19 @@ def _too_frequent(schedule: "Schedule", now: datetime) -> list[Warned]:
     return [Warned("too_frequent", to_datetime(first), detail)]
 
 
-def _jumps(schedule: "Schedule", now: datetime) -> list[Warned]:
+def _jumps(schedule: "Schedule", now: datetime, budget: Budget) -> list[Warned]:
     """Fires and losses around the changes of the clock in the next 400 days."""
     start = to_instant(now) // SECOND
     until = to_instant(now + LOOKAHEAD) // SECOND
     found: list[Warned] = []
     for index in schedule.zone.changes(start, until):
-        found += _around(schedule, schedule.zone.starts[index])
+        found += _around(schedule, schedule.zone.starts[index], budget)
     return found
 
 
-def _around(schedule: "Schedule", change: int) -> list[Warned]:
+def _around(schedule: "Schedule", change: int, budget: Budget) -> list[Warned]:
     after, until = (change - REACH) * SECOND, (change + REACH) * SECOND
-    drops = schedule.series.dropped(after, until, FIRES_NEAR_MAX)
+    drops = schedule.series.dropped(after, until, FIRES_NEAR_MAX, budget)
     found = [
         Warned(
             "dst_gap",
@@ -114,14 +117,20 @@ def _around(schedule: "Schedule", change: int) -> list[Warned]:
         if drop.code == "DST_GAP_SKIPPED"
     ][:1]
     near = schedule.instants(
-        (change - DAY_SECONDS // 4) * SECOND, (change + DAY_SECONDS // 4) * SECOND, FIRES_NEAR_MAX
+        (change - DAY_SECONDS // 4) * SECOND,
+        (change + DAY_SECONDS // 4) * SECOND,
+        FIRES_NEAR_MAX,
+        budget=budget,
     )
     for instant in near:
-        flags = schedule.series.flags(instant)
+        budget.spend(FLAG_STEPS)
+        flags = schedule.series.flags(instant, budget)
+        if not flags:
+            continue
         at = to_datetime(instant)
         local = to_local(instant, schedule.zone)
         if GAP_SHIFTED in flags:
-            intended = schedule.series.intended(instant)
+            intended = schedule.series.intended(instant, budget)
             named = "" if intended is None else naive_text(intended)
             found.append(Warned("dst_gap", at, f"{named} does not exist: runs at {local:%H:%M}"))
         elif OVERLAP_SECOND in flags and not any(w.code == "dst_overlap" for w in found):

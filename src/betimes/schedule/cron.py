@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from betimes.domain.errors import BadSchedule, NeverFires, TooLarge
 from betimes.schedule.bounds import DAY_SECONDS, EXPRESSION_LENGTH_MAX, YEAR_FIRST, YEAR_LAST
+from betimes.schedule.budget import Budget
 from betimes.schedule.civil import (
     CYCLE_DAYS,
     CYCLE_MONTHS,
@@ -32,6 +33,7 @@ from betimes.schedule.cron_days import (
 )
 from betimes.schedule.cron_dialect import AND, OR, Dialect, dialect
 from betimes.schedule.cron_field import Reader, field
+from betimes.schedule.day_times import ClockTimes, minutes_of_day
 
 NEVER = 1 << 60
 """Later than every time there is."""
@@ -191,12 +193,6 @@ def members(bits: int) -> tuple[int, ...]:
     return tuple(index for index in range(bits.bit_length()) if bits >> index & 1)
 
 
-@lru_cache(maxsize=4096)
-def minutes_of_day(hours: int, minutes: int) -> tuple[int, ...]:
-    """Every minute of the day that matches; shared by all schedules with the same times."""
-    return tuple(hour * 60 + minute for hour in members(hours) for minute in members(minutes))
-
-
 class CronClock:
     """The naive local seconds that match a cron expression."""
 
@@ -212,6 +208,7 @@ class CronClock:
         "_months",
         "_per_day",
         "_seconds",
+        "_times",
         "_years",
     )
 
@@ -220,16 +217,26 @@ class CronClock:
         self._months = cron.months
         self._years = cron.years
         self._seconds = members(cron.seconds)
-        self._minutes = minutes_of_day(cron.hours, cron.minutes)
+        self._minutes = minutes_of_day(members(cron.hours), members(cron.minutes))
+        self._times = ClockTimes(self._minutes, self._seconds)
         self._first = self._minutes[0] * 60 + self._seconds[0]
         self._first_second = self._seconds[0]
         self._last_second = self._seconds[-1]
         self._known: dict[int, int] = {}
-        self._per_day = len(self._minutes) * len(self._seconds)
+        self._per_day = self._times.size
         self._kinds = [UNKNOWN] * 28
         self._jumps = _jumps(cron.months)
 
-    def after(self, local: int) -> int:
+    def dates(self, year: int, budget: Budget) -> int:
+        """The dates of a year, as bits from 1 January on."""
+        budget.spend(3)
+        first = month_number(year, 1)
+        begin, bits = MONTH_STARTS[first], 0
+        for month in range(first, first + MONTHS):
+            bits |= self._days(month) << (MONTH_STARTS[month] - begin)
+        return bits
+
+    def after(self, local: int, budget: Budget) -> int:
         """The least match later than `local`, or `NEVER`.
 
         The busiest function of the room: what could be a helper of its own is written out.
@@ -259,12 +266,22 @@ class CronClock:
         rest >>= 1
         if rest:
             return (day + (rest & -rest).bit_length()) * DAY_SECONDS + self._first
-        return self._in_later_month(month)
+        return self._in_later_month(month, budget)
 
-    def _in_later_month(self, month: int) -> int:
-        jumps = self._jumps
+    def _in_later_month(self, month: int, budget: Budget) -> int:
+        jumps, years = self._jumps, self._years
         month += jumps[month % MONTHS]
         while month < MONTH_LAST:
+            budget.spend(1)
+            if years is not None:
+                ahead = years >> max(month // MONTHS, 0)
+                if not ahead:
+                    return NEVER
+                if not ahead & 1:
+                    # The first matching month of the next year that is named.
+                    month = (max(month // MONTHS, 0) + (ahead & -ahead).bit_length() - 1) * MONTHS
+                    month += jumps[-1] - 1
+                    continue
             days = self._days(month)
             if days:
                 day = MONTH_STARTS[month] + (days & -days).bit_length() - 1
@@ -295,22 +312,34 @@ class CronClock:
             self._kinds[kind] = found
         return found
 
-    def between(self, after: int, until: int, limit: int) -> list[int]:
-        """The matches in (after, until], at most `limit` of them."""
+    def between(self, after: int, until: int, limit: int, budget: Budget) -> list[int]:
+        """The matches in (after, until], at most `limit` of them: a day at a time."""
         found: list[int] = []
+        times, size = self._times, self._per_day
+        last, end = divmod(until, DAY_SECONDS)
         while len(found) < limit:
-            after = self.after(after)
+            after = self.after(after, budget)
             if after > until:
                 break
-            found.append(after)
+            day, second = divmod(after, DAY_SECONDS)
+            first = times.through(second) - 1
+            high = min(times.through(end) if day == last else size, first + limit - len(found))
+            budget.spend_on(high - first)
+            midnight = day * DAY_SECONDS
+            if high == first + 1:
+                found.append(after)
+            else:
+                found += [midnight + time for time in times.span(first, high)]
+                after = found[-1]
         return found
 
-    def count(self, after: int, until: int) -> int:
+    def count(self, after: int, until: int, budget: Budget) -> int:
         """How many matches lie in (after, until], without visiting them."""
         if until <= after:
             return 0
         first, before = self._within_month(after)
         last, through = self._within_month(until)
+        budget.spend((last - first) // 4 + 1)
         days = sum(self._days(month).bit_count() for month in range(first, last))
         return days * self._per_day + through - before
 
@@ -322,16 +351,8 @@ class CronClock:
         today = day - MONTH_STARTS[month]
         total = (days & ((1 << today) - 1)).bit_count() * self._per_day
         if days >> today & 1:
-            total += self._count_today(second)
+            total += self._times.through(second)
         return month, total
-
-    def _count_today(self, second: int) -> int:
-        minute, second = divmod(second, 60)
-        index = bisect_left(self._minutes, minute)
-        total = index * len(self._seconds)
-        if index < len(self._minutes) and self._minutes[index] == minute:
-            total += bisect_right(self._seconds, second)
-        return total
 
 
 @lru_cache(maxsize=4096)
@@ -343,10 +364,10 @@ def _jumps(months: int) -> tuple[int, ...]:
     )
 
 
-def possible_clock(cron: Cron) -> CronClock:
+def possible_clock(cron: Cron, budget: Budget) -> CronClock:
     """The clock of an expression; one without a single date, such as 30 February, is refused."""
     clock = CronClock(cron)
-    if clock.after(BEFORE_FIRST_YEAR) == NEVER:
+    if clock.after(BEFORE_FIRST_YEAR, budget) == NEVER:
         raise NeverFires(
             f"expected a cron expression that fires at least once before 2200, got "
             f"{cron.expression!r}: no such date exists",

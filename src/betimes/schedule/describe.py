@@ -6,9 +6,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from betimes.schedule.bounds import SECOND
-from betimes.schedule.cron import Cron, members, minutes_of_day
+from betimes.schedule.cron import Cron, members
 from betimes.schedule.cron_days import LAST, STARS
 from betimes.schedule.cron_dialect import AND
+from betimes.schedule.day_times import minutes_of_day
 from betimes.schedule.duration import Duration, read_duration
 
 if TYPE_CHECKING:  # the schedule itself offers these functions as methods
@@ -82,7 +83,7 @@ def _times(cron: Cron) -> str:
         pace = _pace(cron.seconds, "second")
         return f"{pace}{_within(cron)}"
     at = f" and {seconds[0]} seconds" if seconds[0] else ""
-    clock = minutes_of_day(cron.hours, cron.minutes)
+    clock = minutes_of_day(members(cron.hours), members(cron.minutes))
     if len(clock) <= TIMES_SHOWN_MAX:
         shown = [f"{m // 60:02}:{m % 60:02}" + (f":{seconds[0]:02}" if at else "") for m in clock]
         return f"at {listed(shown)}"

@@ -12,8 +12,10 @@ from betimes.schedule.bounds import (
     CALENDAR_RULES_MAX,
     CALENDAR_TEXT_LENGTH_MAX,
     DAY_SECONDS,
+    EVALUATION_STEPS_MAX,
     SECOND,
 )
+from betimes.schedule.budget import Budget
 from betimes.schedule.calendar import Calendar
 from betimes.schedule.civil import date_of, day_of
 from betimes.schedule.moment import read_moment
@@ -21,23 +23,29 @@ from betimes.schedule.rrule import RuleClock
 from betimes.schedule.rrule_syntax import read_rule
 
 MICRO_DAY = DAY_SECONDS * SECOND
+IMPORT_STEPS_MAX = 20 * EVALUATION_STEPS_MAX
+"""Steps that the rules of a whole file may take together; it is read beside the event loop."""
+
 BY_DAY = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY")
 
 
-def import_calendar(name: str, text: str, first_year: int, last_year: int) -> Calendar:
+def import_calendar(
+    name: str, text: str, first_year: int, last_year: int, budget: Budget | None = None
+) -> Calendar:
     """The dates of all events within some years."""
     if len(text) > CALENDAR_TEXT_LENGTH_MAX:
         raise TooLarge(
             f"expected an iCalendar text of at most {CALENDAR_TEXT_LENGTH_MAX} characters, "
             f"got {len(text)}"
         )
+    budget = budget or Budget(IMPORT_STEPS_MAX)
     first, last = day_of(first_year, 1, 1), day_of(last_year, 12, 31)
     ranges: list[str] = []
     events = _events(text)
     if sum("RRULE" in event for event in events) > CALENDAR_RULES_MAX:
         raise TooLarge(f"expected at most {CALENDAR_RULES_MAX} events that repeat in a calendar")
     for event in events:
-        ranges += _ranges(event, first, last)
+        ranges += _ranges(event, first, last, budget)
         if len(ranges) > CALENDAR_RANGES_MAX:
             raise TooLarge(f"expected at most {CALENDAR_RANGES_MAX} dates in a calendar")
     return Calendar.of(name, ranges)
@@ -63,7 +71,7 @@ def _events(text: str) -> list[dict[str, str]]:
     return events
 
 
-def _ranges(event: dict[str, str], first: int, last: int) -> list[str]:
+def _ranges(event: dict[str, str], first: int, last: int, budget: Budget) -> list[str]:
     if "DTSTART" not in event:
         raise BadSchedule("expected DTSTART in every VEVENT, got one without")
     start = read_moment(event["DTSTART"]).local // MICRO_DAY
@@ -78,11 +86,11 @@ def _ranges(event: dict[str, str], first: int, last: int) -> list[str]:
             raise BadSchedule(
                 f"expected dates that repeat by {', '.join(BY_DAY)}, got FREQ={rule.frequency}"
             )
-        clock = RuleClock(rule, start * DAY_SECONDS)
+        clock = RuleClock(rule, start * DAY_SECONDS, budget)
         since, until = (first - length) * DAY_SECONDS, last * DAY_SECONDS
         if rule.until is not None:
             until = min(until, rule.until.local // SECOND)
-        found = clock.between(since, until, CALENDAR_RANGES_MAX)
+        found = clock.between(since, until, CALENDAR_RANGES_MAX, budget)
         begins = [local // DAY_SECONDS for local in found]
     return [
         f"{date_of(day)}/{date_of(day) + timedelta(days=length - 1)}"

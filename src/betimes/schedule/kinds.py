@@ -7,6 +7,7 @@ from types import MappingProxyType
 from betimes.domain.errors import BadSchedule
 from betimes.schedule.bounded import Amended, Bounded
 from betimes.schedule.bounds import DAY_SECONDS, SECOND
+from betimes.schedule.budget import Budget
 from betimes.schedule.cron import Cron, possible_clock, read_cron
 from betimes.schedule.dst import COMPATIBLE, FIXED, WILD
 from betimes.schedule.duration import Duration, read_period
@@ -22,9 +23,22 @@ from betimes.schedule.rrule_syntax import Recurrence, Rule, read_recurrence, ref
 from betimes.schedule.series import Listed, Series
 from betimes.schedule.zone import Zone, zone
 
+LETTERS_PER_STEP = 4
+"""What reading a recurrence text costs."""
+
 MODES = ("fixed_rate", "fixed_delay")
 CRON_GAP_MAX = DAY_SECONDS
 """A gap of a day or more is a date that does not exist: cron has no occurrence in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a builder works with; `budget` is what building may cost."""
+
+    source: Mapping[str, object]
+    common: Common
+    seed: str
+    budget: Budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +55,9 @@ class Built:
     hashed: bool = False
 
 
-def build_once(source: Mapping[str, object], common: Common, seed: str) -> Built:  # noqa: ARG001 -- builders share one shape
+def build_once(given: Given) -> Built:
     """One moment."""
+    source, common = given.source, given.common
     at = read_moment(source.get("at"), "/at")
     instant = at.instant(common.zone, common.dst.over(COMPATIBLE))
     shown = moment_text(at)
@@ -50,8 +65,9 @@ def build_once(source: Mapping[str, object], common: Common, seed: str) -> Built
     return Built(series, {"at": shown}, f"at {shown}", common.zone)
 
 
-def build_cron(source: Mapping[str, object], common: Common, seed: str) -> Built:
+def build_cron(given: Given) -> Built:
     """A cron expression in its zone."""
+    source, common, seed, budget = given.source, given.common, given.seed, given.budget
     wrap = source.get("wrap", False)
     if not isinstance(wrap, bool):
         raise BadSchedule("expected `wrap` as true or false", pointer="/wrap")
@@ -63,7 +79,7 @@ def build_cron(source: Mapping[str, object], common: Common, seed: str) -> Built
         day_match=None if day_match is None else text_member(source, "day_match"),
         wrap=wrap,
     )
-    clock = possible_clock(cron)
+    clock = possible_clock(cron, budget)
     dst = common.dst.over(WILD if cron.wild else FIXED)
     series = Placement(
         clock,
@@ -82,8 +98,9 @@ def build_cron(source: Mapping[str, object], common: Common, seed: str) -> Built
     return Built(series, members, canonical, common.zone, cron=cron, hashed=cron.hashed)
 
 
-def build_interval(source: Mapping[str, object], common: Common, seed: str) -> Built:  # noqa: ARG001
+def build_interval(given: Given) -> Built:
     """A fixed rate, a calendar period, or a fixed delay after the end of a run."""
+    source, common = given.source, given.common
     every = read_period(source.get("every"), "/every")
     anchor = read_moment(source.get("anchor"), "/anchor")
     mode = source.get("mode", MODES[0])
@@ -133,8 +150,9 @@ def _repeat(
     return Period(local, every, common.zone, dst, count=count, month_end=month_end)
 
 
-def build_iso8601(source: Mapping[str, object], common: Common, seed: str) -> Built:  # noqa: ARG001
+def build_iso8601(given: Given) -> Built:
     """A repeating interval."""
+    source, common = given.source, given.common
     expression = text_member(source, "expr")
     repeating = read_repeating(expression)
     month_end = read_month_end(source.get("month_end"))
@@ -154,25 +172,27 @@ def build_iso8601(source: Mapping[str, object], common: Common, seed: str) -> Bu
     return Built(series, members, expression.strip(), common.zone)
 
 
-def build_rrule(source: Mapping[str, object], common: Common, seed: str) -> Built:  # noqa: ARG001
+def build_rrule(given: Given) -> Built:
     """A recurrence rule; a TZID or UTC in its DTSTART decides the zone it is read in."""
+    source, common, budget = given.source, given.common, given.budget
     text = text_member(source, "expr").strip(" \t\r\n")
+    budget.spend(len(text) // LETTERS_PER_STEP)
     recurrence = read_recurrence(text)
     rule_zone = _rule_zone(recurrence, common)
-    given = recurrence.start
-    start = given or read_moment(source.get("anchor"), "/anchor")
+    begins = recurrence.start
+    start = begins or read_moment(source.get("anchor"), "/anchor")
     begin = start.instant(rule_zone, COMPATIBLE)
     if begin is None or start.local % SECOND:
         start = Moment(start.local // SECOND * SECOND, start.offset)
         begin = start.instant(rule_zone, COMPATIBLE) or 0
-    series = _rule_series(recurrence.rule, begin // SECOND, start, rule_zone, common)
-    if given is not None and series.next(begin - 1) != begin:
-        _refuse_start(recurrence, given, begin, rule_zone)
+    series = _rule_series(recurrence.rule, begin // SECOND, start, rule_zone, common, budget)
+    if begins is not None and series.next(begin - 1, budget) != begin:
+        _refuse_start(recurrence, begins, begin, rule_zone)
     if recurrence.rule.until is not None:
         until = recurrence.rule.until.instant(rule_zone, COMPATIBLE)
         series = Bounded(series, last=until or 0)
     members: dict[str, object] = {"expr": text}
-    if given is None:
+    if begins is None:
         members["anchor"] = moment_text(start)
     amended = _amended(series, recurrence, rule_zone)
     return Built(amended, members, text, rule_zone, recurrence=recurrence)
@@ -193,13 +213,15 @@ def _rule_zone(recurrence: Recurrence, common: Common) -> Zone:
     return common.zone
 
 
-def _rule_series(rule: Rule, begin: int, start: Moment, rule_zone: Zone, common: Common) -> Series:
+def _rule_series(
+    rule: Rule, begin: int, start: Moment, rule_zone: Zone, common: Common, budget: Budget
+) -> Series:
     if rule == Rule(rule.frequency, rule.interval, rule.count, rule.until) and rule.is_sub_daily:
         return Rate(begin * SECOND, UNITS[rule.frequency] * rule.interval * SECOND, rule.count)
     if rule.is_sub_daily:
-        return RuleRate(rule, begin, rule_zone)
+        return RuleRate(rule, begin, rule_zone, budget)
     local = start.local // SECOND if start.offset is None else rule_zone.local(begin)
-    return Placement(RuleClock(rule, local), rule_zone, common.dst.over(COMPATIBLE))
+    return Placement(RuleClock(rule, local, budget), rule_zone, common.dst.over(COMPATIBLE))
 
 
 def _amended(series: Series, recurrence: Recurrence, rule_zone: Zone) -> Series:
@@ -220,12 +242,13 @@ def _instants(entries: tuple[tuple[Moment, str | None], ...], rule_zone: Zone) -
     return [instant for instant in found if instant is not None]
 
 
-def build_manual(source: Mapping[str, object], common: Common, seed: str) -> Built:  # noqa: ARG001
+def build_manual(given: Given) -> Built:
     """Nothing fires by itself."""
+    common = given.common
     return Built(Listed(()), {}, "manual", common.zone)
 
 
-Builder = Callable[[Mapping[str, object], Common, str], Built]
+Builder = Callable[[Given], Built]
 BUILDERS: Mapping[str, Builder] = MappingProxyType(
     {
         "once": build_once,

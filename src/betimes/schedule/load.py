@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from betimes.domain.errors import Refused
 from betimes.schedule.batch import ScheduleCache
+from betimes.schedule.bounds import EVALUATION_STEPS_MAX
+from betimes.schedule.budget import Budget
 from betimes.schedule.schedule import Schedule
 
 
@@ -81,7 +83,8 @@ def _count(
         return
     reach = schedule.common.jitter + schedule.common.window
     # What fired before the span may start inside it.
-    found = schedule.instants(steps.start - 1 - reach, steps.end - 1, fires_max)
+    budget = Budget(EVALUATION_STEPS_MAX + fires_max)
+    found = schedule.instants(steps.start - 1 - reach, steps.end - 1, fires_max, budget=budget)
     fires, start, step, count = told.fires, steps.start, steps.step, steps.count
     for instant in found:
         begins = schedule.effective(instant, seed) if reach else instant

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from betimes.domain.errors import BadSchedule, Refused
 from betimes.schedule.bounds import DAY, HOUR, MAX_FIRES_MAX, MINUTE
+from betimes.schedule.budget import Budget
 from betimes.schedule.calendar import Calendar, CalendarRule, read_calendars
 from betimes.schedule.dst import Dst, read_dst
 from betimes.schedule.duration import read_duration
@@ -107,7 +108,9 @@ def text_member(source: Mapping[str, object], name: str, default: str | None = N
     return value
 
 
-def read_common(source: Mapping[str, object], calendars: Mapping[str, Calendar]) -> Common:
+def read_common(
+    source: Mapping[str, object], calendars: Mapping[str, Calendar], budget: Budget
+) -> Common:
     """Read the shared members, each or its default."""
     return Common(
         zone=zone(text_member(source, "timezone", "UTC")),
@@ -117,7 +120,7 @@ def read_common(source: Mapping[str, object], calendars: Mapping[str, Calendar])
         max_fires=_whole(source, "max_fires", MAX_FIRES_MAX),
         jitter=_elapsed(source, "jitter", DAY),
         window=_elapsed(source, "window", WINDOW_MAX),
-        calendars=read_calendars(source.get("calendars"), calendars),
+        calendars=read_calendars(source.get("calendars"), calendars, budget),
         catchup=read_catchup(source.get("catchup")),
         overlap=_overlap(source.get("overlap")),
         pause_after_failures=_whole(source, "pause_after_failures", FAILURES_MAX),

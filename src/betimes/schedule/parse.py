@@ -17,6 +17,7 @@ from betimes.schedule.bounds import (
     UNION_DEPTH_MAX,
     UNION_MEMBERS_MAX,
 )
+from betimes.schedule.budget import Budget
 from betimes.schedule.calendar import Calendar
 from betimes.schedule.dst import COMPATIBLE
 from betimes.schedule.duration import read_duration
@@ -31,6 +32,7 @@ from betimes.schedule.moment import (
     to_local,
 )
 from betimes.schedule.period import Period
+from betimes.schedule.placement import LATEST
 from betimes.schedule.schedule import NO_CALENDARS, Schedule
 from betimes.schedule.text import read_text
 from betimes.schedule.zone import zone
@@ -51,6 +53,8 @@ EVERY = re.compile(
 )
 CRON_FIELD = re.compile(r"[0-9*?HL][0-9A-Za-z*?/,#+()\-]*")
 CRON_FIELDS_MIN = 5
+RESOLVE_STEPS = 20
+"""What filling in one schedule costs, a member of a union included."""
 
 
 def parse(
@@ -62,14 +66,16 @@ def parse(
     seed: str = "",
     calendars: Mapping[str, Calendar] = NO_CALENDARS,
     dst: object = None,
+    budget: Budget | None = None,
 ) -> Schedule:
     """A schedule from members or shorthand.
 
     `timezone`, `dialect` and `dst` are defaults for what the source leaves unsaid; `now` is the
     creation time, needed by whatever counts from it; `seed` is the job's id.
     """
-    members = complete(source, timezone=timezone, dialect=dialect, now=now, dst=dst)
-    return Schedule.from_dict(members, seed=seed, calendars=calendars)
+    budget = budget or Budget()
+    members = complete(source, timezone=timezone, dialect=dialect, now=now, dst=dst, budget=budget)
+    return Schedule.from_dict(members, seed=seed, calendars=calendars, budget=budget)
 
 
 def complete(
@@ -79,6 +85,7 @@ def complete(
     dialect: str | None = None,
     now: datetime | None = None,
     dst: object = None,
+    budget: Budget | None = None,
 ) -> Members:
     """The members `parse` builds a schedule from: equal ones make equal schedules."""
     members = shorthand(source) if isinstance(source, str) else _copied(source)
@@ -88,7 +95,7 @@ def complete(
         members.setdefault("dst", dst)
     if dialect is not None and members.get("type") == "cron":
         members.setdefault("dialect", dialect)
-    return resolve_members(members, now)
+    return resolve_members(members, now, budget or Budget())
 
 
 def _copied(source: object) -> Members:
@@ -174,11 +181,14 @@ def _aws(kind: str, body: str) -> Members:
     return {"type": "interval", "every": int(found["number"]) * seconds}
 
 
-def resolve_members(source: Mapping[str, object], now: datetime | None, depth: int = 0) -> Members:
+def resolve_members(
+    source: Mapping[str, object], now: datetime | None, budget: Budget, depth: int = 0
+) -> Members:
     """Members with nothing left to be filled in from a clock.
 
     Unions deeper than allowed are left as they are, to be refused by their depth.
     """
+    budget.spend(RESOLVE_STEPS)
     members = _copied(source)
     match members.get("type"):
         case "text":
@@ -186,11 +196,11 @@ def resolve_members(source: Mapping[str, object], now: datetime | None, depth: i
         case "cron" if str(members.get("expr", "")).startswith("@every"):
             members = _from_every(members)
         case "union" if depth < UNION_DEPTH_MAX:
-            members["of"] = _resolve_union(members, now, depth + 1)
+            members["of"] = _resolve_union(members, now, budget, depth + 1)
         case _:
             pass
     if members.get("type") == "delay":
-        members = _from_delay(members, now)
+        members = _from_delay(members, now, budget)
     if members.get("type") == "interval" or _lacks_start(members):
         _fill_anchor(members, now)
     if members.get("max_fires") is not None and members.get("start_at") is None:
@@ -198,7 +208,7 @@ def resolve_members(source: Mapping[str, object], now: datetime | None, depth: i
     return members
 
 
-def _resolve_union(members: Members, now: datetime | None, depth: int) -> object:
+def _resolve_union(members: Members, now: datetime | None, budget: Budget, depth: int) -> object:
     entries = members.get("of")
     if not isinstance(entries, list | tuple):
         return entries
@@ -208,7 +218,7 @@ def _resolve_union(members: Members, now: datetime | None, depth: int) -> object
         with inside(f"/of/{index}"):
             read = shorthand(entry) if isinstance(entry, str) else entry
             if isinstance(read, Mapping):
-                read = resolve_members({**shared, **read}, now, depth)
+                read = resolve_members({**shared, **read}, now, budget, depth)
         found.append(read)
     return found
 
@@ -247,7 +257,7 @@ def _first_reading(refusal: AmbiguousText) -> Members:
     return read_text(str(members["expr"])) if members["type"] == "text" else members
 
 
-def _from_delay(members: Members, now: datetime | None) -> Members:
+def _from_delay(members: Members, now: datetime | None, budget: Budget) -> Members:
     """A delay is the moment it leads to."""
     begin = _known(now, "after", "at")
     after = read_duration(members.pop("after", None), "/after")
@@ -257,7 +267,14 @@ def _from_delay(members: Members, now: datetime | None) -> Members:
     else:
         local = begin + where.offset(begin // SECOND) * SECOND
         period = Period(local, after, where, COMPATIBLE)
-        at = period.between(begin, 1 << 62, 1)[0]
+        found = period.between(begin, 1 << 62, 1, budget)
+        if not found:
+            raise BadSchedule(
+                f"expected a delay that ends before 2200, got {after}", pointer="/after"
+            )
+        at = found[0]
+    if at >= LATEST * SECOND:
+        raise BadSchedule(f"expected a delay that ends before 2200, got {after}", pointer="/after")
     return {**members, "type": "once", "at": instant_text(at)}
 
 

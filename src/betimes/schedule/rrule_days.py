@@ -1,121 +1,140 @@
 """Which days of a year a recurrence rule allows.
 
-Every day-level BY part is a question about one day: its month, its number from either end of month
-or year, its weekday and how many such weekdays stand before or after it, its week. A day is
-allowed when it passes all of them, so a year is one sorted tuple of day numbers.
+Every day-level BY part is a set of days of a kind of year: months, numbers from either end of
+month or year, weekdays and how many such weekdays stand before or after them, weeks. A day is
+allowed when it is in all of these sets, so a year is one bit set (bit 0 is 1 January).
 """
 
-from collections.abc import Callable
-from functools import lru_cache
-
-from betimes.schedule.civil import (
-    MONTH_STARTS,
-    MONTHS,
-    WEEK,
-    month_length,
-    month_number,
-    month_of,
-    weekday_of,
-)
+from betimes.schedule.budget import Budget
+from betimes.schedule.civil import WEEK
 from betimes.schedule.rrule_syntax import Rule
-
-Test = Callable[[int, int], bool]
-"""Takes a day and its month."""
+from betimes.schedule.year_days import YearKind, block, comb, kind_of, month_spans
 
 FIRST_WEEK_DAYS = 4
 """A week belongs to the year in which four of its days lie."""
 
-
-def year_bounds(year: int) -> tuple[int, int]:
-    """The first day of a year, and of the next."""
-    first = month_number(year, 1)
-    return MONTH_STARTS[first], MONTH_STARTS[first + MONTHS]
+NTH_IN_MONTH_MAX = 5
+KIND_STEPS = 40
+"""What the days of one kind of year cost, besides a step for each number in the rule."""
 
 
-@lru_cache(maxsize=4096)
-def first_week(year: int, week_start: int) -> int:
-    """The day on which week 1 of a year begins."""
-    january = year_bounds(year)[0]
-    start = january - (weekday_of(january) - week_start) % WEEK
-    return start if january - start <= WEEK - FIRST_WEEK_DAYS else start + WEEK
+class RuleDays:
+    """The allowed days of a rule, each kind of year computed once."""
+
+    __slots__ = ("_kinds", "_rule", "_size")
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
+        self._kinds: dict[YearKind, int] = {}
+        lists = (rule.by_month_day, rule.by_year_day, rule.by_week_number, rule.by_day)
+        self._size = sum(len(numbers) for numbers in lists)
+
+    def of_year(self, year: int, budget: Budget) -> int:
+        """The allowed days of one year."""
+        kind = kind_of(year)
+        found = self._kinds.get(kind)
+        if found is None:
+            budget.spend(KIND_STEPS + self._size)
+            found = self._kinds[kind] = allowed_days(kind, self._rule)
+        return found
 
 
-def week_number(day: int, week_start: int) -> tuple[int, int]:
-    """The number of the week of a day, and how many weeks its year has."""
-    year = 1970 + month_of(day) // MONTHS
-    if day >= first_week(year + 1, week_start):
-        year += 1
-    elif day < first_week(year, week_start):
-        year -= 1
-    first = first_week(year, week_start)
-    return (day - first) // WEEK + 1, (first_week(year + 1, week_start) - first) // WEEK
-
-
-def tests(rule: Rule) -> list[Test]:
-    """The questions that a rule asks of a day, cheap ones first."""
-    found: list[Test] = []
+def allowed_days(kind: YearKind, rule: Rule) -> int:
+    """The days of a kind of year that pass every BY part."""
+    bits = block(0, kind.length)
     if rule.by_month:
-        months = frozenset(rule.by_month)
-        found.append(lambda _, month: month % MONTHS + 1 in months)
+        bits &= _months(kind, rule.by_month)
     if rule.by_month_day:
-        month_days = frozenset(rule.by_month_day)
-        found.append(lambda day, month: _on_month_day(day, month, month_days))
+        bits &= _month_days(kind, rule.by_month_day)
     if rule.by_year_day:
-        year_days = frozenset(rule.by_year_day)
-        found.append(lambda day, month: _on_year_day(day, month, year_days))
+        bits &= _from_both_ends(rule.by_year_day, kind.length)
     if rule.by_week_number:
-        weeks, start = frozenset(rule.by_week_number), rule.week_start
-        found.append(lambda day, _: _in_week(day, weeks, start))
+        bits &= _weeks(kind, frozenset(rule.by_week_number), rule.week_start)
     if rule.by_day:
-        found.append(_weekday_test(rule))
-    return found
+        bits &= _weekdays(kind, rule)
+    return bits
 
 
-def _on_month_day(day: int, month: int, wanted: frozenset[int]) -> bool:
-    number = day - MONTH_STARTS[month] + 1
-    return number in wanted or number - month_length(month) - 1 in wanted
+def _months(kind: YearKind, months: tuple[int, ...]) -> int:
+    spans = month_spans(kind.leap)
+    bits = 0
+    for month in months:
+        begin, length = spans[month - 1]
+        bits |= block(begin, begin + length)
+    return bits
 
 
-def _on_year_day(day: int, month: int, wanted: frozenset[int]) -> bool:
-    first, after = year_bounds(1970 + month // MONTHS)
-    return day - first + 1 in wanted or day - after in wanted
+def _from_both_ends(wanted: tuple[int, ...], length: int) -> int:
+    """The days 1, 2, … from the beginning and -1, -2, … from the end of so many."""
+    bits = 0
+    for number in wanted:
+        day = number - 1 if number > 0 else length + number
+        if 0 <= day < length:
+            bits |= 1 << day
+    return bits
 
 
-def _in_week(day: int, wanted: frozenset[int], week_start: int) -> bool:
-    number, weeks = week_number(day, week_start)
-    return number in wanted or number - weeks - 1 in wanted
+def _month_days(kind: YearKind, wanted: tuple[int, ...]) -> int:
+    by_length = {length: _from_both_ends(wanted, length) for length in (28, 29, 30, 31)}
+    bits = 0
+    for begin, length in month_spans(kind.leap):
+        bits |= by_length[length] << begin
+    return bits
 
 
-def _weekday_test(rule: Rule) -> Test:
-    every = frozenset(weekday for nth, weekday in rule.by_day if nth == 0)
-    numbered = frozenset((nth, weekday) for nth, weekday in rule.by_day if nth)
-    by_year = rule.frequency == "YEARLY" and not rule.by_month
+def first_week(first: int, week_start: int) -> int:
+    """Where week 1 begins, in days after 1 January, given the weekday of that day."""
+    start = -((first - week_start) % WEEK)
+    return start if -start <= WEEK - FIRST_WEEK_DAYS else start + WEEK
 
-    def test(day: int, month: int) -> bool:
-        weekday = weekday_of(day)
-        if weekday in every:
-            return True
-        if not numbered:
-            return False
-        if by_year:
-            first, after = year_bounds(1970 + month // MONTHS)
+
+def _weeks(kind: YearKind, wanted: frozenset[int], week_start: int) -> int:
+    """Weeks by number; days at either end may belong to a week of the neighbouring year."""
+    length = kind.length
+    begin = first_week(kind.first, week_start)
+    end = length + first_week((kind.first + length) % WEEK, week_start)
+    weeks = (end - begin) // WEEK
+    bits = 0
+    for number in range(1, weeks + 1):
+        if number in wanted or number - weeks - 1 in wanted:
+            bits |= block(begin + WEEK * (number - 1), begin + WEEK * number)
+    before = 365 + kind.leap_before
+    weeks_before = (before + begin - first_week((kind.first - before) % WEEK, week_start)) // WEEK
+    if weeks_before in wanted or -1 in wanted:
+        bits |= block(0, begin)
+    later = (kind.first + length + 365 + kind.leap_after) % WEEK
+    reach = 365 + kind.leap_after + first_week(later, week_start)
+    weeks_after = (reach - (end - length)) // WEEK
+    if 1 in wanted or -weeks_after in wanted:
+        bits |= block(end, length)
+    return bits & block(0, length)
+
+
+def _weekdays(kind: YearKind, rule: Rule) -> int:
+    bits = 0
+    for weekday in {day for nth, day in rule.by_day if nth == 0}:
+        bits |= comb(1 << (weekday - kind.first) % WEEK, WEEK, kind.length)
+    numbered = {(nth, day) for nth, day in rule.by_day if nth}
+    if not numbered:
+        return bits
+    if rule.frequency == "YEARLY" and not rule.by_month:
+        return bits | _nth(numbered, kind.first, 0, kind.length)
+    numbered = {(nth, day) for nth, day in numbered if abs(nth) <= NTH_IN_MONTH_MAX}
+    for begin, length in month_spans(kind.leap):
+        bits |= _nth(numbered, (kind.first + begin) % WEEK, begin, length)
+    return bits
+
+
+def _nth(numbered: set[tuple[int, int]], first: int, begin: int, length: int) -> int:
+    """The n-th weekdays of a span that begins with the weekday `first`."""
+    bits = 0
+    for nth, weekday in numbered:
+        ahead = (weekday - first) % WEEK
+        if nth > 0:
+            day = ahead + WEEK * (nth - 1)
         else:
-            first, after = MONTH_STARTS[month], MONTH_STARTS[month + 1]
-        ahead, behind = (day - first) // WEEK + 1, (after - 1 - day) // WEEK + 1
-        return (ahead, weekday) in numbered or (-behind, weekday) in numbered
-
-    return test
-
-
-def allowed_days(year: int, rule_tests: list[Test]) -> tuple[int, ...]:
-    """The days of a year that pass every test."""
-    first = month_number(year, 1)
-    found: list[int] = []
-    for month in range(first, first + MONTHS):
-        for day in range(MONTH_STARTS[month], MONTH_STARTS[month + 1]):
-            for test in rule_tests:
-                if not test(day, month):
-                    break
-            else:
-                found.append(day)
-    return tuple(found)
+            last = ahead + (length - 1 - ahead) // WEEK * WEEK
+            day = last + WEEK * (nth + 1)
+        if 0 <= day < length:
+            bits |= 1 << (begin + day)
+    return bits

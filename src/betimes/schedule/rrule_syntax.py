@@ -5,15 +5,20 @@ What the RFC forbids is refused rather than guessed at, with the code `invalid_r
 
 import re
 from dataclasses import dataclass, field
+from datetime import date
 from types import MappingProxyType
 
 from betimes.domain.errors import BadSchedule, TooLarge
 from betimes.schedule.bounds import (
+    DAY_SECONDS,
     RECURRENCE_COUNT_MAX,
     RECURRENCE_DATES_MAX,
     RECURRENCE_LENGTH_MAX,
+    SECOND,
+    YEAR_LAST,
 )
-from betimes.schedule.moment import Moment, read_moment
+from betimes.schedule.civil import EPOCH_ORDINAL
+from betimes.schedule.moment import YEAR_MIN, Moment, read_moment
 
 CODE = "invalid_rrule"
 POINTER = "/expr"
@@ -48,6 +53,7 @@ FORBIDDEN = MappingProxyType(
 PARTS = frozenset({"FREQ", "INTERVAL", "COUNT", "UNTIL", "BYDAY", "WKST", *LISTS})
 MONDAY = 1
 NTH_MAX = 53
+HOUR_LAST, SIXTY_LAST = 23, 59
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +168,21 @@ def _stamp(text: str, parameters: dict[str, str]) -> tuple[Moment, str | None, b
     zone_name = parameters.get("TZID")
     if zone_name is not None and text.endswith("Z"):
         raise refusal("either TZID or a time in UTC", text)
-    moment = read_moment(text, POINTER)
-    return moment, zone_name, is_date
+    return _basic(text), zone_name, is_date
+
+
+def _basic(text: str) -> Moment:
+    """A stamp; there may be a thousand of them, so the digits are cut where they stand."""
+    try:
+        day = date(int(text[:4]), int(text[4:6]), int(text[6:8])).toordinal() - EPOCH_ORDINAL
+    except ValueError:
+        return read_moment(text, POINTER)  # which says what is wrong with it
+    hour, minute, second = (int(text[at : at + 2] or 0) for at in (9, 11, 13))
+    year_fits = YEAR_MIN <= int(text[:4]) <= YEAR_LAST
+    if not year_fits or hour > HOUR_LAST or minute > SIXTY_LAST or second > SIXTY_LAST:
+        return read_moment(text, POINTER)
+    seconds = day * DAY_SECONDS + hour * 3600 + minute * 60 + second
+    return Moment(seconds * SECOND, 0 if text.endswith("Z") else None)
 
 
 def _dates(

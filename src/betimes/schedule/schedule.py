@@ -10,14 +10,15 @@ from typing import Any
 from betimes.domain.errors import BadSchedule, NeverFires, TooLarge
 from betimes.domain.job import overlap_default
 from betimes.schedule.bounded import BEGINNING, END, Bounded, Union
-from betimes.schedule.bounds import FIRES_MAX, SECOND, UNION_DEPTH_MAX, UNION_MEMBERS_MAX
+from betimes.schedule.bounds import DAY, FIRES_MAX, SECOND, UNION_DEPTH_MAX, UNION_MEMBERS_MAX
+from betimes.schedule.budget import Budget
 from betimes.schedule.calendar import Calendar, Calendared, CalendarRule
 from betimes.schedule.cautions import Warned, warnings
 from betimes.schedule.describe import describe
 from betimes.schedule.dst import COMPATIBLE
 from betimes.schedule.duration import Duration
 from betimes.schedule.fire import JITTERED, Drop, Fire, spread
-from betimes.schedule.kinds import BUILDERS, Built
+from betimes.schedule.kinds import BUILDERS, Built, Given
 from betimes.schedule.members import Catchup, Common, check_members, inside, read_common
 from betimes.schedule.moment import (
     moment_text,
@@ -25,11 +26,21 @@ from betimes.schedule.moment import (
     to_datetime,
     to_instant,
 )
+from betimes.schedule.placement import LATEST
 from betimes.schedule.series import Series
 from betimes.schedule.zone import Zone
 
 NO_CALENDARS: Mapping[str, Calendar] = MappingProxyType({})
+NTH_LISTED_MAX = 400
 NTH_WALK_MAX = 10_000
+"""Fires that are listed rather than counted: few, or as many as are not counted exactly."""
+
+SCHEDULE_STEPS = 60
+"""What reading one schedule costs, a member of a union included."""
+
+FIRE_STEPS = 2
+FIRES_AT_ONCE = 256
+"""What telling all about a fire costs, and how many are computed as a block."""
 
 
 class Schedule:
@@ -46,15 +57,17 @@ class Schedule:
         *,
         seed: str,
         members: tuple["Schedule", ...] = (),
+        budget: Budget,
     ) -> None:
         self.kind = kind
         self.common = common
         self.built = built
         self.seed = seed
         self.members = members
-        self.series = self._limited(_calendared(built.series, built.zone, common.calendars))
+        series = _calendared(built.series, built.zone, common.calendars)
+        self.series = self._limited(series, budget)
 
-    def _limited(self, series: Series) -> Series:
+    def _limited(self, series: Series, budget: Budget) -> Series:
         """The series within start_at, end_at and max_fires."""
         common = self.common
         first, last = BEGINNING, END
@@ -65,7 +78,7 @@ class Schedule:
         if last < first:
             raise BadSchedule("expected end_at not before start_at", pointer="/end_at")
         if common.max_fires is not None:
-            last = min(last, nth(Bounded(series, first, last), first - 1, common.max_fires))
+            last = min(last, nth(Bounded(series, first, last), first - 1, common.max_fires, budget))
         return series if (first, last) == (BEGINNING, END) else Bounded(series, first, last)
 
     @classmethod
@@ -75,9 +88,16 @@ class Schedule:
         *,
         seed: str = "",
         calendars: Mapping[str, Calendar] = NO_CALENDARS,
+        budget: Budget | None = None,
     ) -> "Schedule":
-        """Read a stored form: complete, nothing left to be filled in from a clock."""
-        return _from_dict(source, seed, calendars, depth=0)
+        """Read a stored form: complete, nothing left to be filled in from a clock.
+
+        Raises:
+            TooExpensive: reading it takes more steps than the budget has, as everything that a
+                schedule is asked does; without a budget, each question has one of its own.
+
+        """
+        return _from_dict(source, seed, calendars, depth=0, budget=budget or Budget())
 
     def to_dict(self) -> dict[str, Any]:
         """The stored form: plain JSON values, only what was said."""
@@ -145,11 +165,13 @@ class Schedule:
         seed = self.seed if self.is_seeded else ""
         return json.dumps([told, seed], sort_keys=True, separators=(",", ":"))
 
-    def next_instant(self, after: int, last_end: int | None = None) -> int | None:
+    def next_instant(
+        self, after: int, last_end: int | None = None, *, budget: Budget | None = None
+    ) -> int | None:
         """The least fire later than `after`, in microseconds; see `next`."""
         delay = self.built.delay
         if delay is None or last_end is None:
-            return self.series.next(after)
+            return self.series.next(after, budget or Budget())
         found = max(last_end + delay.elapsed(), after + 1)
         return found if self._admits(found) else None
 
@@ -161,42 +183,61 @@ class Schedule:
         end = common.end_at.instant(common.zone, COMPATIBLE)
         return end is None or instant <= end
 
-    def next(self, after: datetime, *, last_end: datetime | None = None) -> Fire | None:
+    def next(
+        self, after: datetime, *, last_end: datetime | None = None, budget: Budget | None = None
+    ) -> Fire | None:
         """The first fire later than `after`, or None.
 
         For a fixed delay, give the end of the last run: the next fire follows it by the delay.
         """
-        if last_end is None:
-            found = self.series.next(to_instant(after))
-        else:
-            found = self.next_instant(to_instant(after), to_instant(last_end))
-        return None if found is None else self.fire(found)
+        budget = budget or Budget()
+        end = None if last_end is None else to_instant(last_end)
+        found = self.next_instant(to_instant(after), end, budget=budget)
+        return None if found is None else self.fire(found, budget=budget)
 
-    def instants(self, after: int, until: int, limit: int = FIRES_MAX) -> list[int]:
+    def instants(
+        self, after: int, until: int, limit: int = FIRES_MAX, *, budget: Budget | None = None
+    ) -> list[int]:
         """The fires in (after, until] as microseconds, the first `limit` of them."""
-        return self.series.between(after, until, limit)
+        return self.series.between(after, until, limit, budget or Budget())
 
     def fires(
-        self, after: datetime, until: datetime | None = None, limit: int = FIRES_MAX
+        self,
+        after: datetime,
+        until: datetime | None = None,
+        limit: int = FIRES_MAX,
+        *,
+        budget: Budget | None = None,
     ) -> Iterator[Fire]:
-        """The fires later than `after`, through `until`, the first `limit` of them."""
-        instant: int | None = to_instant(after)
+        """The fires later than `after`, through `until`, the first `limit` of them.
+
+        Without a budget, every block of them has one of its own.
+        """
+        cursor = to_instant(after)
         end = END if until is None else to_instant(until)
-        for _ in range(limit):
-            instant = None if instant is None else self.series.next(instant)
-            if instant is None or instant > end:
+        most = 1
+        while limit > 0:
+            most = min(most * 4, FIRES_AT_ONCE, limit)
+            allowed = budget or Budget()
+            found = self.series.between(cursor, end, most, allowed)
+            for instant in found:
+                yield self.fire(instant, budget=allowed)
+            if len(found) < most:
                 return
-            yield self.fire(instant)
+            limit -= most
+            cursor = found[-1]
 
-    def count(self, after: datetime, until: datetime) -> int:
+    def count(self, after: datetime, until: datetime, *, budget: Budget | None = None) -> int:
         """How many fires lie in (after, until], in bounded work."""
-        return self.series.count(to_instant(after), to_instant(until))
+        return self.series.count(to_instant(after), to_instant(until), budget or Budget())
 
-    def fire(self, instant: int) -> Fire:
+    def fire(self, instant: int, *, budget: Budget | None = None) -> Fire:
         """All that is known about the fire at an instant."""
+        budget = budget or Budget()
+        budget.spend(FIRE_STEPS)
         nominal = to_datetime(instant)
         offset = self.built.zone.offset(instant // SECOND)
-        flags = self.series.flags(instant)
+        flags = self.series.flags(instant, budget)
         if not (self.common.jitter or self.common.window):
             return Fire(nominal, nominal, offset, flags)
         effective = self.effective(instant)
@@ -220,23 +261,32 @@ class Schedule:
         shaken = spread(seed, str(instant), jitter) if jitter else 0
         return instant + placed + shaken
 
-    def intended(self, fire: Fire) -> str | None:
+    def intended(self, fire: Fire, *, budget: Budget | None = None) -> str | None:
         """The wall clock reading that a fire was moved from by a gap, such as 2026-03-29T02:30."""
-        local = self.series.intended(to_instant(fire.nominal))
+        local = self.series.intended(to_instant(fire.nominal), budget or Budget())
         return None if local is None else naive_text(local)
 
-    def dropped(self, after: datetime, until: datetime, limit: int = FIRES_MAX) -> list[Drop]:
+    def dropped(
+        self,
+        after: datetime,
+        until: datetime,
+        limit: int = FIRES_MAX,
+        *,
+        budget: Budget | None = None,
+    ) -> list[Drop]:
         """The occurrences in (after, until] that DST or a calendar took away, with reason codes."""
-        lost = self.series.dropped(to_instant(after), to_instant(until), limit)
+        budget = budget or Budget()
+        lost = self.series.dropped(to_instant(after), to_instant(until), limit, budget)
+        budget.spend(len(lost))
         return [Drop(to_datetime(d.instant), naive_text(d.local), d.code) for d in lost]
 
     def describe(self) -> str:
         """The schedule in an English sentence."""
         return describe(self)
 
-    def warnings(self, now: datetime) -> list[Warned]:
+    def warnings(self, now: datetime, *, budget: Budget | None = None) -> list[Warned]:
         """What may surprise its author, looking 400 days ahead."""
-        return warnings(self, now)
+        return warnings(self, now, budget or Budget())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schedule):
@@ -284,19 +334,24 @@ def _policies(common: Common) -> dict[str, Any]:
 
 
 def _from_dict(
-    source: Mapping[str, object], seed: str, calendars: Mapping[str, Calendar], depth: int
+    source: Mapping[str, object],
+    seed: str,
+    calendars: Mapping[str, Calendar],
+    depth: int,
+    budget: Budget,
 ) -> Schedule:
+    budget.spend(SCHEDULE_STEPS)
     kind = check_members(source)
-    common = read_common(source, calendars)
+    common = read_common(source, calendars, budget)
     if kind == "union":
-        return _union(source, common, seed, calendars, depth)
+        return _union(source, common, seed, calendars, depth, budget)
     builder = BUILDERS.get(kind)
     if builder is None:
         raise BadSchedule(
             f"expected a schedule of type {kind} to be resolved by parse() first", pointer="/type"
         )
-    built = builder(source, common, seed)
-    return _checked(Schedule(kind, common, built, seed=seed))
+    built = builder(Given(source, common, seed, budget))
+    return _checked(Schedule(kind, common, built, seed=seed, budget=budget), budget)
 
 
 def _union(
@@ -305,6 +360,7 @@ def _union(
     seed: str,
     calendars: Mapping[str, Calendar],
     depth: int,
+    budget: Budget,
 ) -> Schedule:
     entries = source.get("of")
     if not isinstance(entries, list | tuple) or not entries:
@@ -321,39 +377,46 @@ def _union(
             raise BadSchedule("expected a schedule object in a union", pointer=f"/of/{index}")
         named = {"timezone": common.zone.name, **entry}
         with inside(f"/of/{index}"):
-            members.append(_from_dict(named, seed, calendars, depth + 1))
+            members.append(_from_dict(named, seed, calendars, depth + 1, budget))
     if any(member.is_fixed_delay for member in members):
         raise BadSchedule("expected no fixed delay inside a union", pointer="/of")
     built = Built(Union(tuple(m.series for m in members)), {}, "", common.zone)
-    return _checked(Schedule("union", common, built, seed=seed, members=tuple(members)))
+    schedule = Schedule("union", common, built, seed=seed, members=tuple(members), budget=budget)
+    return _checked(schedule, budget)
 
 
-def _checked(schedule: Schedule) -> Schedule:
+def _checked(schedule: Schedule, budget: Budget) -> Schedule:
     """Refuse a schedule whose own limits or calendars leave it without a fire."""
-    if schedule.kind != "manual" and schedule.series.next(BEGINNING) is None:
+    if schedule.kind != "manual" and schedule.series.next(BEGINNING, budget) is None:
         raise NeverFires(
             f"expected a schedule that fires at least once, got {schedule.canonical!r}"
         )
     return schedule
 
 
-def nth(series: Series, after: int, number: int) -> int:
+def nth(series: Series, after: int, number: int, budget: Budget) -> int:
     """The number-th instant of a series later than `after`, `END` when there are fewer."""
-    if number <= NTH_WALK_MAX:
-        found = series.between(after, END, number)
-        return found[-1] if len(found) == number else END
-    low = series.next(after)
-    if low is None:
+    most = NTH_LISTED_MAX if series.counts_exactly else NTH_WALK_MAX
+    first = series.next(after, budget)
+    if first is None:
         return END
-    high = low + SECOND
-    while series.count(after, high) < number:
-        if high > 1 << 53:
+    low, end = first - 1, LATEST * SECOND
+    high = low + DAY
+    while number > most:
+        # Ever longer spans up to the one it lies in: nothing is counted twice.
+        high = min(high, end)
+        size = series.count(low, high, budget)
+        if size >= number:
+            break
+        if high == end:
             return END
-        high += 2 * (high - low)
-    while low < high:
+        low, high, number = high, high + 4 * (high - low), number - size
+    while number > most and high - low > 1:
         middle = (low + high) // 2
-        if series.count(after, middle) >= number:
-            high = middle
+        size = series.count(low, middle, budget)
+        if size < number:
+            low, number = middle, number - size
         else:
-            low = middle + 1
-    return low
+            high = middle
+    found = series.between(low, END, number, budget)
+    return found[-1] if len(found) == number else END

@@ -38,6 +38,11 @@ async def apause(seconds: float) -> None:
     await asyncio.sleep(seconds)  # noqa: TID251 -- see above
 
 
+def monotonic() -> float:
+    """Seconds that never go backwards: how long a call has been tried."""
+    return time.monotonic()  # noqa: TID251 -- see above
+
+
 def wall_clock() -> datetime:
     """The time of this machine: for showing what comes next, never for deciding."""
     return datetime.now(UTC)  # noqa: TID251 -- see above

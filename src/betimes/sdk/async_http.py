@@ -54,7 +54,7 @@ class AsyncHttp:
             answer = await self._exchange(connection, request)
         except Unreachable as lost:
             connection.writer.close()
-            if connection.fresh or lost.sent:
+            if connection.fresh or (lost.sent and not request.repeatable):
                 raise
             connection = await self._open()
             answer = await self._exchange(connection, request)
@@ -88,7 +88,9 @@ class AsyncHttp:
         loop = asyncio.get_running_loop()
         while self._idle:
             connection = self._idle.pop()
-            if connection.loop is loop and not connection.reader.at_eof():
+            if connection.loop is loop and not (
+                connection.reader.at_eof() or connection.writer.is_closing()
+            ):
                 connection.fresh = False
                 return connection
         return await self._open()
@@ -116,7 +118,7 @@ class AsyncHttp:
             await self._write(connection, request)
             head = await self._head(connection)
         except Fault as fault:
-            raise Unreachable(self._address.text, fault, sent=connection.fresh) from fault
+            raise Unreachable(self._address.text, fault, sent=True) from fault
         try:
             body = await _body(connection.reader, head)
         except Fault as fault:
@@ -131,6 +133,9 @@ class AsyncHttp:
         lines = [f"{request.method} {self._address.prefix}{request.path} HTTP/1.1"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         head = "\r\n".join(lines).encode("latin-1", "replace")
+        if connection.writer.is_closing():
+            # Event loops disagree about writing to it: asyncio's warns, uvloop's is a RuntimeError.
+            raise ConnectionResetError("the connection was closed")
         connection.writer.write(head + b"\r\n\r\n" + body)
         await connection.writer.drain()
 

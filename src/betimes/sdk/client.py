@@ -1,7 +1,7 @@
 """The two clients: one blocks, one is awaited; both say exactly the same."""
 
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from http.client import HTTPException
 from typing import Any, Self
@@ -34,14 +34,20 @@ from betimes.sdk.sync_http import SyncHttp
 from betimes.sdk.way import Way, client_way
 
 TIMEOUT_SECONDS = 30.0
-ATTEMPTS = 4
+RETRY_FOR_SECONDS = 60.0
+"""How long a call is tried: the nodes of a service are restarted one by one in less than that."""
+RETRY_FOR = "BETIMES_RETRY_FOR"
 RESUME_PAUSE_SECONDS = 1.0
+Told = Callable[[Response | Unreachable, float], None]
+"""Hears why a call is tried again, and in how many seconds."""
 BROKEN = (Unreachable, OSError, EOFError, HTTPException)
 """How a stream ends that is to go on."""
 LOG_END = "end"
 
 
-def manner_of(way: Way, *, timeout: float, attempts: int) -> Manner:
+def manner_of(
+    way: Way, *, timeout: float, retry_for: float | None, told: Told | None = None
+) -> Manner:
     """How a client talks."""
     key = way.api_key
     if key is not None and (not key or not key.isascii() or not key.isprintable()):
@@ -50,18 +56,31 @@ def manner_of(way: Way, *, timeout: float, attempts: int) -> Manner:
         api_key=key,
         tenant=way.tenant,
         timeout=timeout,
-        attempts=attempts,
+        retry_for=_retry_for(retry_for),
+        told=told,
         agent=f"betimes-python/{betimes.__version__}",
         new_key=ambient.new_key,
         roll=ambient.roll,
     )
 
 
+def _retry_for(given: float | None) -> float:
+    if given is not None:
+        return given
+    text = ambient.variable(RETRY_FOR)
+    try:
+        return RETRY_FOR_SECONDS if text is None else float(text)
+    except ValueError:
+        raise BadSetting(f"expected {RETRY_FOR} in seconds, got {text!r}") from None
+
+
 class Client(Resources):
     """A blocking client. Nothing is connected before the first call; safe to share by threads.
 
     What is not given comes from BETIMES_URL, BETIMES_API_KEY and the profile that `betimes login`
-    keeps, or all of it from a `Way`; `tenant` is for keys of administrators.
+    keeps, or all of it from a `Way`; `tenant` is for keys of administrators. A call that finds no
+    server, or one that says to come back, is tried again for `retry_for` seconds, if repeating it
+    is safe; 0 means never, and BETIMES_RETRY_FOR sets it for those who do not say.
     """
 
     def __init__(
@@ -72,7 +91,8 @@ class Client(Resources):
         profile: str | None = None,
         tenant: str | None = None,
         timeout: float = TIMEOUT_SECONDS,
-        attempts: int = ATTEMPTS,
+        retry_for: float | None = None,
+        told: Told | None = None,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         way = (
@@ -82,7 +102,7 @@ class Client(Resources):
         )
         self.url = way.url
         self._http = SyncHttp(read_address(self.url), context=ssl_context)
-        self._manner = manner_of(way, timeout=timeout, attempts=attempts)
+        self._manner = manner_of(way, timeout=timeout, retry_for=retry_for, told=told)
         super().__init__(Caller(self))
 
     def __enter__(self) -> Self:
@@ -159,17 +179,14 @@ class Client(Resources):
             yield lines
 
     def _send(self, request: Request) -> Response:
-        tried = 0
+        patience = _Patience(request, self._manner)
         while True:
-            tried += 1
             failure: Response | Unreachable
             try:
                 failure = self._http.send(request)
             except Unreachable as lost:
                 failure = lost
-            pause = None
-            if isinstance(failure, Unreachable) or failure.status >= 400:  # noqa: PLR2004 -- HTTP
-                pause = pause_after(request, failure, tried=tried, manner=self._manner)
+            pause = patience.after(failure)
             if pause is None:
                 return _answered(failure)
             ambient.pause(pause)
@@ -186,7 +203,8 @@ class AsyncClient(AsyncResources):
         profile: str | None = None,
         tenant: str | None = None,
         timeout: float = TIMEOUT_SECONDS,
-        attempts: int = ATTEMPTS,
+        retry_for: float | None = None,
+        told: Told | None = None,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         way = (
@@ -196,7 +214,7 @@ class AsyncClient(AsyncResources):
         )
         self.url = way.url
         self._http = AsyncHttp(read_address(self.url), context=ssl_context)
-        self._manner = manner_of(way, timeout=timeout, attempts=attempts)
+        self._manner = manner_of(way, timeout=timeout, retry_for=retry_for, told=told)
         super().__init__(AsyncCaller(self))
 
     async def __aenter__(self) -> Self:
@@ -275,20 +293,41 @@ class AsyncClient(AsyncResources):
             yield lines
 
     async def _send(self, request: Request) -> Response:
-        tried = 0
+        patience = _Patience(request, self._manner)
         while True:
-            tried += 1
             failure: Response | Unreachable
             try:
                 failure = await self._http.send(request)
             except Unreachable as lost:
                 failure = lost
-            pause = None
-            if isinstance(failure, Unreachable) or failure.status >= 400:  # noqa: PLR2004 -- HTTP
-                pause = pause_after(request, failure, tried=tried, manner=self._manner)
+            pause = patience.after(failure)
             if pause is None:
                 return _answered(failure)
             await ambient.apause(pause)
+
+
+class _Patience:
+    """How long one call is tried, and when it is tried again."""
+
+    __slots__ = ("_began", "_manner", "_request", "_tried")
+
+    def __init__(self, request: Request, manner: Manner) -> None:
+        self._request = request
+        self._manner = manner
+        self._began = ambient.monotonic()
+        self._tried = 0
+
+    def after(self, failure: Response | Unreachable) -> float | None:
+        """Seconds to wait before the next try; None when this is the answer."""
+        self._tried += 1
+        if isinstance(failure, Response) and failure.status < 400:  # noqa: PLR2004 -- HTTP
+            return None
+        spent = ambient.monotonic() - self._began
+        manner = self._manner
+        pause = pause_after(self._request, failure, tried=self._tried, spent=spent, manner=manner)
+        if pause is not None and manner.told is not None:
+            manner.told(failure, pause)
+        return pause
 
 
 def _answered(failure: Response | Unreachable) -> Response:

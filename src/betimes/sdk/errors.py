@@ -181,6 +181,10 @@ class ScheduleTooFrequent(ApiError):
     """The schedule fires more often than the tenant may."""
 
 
+class ScheduleTooExpensive(ApiError):
+    """Evaluating the schedule takes more steps than one may take; ask for fewer fires, ..."""
+
+
 class TimeInPast(ApiError):
     """The time has passed already."""
 
@@ -313,6 +317,7 @@ BY_CODE: dict[str, type[ApiError]] = {
     "unknown_timezone": UnknownTimezone,
     "schedule_never_fires": ScheduleNeverFires,
     "schedule_too_frequent": ScheduleTooFrequent,
+    "schedule_too_expensive": ScheduleTooExpensive,
     "time_in_past": TimeInPast,
     "ambiguous_text": AmbiguousText,
     "invalid_rrule": InvalidRrule,
@@ -394,6 +399,7 @@ __all__ = [
     "RequestTimeout",
     "RetentionExpired",
     "ScheduleNeverFires",
+    "ScheduleTooExpensive",
     "ScheduleTooFrequent",
     "ScopeMissing",
     "SlowDown",

@@ -15,7 +15,7 @@ from betimes.sdk.operation import Operation
 from betimes.wire.problem import Problem
 
 JSON = "application/json"
-RETRY_FIRST_SECONDS, RETRY_MOST_SECONDS = 0.2, 10.0
+RETRY_FIRST_SECONDS, RETRY_MOST_SECONDS = 0.2, 5.0
 REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 NOT_PERFORMED = frozenset({429, 503})
 """Answers that promise that nothing has happened."""
@@ -66,11 +66,14 @@ class Manner:
 
     api_key: str | None = field(repr=False)
     timeout: float
-    attempts: int
+    retry_for: float
+    """Seconds, counted from the first try, within which a call is tried again."""
     agent: str
     new_key: Callable[[], str]
     roll: Callable[[], float]
     tenant: str | None = None
+    told: Callable[[Response | Unreachable, float], None] | None = None
+    """Hears why a call is tried again, and in how many seconds."""
 
 
 def request_of(operation: Operation, given: Given, manner: Manner) -> Request:
@@ -142,22 +145,34 @@ def problem_of(response: Response) -> ApiError:
 
 
 def pause_after(
-    request: Request, failure: Response | Unreachable, *, tried: int, manner: Manner
+    request: Request,
+    failure: Response | Unreachable,
+    *,
+    tried: int,
+    spent: float,
+    manner: Manner,
 ) -> float | None:
-    """Seconds to wait before the same request is sent again; None when it must not be."""
-    if tried >= manner.attempts:
+    """Seconds to wait before the same request is sent again; None when it must not be.
+
+    The pauses grow, and nobody waits in step with others. `spent` is how long it was tried; the
+    last try is made when that time is over, unless the server wants to be left alone for longer.
+    """
+    left = manner.retry_for - spent
+    if left <= 0:
         return None
     hint: float | None = None
     if isinstance(failure, Unreachable):
-        if failure.sent and not request.repeatable:
+        if failure.lasting or (failure.sent and not request.repeatable):
             return None
     else:
         safe = failure.status in NOT_PERFORMED or request.repeatable
         if not safe or not _says_retryable(failure):
             return None
         hint = _seconds(failure.headers.get("retry-after"))
-    most = min(RETRY_MOST_SECONDS, RETRY_FIRST_SECONDS * float(2 ** (tried - 1)))
-    return max(hint or 0.0, most * manner.roll())
+    if hint is not None and hint > left:
+        return None
+    most = min(RETRY_MOST_SECONDS, RETRY_FIRST_SECONDS * 2.0 ** min(tried - 1, 10))
+    return min(left, max(hint or 0.0, most * manner.roll()))
 
 
 def without_unset(body: Any) -> Any:

@@ -1,5 +1,8 @@
 """What may go wrong with a call."""
 
+import socket
+import ssl
+
 from betimes.wire.problem import Problem
 
 
@@ -8,13 +11,19 @@ class ClientError(Exception):
 
 
 class Unreachable(ClientError):
-    """The server did not answer; `sent` says whether it may have seen the request."""
+    """The server did not answer; `sent` says whether it may have seen the request.
+
+    `lasting` says that asking again would not help: its name or its certificate is not known.
+    """
 
     def __init__(self, address: str, fault: BaseException, *, sent: bool) -> None:
         told = str(fault) or type(fault).__name__
         super().__init__(f"expected an answer from {address}, got none: {told}")
         self.address = address
         self.sent = sent
+        self.lasting = isinstance(fault, ssl.SSLCertVerificationError) or (
+            isinstance(fault, socket.gaierror) and fault.errno != socket.EAI_AGAIN
+        )
 
 
 class ApiError(ClientError):

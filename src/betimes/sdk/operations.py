@@ -467,6 +467,13 @@ SECRETS_PUT = Operation(
     path="/v1/secrets/{secret}",
     answers={200: betimes.wire.secrets.Secret, 201: betimes.wire.secrets.Secret},
 )
+SECRETS_BIND = Operation(
+    name="secrets.bind",
+    method="PATCH",
+    path="/v1/secrets/{secret}",
+    answers={200: betimes.wire.secrets.Secret},
+    keyed=True,
+)
 SECRETS_DELETE = Operation(
     name="secrets.delete",
     method="DELETE",
@@ -1359,6 +1366,7 @@ OPERATIONS = (
     SECRETS_LIST,
     SECRETS_GET,
     SECRETS_PUT,
+    SECRETS_BIND,
     SECRETS_DELETE,
     SECRETS_DELETE_VERSION,
     RUNS_CREATE,

@@ -1731,6 +1731,7 @@ class Secrets:
         value: str | Unset | None = UNSET,
         value_base64: str | Unset | None = UNSET,
         keep: int | Unset = UNSET,
+        origins: builtins.list[str] | Unset | None = UNSET,
         if_match: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.secrets.Secret:
@@ -1738,8 +1739,28 @@ class Secrets:
         answer: betimes.wire.secrets.Secret = self._caller.call(
             table.SECRETS_PUT,
             path={"secret": secret},
-            body={"value": value, "value_base64": value_base64, "keep": keep},
+            body={"value": value, "value_base64": value_base64, "keep": keep, "origins": origins},
             if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    def bind(
+        self,
+        secret: str,
+        *,
+        origins: builtins.list[str],
+        if_match: str | None = None,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.secrets.Secret:
+        """Say where a secret may be sent."""
+        answer: betimes.wire.secrets.Secret = self._caller.call(
+            table.SECRETS_BIND,
+            path={"secret": secret},
+            body={"origins": origins},
+            if_match=if_match,
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer
@@ -6033,6 +6054,7 @@ class AsyncSecrets:
         value: str | Unset | None = UNSET,
         value_base64: str | Unset | None = UNSET,
         keep: int | Unset = UNSET,
+        origins: builtins.list[str] | Unset | None = UNSET,
         if_match: str | None = None,
         request_timeout: float | None = None,
     ) -> betimes.wire.secrets.Secret:
@@ -6040,8 +6062,28 @@ class AsyncSecrets:
         answer: betimes.wire.secrets.Secret = await self._caller.call(
             table.SECRETS_PUT,
             path={"secret": secret},
-            body={"value": value, "value_base64": value_base64, "keep": keep},
+            body={"value": value, "value_base64": value_base64, "keep": keep, "origins": origins},
             if_match=if_match,
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def bind(
+        self,
+        secret: str,
+        *,
+        origins: builtins.list[str],
+        if_match: str | None = None,
+        idempotency_key: str | None = None,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.secrets.Secret:
+        """Say where a secret may be sent."""
+        answer: betimes.wire.secrets.Secret = await self._caller.call(
+            table.SECRETS_BIND,
+            path={"secret": secret},
+            body={"origins": origins},
+            if_match=if_match,
+            idempotency_key=idempotency_key,
             timeout=request_timeout,
         )
         return answer

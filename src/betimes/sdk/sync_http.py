@@ -1,6 +1,7 @@
 """Requests over http.client: a few connections that are kept, each used by one thread at a time."""
 
 import http.client
+import select
 import socket
 import ssl
 import threading
@@ -37,14 +38,15 @@ class SyncHttp:
         """
         connection, fresh = self._take(request.timeout)
         try:
-            answer = self._exchange(connection, request, fresh=fresh)
+            answer = self._exchange(connection, request)
         except Unreachable as lost:
             connection.close()
-            if fresh or lost.sent:
+            if fresh or (lost.sent and not request.repeatable):
                 raise
-            # The server had closed a connection that we kept: that says nothing about the server.
+            # A connection that we kept was closed: that says little about the server, which may
+            # have seen the request nevertheless.
             connection, _ = self._open(request.timeout)
-            answer = self._exchange(connection, request, fresh=True)
+            answer = self._exchange(connection, request)
         except BaseException:
             connection.close()
             raise
@@ -56,7 +58,7 @@ class SyncHttp:
         """An answer that goes on: its head, and its lines as they come."""
         connection, _ = self._open(request.timeout)
         try:
-            head = self._begin(connection, request, fresh=True)
+            head = self._begin(connection, request)
             response = Response(head.status, _headers(head))
             with self._lock:
                 self._streams.add(head)
@@ -83,7 +85,14 @@ class SyncHttp:
             if self._process != getpid():
                 # After a fork the sockets are the parent's, too.
                 self._idle, self._process = [], getpid()
-            connection = self._idle.pop() if self._idle else None
+            idle, self._idle = self._idle, []
+            connection = None
+            while idle and connection is None:
+                connection = idle.pop()
+                if _is_over(connection):
+                    connection.close()
+                    connection = None
+            self._idle = idle
         if connection is None:
             return self._open(timeout)
         if connection.sock is not None:
@@ -108,17 +117,15 @@ class SyncHttp:
                 return
         connection.close()
 
-    def _exchange(
-        self, connection: http.client.HTTPConnection, request: Request, *, fresh: bool
-    ) -> Response:
-        head = self._begin(connection, request, fresh=fresh)
+    def _exchange(self, connection: http.client.HTTPConnection, request: Request) -> Response:
+        head = self._begin(connection, request)
         try:
             return Response(head.status, _headers(head), head.read())
         except (OSError, http.client.HTTPException) as fault:
             raise Unreachable(self._address.text, fault, sent=True) from fault
 
     def _begin(
-        self, connection: http.client.HTTPConnection, request: Request, *, fresh: bool
+        self, connection: http.client.HTTPConnection, request: Request
     ) -> http.client.HTTPResponse:
         try:
             if connection.sock is None:
@@ -133,15 +140,18 @@ class SyncHttp:
                 headers=dict(request.headers),
             )
             return connection.getresponse()
-        except http.client.RemoteDisconnected as fault:
-            # On a kept connection the server had hung up before our request reached it.
-            raise Unreachable(self._address.text, fault, sent=fresh) from fault
-        except (BrokenPipeError, ConnectionResetError) as fault:
-            raise Unreachable(self._address.text, fault, sent=fresh) from fault
         except (OSError, http.client.HTTPException) as fault:
             with suppress(OSError):
                 connection.close()
             raise Unreachable(self._address.text, fault, sent=True) from fault
+
+
+def _is_over(connection: http.client.HTTPConnection) -> bool:
+    """Whether the server has hung up, as far as is known here: there is nothing else to read."""
+    if connection.sock is None:
+        return True
+    readable, _, _ = select.select([connection.sock], [], [], 0)
+    return bool(readable)
 
 
 def _headers(head: http.client.HTTPResponse) -> dict[str, str]:

@@ -8,7 +8,7 @@ what makes the turns of late runs one sequence for the whole cluster, and what m
 goes without approval exact.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -21,10 +21,12 @@ from betimes.domain.parcel import PACE_QUANTUM_MS, RUNS_MAX, Parcel, Waiting, pa
 from betimes.domain.parcel import Lane as ParcelLane
 from betimes.domain.states import Trigger
 from betimes.fairness.overlap import OverlapPolicy, policy_of
+from betimes.schedule import Accounted
 from betimes.store.ask import many
 from betimes.store.database import Database
+from betimes.store.jobs import hold_jobs
 from betimes.store.joining import Episode, Pace, join, shard_of_tenant
-from betimes.store.occurrences import Occurrence, insert_planned
+from betimes.store.occurrences import Occurrence, accounted_for, insert_planned
 from betimes.store.plan import (
     DroppedFires,
     DueJob,
@@ -66,6 +68,10 @@ class Settled:
     dropped: Sequence[DroppedFires]
 
 
+Reckon = Callable[[Gap, Accounted], Settled]
+"""Settles what is left of a gap, some of whose fires are accounted for."""
+
+
 @dataclass(slots=True)
 class CaughtUp:
     """What a transaction has settled."""
@@ -74,6 +80,7 @@ class CaughtUp:
     runs: int = 0
     held: int = 0
     parcels: list[Parcel] = field(default_factory=list)
+    dropped: list[DroppedFires] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -103,9 +110,19 @@ class Catching:
         ]
 
     async def settle(
-        self, claim: Claim, settled: Sequence[Settled], *, pace: Pace, now: datetime | None
+        self,
+        claim: Claim,
+        settled: Sequence[Settled],
+        *,
+        reckon: Reckon,
+        pace: Pace,
+        now: datetime | None,
     ) -> CaughtUp:
         """Turn gaps into late runs and decisions in one transaction under our epoch.
+
+        A gap says from where to where fires were missed, not that all between were: a pause, a verb
+        or somebody's wish may have accounted for some. They are looked for under the locks of the
+        jobs, and such a gap is settled again without them.
 
         Safe to repeat: a gap that is gone is not settled again.
 
@@ -121,7 +138,7 @@ class Catching:
         async def work(connection: Connection) -> CaughtUp:
             at = await hold(connection, claim, node=self.node, now=now)
             batch = _Batch(connection, claim.shard, shards, at=at, pace=pace)
-            return await batch.settle(settled)
+            return await batch.settle(settled, reckon)
 
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
@@ -138,8 +155,9 @@ class _Batch:
         self._at = at
         self._pace = pace
 
-    async def settle(self, settled: Sequence[Settled]) -> CaughtUp:
-        ours = await self._take(settled)
+    async def settle(self, settled: Sequence[Settled], reckon: Reckon) -> CaughtUp:
+        await hold_jobs(self._connection, self._shard, {one.gap.job.id for one in settled})
+        ours = await self._reckoned(await self._take(settled), reckon)
         alive = await self._count(ours)
         ends = await self._ends({one.gap.job.id for one in ours} - alive)
         await record_dropped(
@@ -153,6 +171,7 @@ class _Batch:
             self._connection, self._shard, late, trigger=Trigger.SCHEDULE
         )
         done = CaughtUp(gaps=len(ours), runs=len(inserted))
+        done.dropped += [dropped for one in ours for dropped in one.dropped]
         by_tenant: dict[TenantId, list[Occurrence]] = {}
         for run in late:
             if run.id in inserted:
@@ -171,6 +190,19 @@ class _Batch:
         )
         taken = {(row["job_id"], row["from_at"]) for row in rows}
         return [one for one in settled if (one.gap.job.id, one.gap.job.next_fire_at) in taken]
+
+    async def _reckoned(self, settled: Sequence[Settled], reckon: Reckon) -> list[Settled]:
+        """The gaps without the fires that have a run or a decision; the jobs are held."""
+        gaps = [one.gap for one in settled]
+        known = await accounted_for(
+            self._connection,
+            self._shard,
+            [(gap.job.id, gap.job.next_fire_at, gap.until_at) for gap in gaps],
+        )
+        return [
+            one if (found := known.get(_place(one.gap))) is None else reckon(one.gap, found)
+            for one in settled
+        ]
 
     async def _count(self, settled: Sequence[Settled]) -> set[JobId]:
         """Count the fires with their jobs; returns the jobs that may still run."""
@@ -262,6 +294,10 @@ class _Batch:
             await query.execute(
                 self._connection, shard=self._shard, now=self._at, episodes=owners, **given
             )
+
+
+def _place(gap: Gap) -> tuple[JobId, datetime]:
+    return gap.job.id, gap.job.next_fire_at
 
 
 def occurrences_of(settled: Settled) -> list[Occurrence]:

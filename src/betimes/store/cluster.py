@@ -32,7 +32,6 @@ class ShardRow:
     owner: UUID | None
     epoch: int
     lease_until: datetime | None
-    planned_through: datetime | None
     published_through: datetime | None
     swept_through: datetime | None
 

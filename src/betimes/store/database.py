@@ -10,8 +10,8 @@ import asyncpg
 
 from betimes.config.settings import DatabaseSettings
 from betimes.domain.clock import Clock
-from betimes.domain.errors import Contended, Overloaded, Unavailable, UnknownOutcome
-from betimes.store.faults import LOST, translated
+from betimes.domain.errors import OutOfTime, Overloaded, Unavailable, UnknownOutcome
+from betimes.store.faults import LOST, SENTENCES, translated
 from betimes.store.gate import Gate
 from betimes.store.pool import (
     ROW_BY_ROW,
@@ -93,6 +93,7 @@ class Database:
             Lane.COMPLETE: settings.complete_connections,
             Lane.ENGINE: settings.engine_connections,
             Lane.API: settings.api_connections,
+            Lane.STREAM: settings.stream_connections,
         }
         pools: dict[Lane, Pool] = {}
         try:
@@ -127,11 +128,13 @@ class Database:
         repeatable: bool,
         tenant: UUID | None = None,
         row_by_row: bool = False,
+        patient: bool = True,
     ) -> T:
         """Run `work` in one transaction, as the system or, with `tenant`, as that tenant alone.
 
         With `row_by_row` its statements find their rows one by one, as those of the engine do: a
-        plan that was made while a table was small does not walk through it when it has grown.
+        plan that was made while a table was small does not walk through it when it has grown. Who
+        is not `patient` hears at once of one that ran out of time, and asks for less, or later.
         """
         for attempt in range(1, TRIES):
             try:
@@ -141,6 +144,9 @@ class Database:
                     raise
             except Overloaded:
                 raise
+            except OutOfTime:
+                if not patient:
+                    raise
             except Unavailable:
                 pass
             await self._clock.sleep(self._pause(attempt))
@@ -184,6 +190,10 @@ class Database:
                 await connection.execute(self._opening(tenant, row_by_row=row_by_row))
                 answer = await work(connection)
                 self._check_duration(began)
+            except LOST as fault:
+                await _roll_back(connection)
+                self._check_duration(began, fault)
+                raise
             except BaseException:
                 await _roll_back(connection)
                 raise
@@ -205,10 +215,11 @@ class Database:
         told = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in chosen.items())
         return f"BEGIN; SELECT {told};"
 
-    def _check_duration(self, began: float) -> None:
-        # The publisher relies on no transaction living longer; see "The straight line", rule 1.
-        if self._clock.monotonic() - began > self._transaction_seconds:
-            raise Contended("the transaction took longer than it may; it was rolled back")
+    def _check_duration(self, began: float, fault: BaseException | None = None) -> None:
+        # The publisher relies on no transaction living longer; see "The straight line", rule 1. A
+        # server that ends one for that closes its connection, which alone would look like its loss.
+        if self._clock.monotonic() - began >= self._transaction_seconds:
+            raise OutOfTime(SENTENCES[OutOfTime]) from fault
 
     def _pause(self, attempt: int) -> float:
         return min(PAUSE_SECONDS * 2.0**attempt, PAUSE_SECONDS_MAX) * self._roll()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from json import loads
+from operator import itemgetter
 from typing import Any
 
 from betimes.domain.ids import NodeId, RunId, ShardId, TenantId
@@ -16,7 +17,8 @@ from betimes.store.ask import many, one
 from betimes.store.control import HeldParcel, end_runs, hold, take_out
 from betimes.store.database import Database
 from betimes.store.finish import MARGIN
-from betimes.store.forcing import end_by_force
+from betimes.store.forcing import end_by_force, follow_on, following
+from betimes.store.jobs import hold_jobs
 from betimes.store.pool import Connection, Lane
 from betimes.store.queries import load
 from betimes.store.release import Freed, release
@@ -81,6 +83,9 @@ class Deadlines:
                 now=held.now,
                 most=most,
             )
+            # Before any parcel: the next fire of a fixed delay follows the end of its run.
+            fired = [row for row in rows if row["trigger"] == Trigger.SCHEDULE]
+            await hold_jobs(connection, shard, {row["job_id"] for row in fired} - {None})
             late = [row for row in rows if not row["is_cancelled"]]
             slow = [row for row in rows if row["is_cancelled"]]
             ended = Ended(
@@ -150,9 +155,12 @@ async def _force(
                 )
                 done.add(run)
             else:
+                follow = await following(connection, found, now)
                 done |= await end_runs(
                     connection, shard, [run], state=RunState.CANCELLED, reason=reason, now=now
                 )
+                if follow is not None:
+                    await follow_on(connection, shard, follow)
     await release(connection, freed)
     return sorted(done)
 
@@ -176,13 +184,15 @@ async def _follow(
         revisions=[row["revision"] for row in fired],
     )
     delays = [(row, fixed_delay(loads(row["schedule"]))) for row in specs]
-    following = [(row, delay) for row, delay in delays if delay is not None]
-    if following:
+    goes_on = [(row, delay) for row, delay in delays if delay is not None]
+    if goes_on:
+        runs = {row["job_id"]: row["id"] for row in sorted(fired, key=itemgetter("id"))}
         await many(
             connection,
             FINISH["follow_jobs"],
             shard=shard,
-            jobs=[row["id"] for row, _ in following],
-            revisions=[row["revision"] for row, _ in following],
-            next_fires=[now + delay for _, delay in following],
+            runs=[runs[row["id"]] for row, _ in goes_on],
+            jobs=[row["id"] for row, _ in goes_on],
+            revisions=[row["revision"] for row, _ in goes_on],
+            next_fires=[now + delay for _, delay in goes_on],
         )

@@ -25,6 +25,11 @@ EVENTS: Mapping[RunState, str] = MappingProxyType(
 FAILURES = frozenset({OutcomeKind.FAILED, OutcomeKind.TIMED_OUT})
 
 
+Lease = tuple[ParcelId, Fence]
+"""What whoever reports about a run says to hold: the parcel alone says nothing, it may be leased
+anew."""
+
+
 @dataclass(slots=True)
 class Streak:
     """Runs in a row that ended well and have everything in common but their results."""
@@ -37,6 +42,11 @@ class Streak:
     runs: list[RunId]
     results: list[bytes | None] | None = None
     """In the order of the runs; None when none of them has one."""
+
+    @property
+    def lease(self) -> Lease:
+        """Under which it is written."""
+        return self.parcel, self.fence
 
 
 class Attempted(NamedTuple):
@@ -62,11 +72,14 @@ class Again(NamedTuple):
     visible_at: datetime
     handler: str | None = None
     """What its worker must have, if that is known."""
+    origin: str | None = None
+    """The origin whose open breaker it waits for."""
 
 
 class Follow(NamedTuple):
-    """The next fire of a job with a fixed delay."""
+    """The next fire of a job with a fixed delay, after the end of a run."""
 
+    run: RunId
     job: JobId
     revision: int
     next_fire_at: datetime
@@ -97,6 +110,13 @@ class Ending:
     follow: Follow | None = None
     is_wanted: bool = False
     """Whether somebody is called back when it ends well."""
+    holder_fence: Fence | None = None
+    """The fence of the lease it is written under, where that is not its own: an end by force."""
+
+    @property
+    def lease(self) -> Lease:
+        """Under which it is written."""
+        return self.parcel, self.fence if self.holder_fence is None else self.holder_fence
 
     @property
     def has_failed(self) -> bool:

@@ -10,9 +10,11 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from betimes.domain.ids import JobId, ShardId, TenantId, compose, floor_of, to_ms, to_text, to_us
+from betimes.domain.job import GAP_FROM
 from betimes.domain.states import RunState
 from betimes.store.ask import execute, many, one
 from betimes.store.control import drop_unpublished, freeze
+from betimes.store.jobs import hold_jobs
 from betimes.store.pool import Connection
 from betimes.store.queries import load
 from betimes.store.telling import tell_ended
@@ -29,6 +31,28 @@ class AutoPaused(NamedTuple):
     failures: int
 
 
+async def hold_pausing(
+    connection: Connection,
+    shard: ShardId,
+    jobs: Collection[JobId],
+    *,
+    following: Collection[JobId] = (),
+) -> frozenset[JobId]:
+    """Lock, before any parcel, what the ends of runs may have to write about their jobs.
+
+    `jobs` are those whose runs die, `following` those whose next fire follows. Answers which of the
+    former pause after some failures: for them the shard is frozen, too, as for a pause by hand.
+    """
+    found: frozenset[JobId] = frozenset()
+    if jobs:
+        rows = await many(connection, SQL["find_pausing_jobs"], shard=shard, jobs=list(jobs))
+        found = frozenset(row["id"] for row in rows)
+    if found:
+        await freeze(connection, shard, now=None)
+    await hold_jobs(connection, shard, {*found, *following})
+    return found
+
+
 async def pause_failing(
     connection: Connection,
     shard: ShardId,
@@ -37,7 +61,10 @@ async def pause_failing(
     now: datetime,
     margin: timedelta,
 ) -> list[AutoPaused]:
-    """Pause those of the jobs whose last runs have all died, as many as their schedule says."""
+    """Pause those of the jobs whose last runs have all died, as many as their schedule says.
+
+    The caller has held them before it locked any parcel, with `hold_pausing`.
+    """
     if not jobs:
         return []
     paused: list[AutoPaused] = []
@@ -61,13 +88,14 @@ async def _pause(
 ) -> None:
     """As a pause by hand: forget what no publisher can have read, end what lies nearer."""
     frozen = await freeze(connection, shard, now=now)
-    near = max(now + margin, frozen.published_through or now)
+    # `now` is when the worker says that it ended: the cursor may know of a later time.
+    near = max(now, frozen.published_through or now) + margin
     forgotten = await drop_unpublished(connection, shard, row["id"], low=floor_of(to_ms(near) + 1))
     reason: dict[str, Any] = {"code": JOB_AUTO_PAUSED, "failures": row["most"]}
     following = [*forgotten, *([row["next_fire_at"]] if row["next_fire_at"] else [])]
     if following:
         # Everything before it has a run; resuming accounts for what follows.
-        reason["gap_from_us"] = to_us(min(following))
+        reason[GAP_FROM] = to_us(min(following))
     await many(
         connection,
         SQL["pause_failing_job"],

@@ -21,6 +21,7 @@ from betimes.domain.errors import (
     Conflict,
     Contended,
     Invalid,
+    OutOfTime,
     Overloaded,
     SchedulerError,
     Unavailable,
@@ -82,12 +83,12 @@ BY_CODE: dict[str, type[SchedulerError]] = {
     "23503": Conflict,  # what it refers to is gone
     "23505": AlreadyExists,
     "25006": Unavailable,  # read-only: we are talking to a standby during a fail-over
-    "25P03": Contended,  # idle in transaction for too long: the server has rolled back
-    "25P04": Contended,  # transaction_timeout
+    "25P03": OutOfTime,  # idle in transaction for too long: the server has rolled back
+    "25P04": OutOfTime,  # transaction_timeout
     "40002": Bug,  # a deferred constraint of ours
     "40003": UnknownOutcome,
     "55000": Bug,
-    "57014": Contended,  # statement_timeout: rolled back
+    "57014": OutOfTime,  # statement_timeout: rolled back
 }
 
 SENTENCES: dict[type[SchedulerError], str] = {
@@ -100,6 +101,7 @@ SENTENCES: dict[type[SchedulerError], str] = {
     Conflict: "something this refers to is gone",
     Contended: "the database was busy with the same rows; nothing was written",
     Invalid: "the database cannot hold one of the values",
+    OutOfTime: "the transaction took longer than it may; nothing was written",
     Overloaded: "the database has no room: connections, memory or disk",
     Unavailable: "the database is away",
     UnknownOutcome: "the connection was lost during a commit; it may have happened",

@@ -4,7 +4,7 @@ Every write here may be repeated: a reply can be lost after the commit. A repeat
 carry our worker and fence already and changes nothing; `ours` tells them from a lost lease.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from operator import attrgetter
@@ -17,7 +17,7 @@ from betimes.domain.terms import Terms
 from betimes.store.admit import Offered
 from betimes.store.database import Database
 from betimes.store.ending import EVENTS, Ending, Follow, Streak
-from betimes.store.failures import AutoPaused, pause_failing
+from betimes.store.failures import AutoPaused, hold_pausing, pause_failing
 from betimes.store.pool import Connection
 from betimes.store.pool import Lane as Pool
 from betimes.store.publish import insert_parcels
@@ -28,14 +28,16 @@ from betimes.store.succeed import Held, Succeeding
 
 SQL = load("finish")
 PARCELS = load("parcels")
+BREAKERS = load("breakers")
 MARGIN = timedelta(seconds=10)
 
-__all__ = ["MARGIN", "Finishing", "Held", "Page", "write_endings"]
+__all__ = ["MARGIN", "Finishing", "Held", "Page", "hold_jobs_of", "write_endings"]
 
 
 class _Content(NamedTuple):
     """A locked parcel, as far as its end is concerned."""
 
+    fence: Fence
     runs: frozenset[RunId]
     tenant: TenantId
     queue: str
@@ -89,7 +91,8 @@ class Finishing:
 
     async def _page(self, connection: Connection, page: Page) -> int:
         written = 0
-        if page.fast.fences:
+        await hold_jobs_of(connection, page.shard, page.slow, page.endings)
+        if page.fast.leases:
             succeeding = Succeeding(connection, self.worker, page.shard)
             written = await succeeding.write(page.fast, page.streaks)
         if page.endings:
@@ -101,9 +104,10 @@ class Finishing:
         """Every other end, in one transaction; returns the runs that it wrote."""
 
         async def work(connection: Connection) -> set[RunId]:
+            held.pausing = None  # what an earlier try has locked is free again
             written = await _Slow(connection, self.worker, shard, self.margin).write(held, endings)
             held.offered = await release(connection, held.freed)
-            return written
+            return {one.run for one in written}
 
         return await self.database.transact(work, lane=Pool.COMPLETE, repeatable=True)
 
@@ -137,36 +141,33 @@ class _Slow:
     shard: ShardId
     margin: timedelta
 
-    async def write(self, held: Held, endings: Sequence[Ending]) -> set[RunId]:
+    async def write(self, held: Held, endings: Sequence[Ending]) -> list[Ending]:
+        await hold_jobs_of(self.connection, self.shard, held, endings)
         contents = await self.hold(held)
-        # A run that an earlier, unanswered try moved into its retry parcel is no longer listed.
-        listed = [
-            one
-            for one in endings
-            if one.parcel in contents and one.run in contents[one.parcel].runs
-        ]
+        listed = judged(endings, contents)
         written = await self._finish(listed) if listed else set()
         done = [one for one in listed if one.run in written]
         await self._note_attempts([one for one in done if one.attempted is not None])
         await self._lay_aside([one for one in done if one.dead is not None])
-        held.paused = await self._pause_failing([one for one in done if one.dead is not None])
+        held.paused = await self._pause_failing(held, [one for one in done if one.dead])
         await self._queue_again([one for one in done if one.again is not None], contents)
         await self._tell(done)
         await self._follow([one.follow for one in done if one.follow is not None])
         await self._tidy(contents, held.emptied, done)
         held.freed = _freed(held, contents, done)
-        return written
+        return done
 
     async def hold(self, held: Held) -> dict[ParcelId, _Content]:
         """Lock what is still ours of it."""
         rows = await self._many(
             SQL["hold_parcels"],
-            parcels=list(held.fences),
-            fences=list(held.fences.values()),
+            parcels=[parcel for parcel, _ in held.leases],
+            fences=[fence for _, fence in held.leases],
             worker=self.worker,
         )
         return {
             row["id"]: _Content(
+                row["fence"],
                 frozenset(row["run_ids"]),
                 row["tenant_id"],
                 row["queue"],
@@ -230,8 +231,8 @@ class _Slow:
                 errors=[one.error for one, _ in dead],
             )
 
-    async def _pause_failing(self, dead: Sequence[Ending]) -> list[AutoPaused]:
-        jobs = {one.job for one in dead if one.job is not None}
+    async def _pause_failing(self, held: Held, dead: Sequence[Ending]) -> list[AutoPaused]:
+        jobs = {one.job for one in dead if one.job is not None} & (held.pausing or frozenset())
         if not jobs:
             return []
         now = max(one.ended_at for one in dead)
@@ -243,9 +244,16 @@ class _Slow:
         again = [(one, one.again) for one in endings if one.again is not None]
         if again:
             terms = {one.parcel: contents[one.parcel].terms for one, _ in again}
-            await insert_parcels(
-                self.connection, self.shard, packed_again(self.shard, again, terms)
-            )
+            parcels = packed_again(self.shard, again, terms)
+            await insert_parcels(self.connection, self.shard, parcels)
+            origins = {one.run: wait.origin for one, wait in again if wait.origin is not None}
+            waiting = [parcel for parcel in parcels if parcel.runs[0] in origins]
+            if waiting:
+                await self._many(
+                    BREAKERS["note_origins"],
+                    ids=[parcel.id for parcel in waiting],
+                    origins=[origins[parcel.runs[0]] for parcel in waiting],
+                )
 
     async def _tell(self, endings: Sequence[Ending]) -> None:
         """Events, in the transaction of what they tell; a snooze is nobody's news."""
@@ -262,6 +270,7 @@ class _Slow:
         if follows:
             await self._many(
                 SQL["follow_jobs"],
+                runs=[one.run for one in follows],
                 jobs=[one.job for one in follows],
                 revisions=[one.revision for one in follows],
                 next_fires=[one.next_fire_at for one in follows],
@@ -287,6 +296,28 @@ class _Slow:
     async def _many(self, query: Query, **given: Any) -> list[Any]:
         arguments = query.arguments({"shard": self.shard, **given})
         return await self.connection.fetch(query.text, *arguments)
+
+
+async def hold_jobs_of(
+    connection: Connection, shard: ShardId, held: Held, endings: Iterable[Ending]
+) -> None:
+    """Lock what endings may have to write about their jobs, once, before any parcel is locked."""
+    if held.pausing is not None:
+        return
+    dead = {one.job for one in endings if one.dead is not None and one.job is not None}
+    following = {one.follow.job for one in endings if one.follow is not None}
+    held.pausing = await hold_pausing(connection, shard, dead, following=following)
+
+
+def judged(endings: Iterable[Ending], contents: Mapping[ParcelId, _Content]) -> list[Ending]:
+    """The ends that count: told under the lease that is good, and of each run the first one."""
+    good = {(parcel, content.fence) for parcel, content in contents.items()}
+    first: dict[RunId, Ending] = {}
+    for one in Held.valid(endings, good):
+        # A run that an earlier, unanswered try moved into its retry parcel is no longer listed.
+        if one.run in contents[one.parcel].runs:
+            first.setdefault(one.run, one)
+    return list(first.values())
 
 
 def _columns(told: Sequence[tuple[str, Ending]]) -> dict[str, list[Any]]:
@@ -330,16 +361,18 @@ async def write_endings(
     endings: Sequence[Ending],
     *,
     margin: timedelta,
-) -> set[RunId]:
-    """Every kind of end inside a transaction of the caller's; returns the runs that were written.
+) -> list[Ending]:
+    """Every kind of end inside a transaction of the caller's; returns those that were written.
 
     Unlike a worker of ours, the caller need not know what else its parcels hold: a parcel whose
     last run ends here goes, and the others are cut down to what is left. What is freed by that is
-    noted in `held`; the caller releases it when it needs no more parcels.
+    noted in `held`; the caller releases it when it needs no more parcels. Who has locked parcels
+    already has called `hold_jobs_of` before, or knows that no ending is about a job.
     """
     slow = _Slow(connection, worker, shard, margin)
+    await hold_jobs_of(connection, shard, held, endings)
     contents = await slow.hold(held)
-    ending = {one.run for one in endings}
+    ending = {one.run for one in judged(endings, contents)}
     held.emptied = [parcel for parcel, content in contents.items() if content.runs <= ending]
     written = await slow.write(held, endings)
     for parcel, content in contents.items():

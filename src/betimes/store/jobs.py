@@ -1,6 +1,6 @@
 """Jobs in the store: rows in, domain values out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -108,6 +108,12 @@ async def read_named_job(
         connection, SQL["read_named_job"], shard=shard, tenant=tenant, group=group, name=name
     )
     return None if row is None else job_of(row)
+
+
+async def hold_jobs(connection: Connection, shard: ShardId, jobs: Collection[JobId]) -> None:
+    """Hold jobs until the transaction ends; whoever needs parcels as well takes them afterwards."""
+    if jobs:
+        await many(connection, SQL["hold_jobs"], shard=shard, ids=list(jobs))
 
 
 async def lock_job(connection: Connection, job: JobId) -> Job | None:

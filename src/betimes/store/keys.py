@@ -67,6 +67,12 @@ async def read_credential(database: Database, key: str) -> Credential | None:
     )
 
 
+async def read_tenant_state(database: Database, tenant: TenantId) -> tuple[int, str | None] | None:
+    """Whether a tenant is open, and why not; None when there is none."""
+    row = await database.maybe(SQL["read_tenant_state"], lane=Lane.API, tenant=tenant)
+    return None if row is None else (row["state"], row["state_reason"])
+
+
 async def insert_key(connection: Connection, key: ApiKey, digest: bytes) -> None:
     """Keep a new key."""
     await execute(

@@ -100,11 +100,10 @@ Spot = tuple[str, UUID]
 
 
 class Sorted(NamedTuple):
-    """A row of a sorted list, and how many there are in all, up to a bound and one."""
+    """A row of a sorted list."""
 
     key: str
     job: Job
-    fitting: int
 
 
 async def list_jobs_sorted(
@@ -117,9 +116,10 @@ async def list_jobs_sorted(
     upwards: bool,
     most: int,
     bound: int,
+    now: datetime,
     payloads: bool = True,
-) -> list[Sorted]:
-    """A page of jobs by a member, from a place on."""
+) -> tuple[list[Sorted], int]:
+    """A page of jobs by a member, from a place on; and how many may fit, up to a bound and one."""
     rows = await many(
         connection,
         SQL["list_jobs_sorted"],
@@ -129,10 +129,12 @@ async def list_jobs_sorted(
         up=upwards,
         most=most,
         bound=bound,
+        soon=floor_of(to_ms(now)),
         payloads=payloads,
         **_about_jobs(tenant, chosen),
     )
-    return [Sorted(row["key"], job_of(row), row["fitting"]) for row in rows]
+    found = [Sorted(row["key"], job_of(row)) for row in rows if row["id"] is not None]
+    return found, rows[0]["fitting"]
 
 
 async def estimate_jobs(connection: Connection, tenant: TenantId, chosen: JobFilter) -> int:

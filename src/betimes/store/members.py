@@ -76,6 +76,8 @@ class Grant:
     answered_by: str | None
     expires_at: datetime
     polled_at: datetime | None
+    key_until: datetime | None = None
+    """When the device's key ends, once somebody has said yes."""
 
 
 async def list_members(
@@ -233,6 +235,7 @@ async def answer_grant(
     tenant: TenantId,
     scopes: Sequence[str],
     by: str,
+    key_until: datetime,
     now: datetime,
 ) -> str | None:
     """Say yes or no; the name of the device, or None when nobody waits."""
@@ -244,6 +247,7 @@ async def answer_grant(
         tenant=tenant,
         scopes=list(scopes),
         by=by,
+        key_until=key_until,
         now=now,
     )
     return None if row is None else str(row["name"])
@@ -262,6 +266,7 @@ async def poll_grant(connection: Connection, digest: bytes, *, now: datetime) ->
         answered_by=row["answered_by"],
         expires_at=row["expires_at"],
         polled_at=row["polled_at"],
+        key_until=row["key_until"],
     )
 
 

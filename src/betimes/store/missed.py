@@ -7,11 +7,12 @@ planned fires of a job go together.
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from betimes.domain.errors import FencedOut
-from betimes.domain.ids import JobId, NodeId, floor_of, to_ms
+from betimes.domain.ids import JobId, NodeId, ShardId, floor_of, to_ms
 from betimes.store.database import Database
 from betimes.store.plan import Span, insert_gaps
 from betimes.store.pool import Connection, Lane
@@ -28,6 +29,24 @@ class Missing:
 
     database: Database
     node: NodeId
+
+    async def shards_behind(
+        self, published: Mapping[ShardId, int], *, edge_ms: int
+    ) -> set[ShardId]:
+        """In which shards a planned fire lies between the cursor and an instant, in milliseconds.
+
+        A look without a lock: `take_back` decides.
+        """
+        lows = [floor_of(through + 1) for through in published.values()]
+        rows = await self.database.many(
+            SQL["find_shards_missed"],
+            lane=Lane.ENGINE,
+            shards=list(published),
+            lows=lows,
+            low=min(lows),
+            high=floor_of(edge_ms),
+        )
+        return {ShardId(row["shard"]) for row in rows}
 
     async def take_back(
         self, claim: Claim, *, edge: datetime, most: int, now: datetime | None

@@ -37,6 +37,8 @@ class NodeSeen:
     skew_ms: float | None
     draining: bool
     drain_at: datetime | None = None
+    capacity: int | None = None
+    """How many shards its coordinator can serve; None when it could serve all."""
 
 
 async def beat(
@@ -64,6 +66,11 @@ async def beat(
         raise Bug("beat_node returned no row")
     answer: datetime = row["now"]
     return answer
+
+
+async def note_capacity(database: Database, node: NodeId, capacity: int | None) -> None:
+    """Say how many shards a node can serve. Safe to repeat."""
+    await database.many(SQL["note_capacity"], lane=Lane.LEASE, id=node, capacity=capacity)
 
 
 async def seen_since(database: Database, since: datetime) -> list[NodeSeen]:

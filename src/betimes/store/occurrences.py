@@ -1,18 +1,22 @@
 """Occurrences of jobs, inserted as the planner does: the same ids, the same statements."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from betimes.domain.ids import JobId, RunId, ShardId, TenantId
+from betimes.domain.ids import JobId, RunId, ShardId, TenantId, floor_of, to_ms
 from betimes.domain.parcel import Waiting
 from betimes.domain.states import RunState, Trigger
 from betimes.domain.terms import BARE, Terms
+from betimes.schedule import Accounted
 from betimes.store.ask import execute, many
 from betimes.store.pool import Connection
 from betimes.store.queries import load
 
 SQL = load("plan")
+CATCHUP = load("catchup")
+Stretch = tuple[JobId, datetime, datetime]
+"""Fires of a job from a first through a last instant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +96,40 @@ async def insert_planned(
         starts=[run.start_by for run in runs],
     )
     return {row["id"] for row in rows}
+
+
+async def accounted_for(
+    connection: Connection, shard: ShardId, stretches: Iterable[Stretch]
+) -> Mapping[tuple[JobId, datetime], Accounted]:
+    """What has a run or a decision already, by job and first instant; the caller holds the jobs.
+
+    Every fire has one account. Whoever makes runs or decisions for a stretch of fires, and has not
+    moved the job past them in the same transaction, asks here first and leaves these out.
+    """
+    asked = list(stretches)
+    if not asked:
+        return {}
+    rows = await many(
+        connection,
+        CATCHUP["find_accounted"],
+        shard=shard,
+        jobs=[job for job, _, _ in asked],
+        firsts=[first for _, first, _ in asked],
+        lasts=[last for _, _, last in asked],
+        lows=[floor_of(to_ms(first)) for _, first, _ in asked],
+    )
+    runs: dict[tuple[JobId, datetime], set[datetime]] = {}
+    decided: dict[tuple[JobId, datetime], list[tuple[datetime, datetime]]] = {}
+    for row in rows:
+        key = (row["job_id"], row["first"])
+        if row["until_at"] is None:
+            runs.setdefault(key, set()).add(row["fire_at"])
+        else:
+            decided.setdefault(key, []).append((row["fire_at"], row["until_at"]))
+    return {
+        key: Accounted(runs.get(key, frozenset()), decided.get(key, ()))
+        for key in runs.keys() | decided.keys()
+    }
 
 
 async def insert_decisions(

@@ -112,17 +112,34 @@ async def place(
     `reach` is how far the shard is published: a run with an earlier id than that (caught up with,
     or made by hand) has to look at everything up to there.
     """
-    bound = [_bound(run, reach) for run in waiting if run.overlap and run.job is not None]
-    if not bound:
-        return list(waiting), {}
-    unsure = await _unvouched(connection, shard, bound)
-    dues = {run.id: run.due_at for run in waiting}
-    due = [one for one in bound if one.id in unsure and dues[one.id] <= now]
-    fresh = {one.id for one in bound}
-    decided = await decide(connection, shard, due, now=now, fresh=fresh)
-    held = (unsure - {one.id for one in due}) | set(decided.stay)
-    placed = [_placed(run, held=run.id in held) for run in waiting if run.id not in decided.skipped]
-    return placed, decided.skipped
+    return (await place_together(connection, {shard: waiting}, now=now, reach=reach))[shard]
+
+
+async def place_together(
+    connection: Connection,
+    waiting: Mapping[ShardId, Sequence[Waiting]],
+    *,
+    now: datetime,
+    reach: datetime | None = None,
+) -> dict[ShardId, tuple[list[Waiting], dict[RunId, UUID]]]:
+    """The same for several shards: one look for all, and what is due decided shard by shard."""
+    bound = {
+        shard: [_bound(run, reach) for run in runs if run.overlap and run.job is not None]
+        for shard, runs in waiting.items()
+    }
+    unsure = await _unvouched(connection, bound)
+    placed: dict[ShardId, tuple[list[Waiting], dict[RunId, UUID]]] = {}
+    for shard, runs in waiting.items():
+        dues = {run.id: run.due_at for run in runs}
+        due = [one for one in bound[shard] if one.id in unsure and dues[one.id] <= now]
+        fresh = {one.id for one in bound[shard]}
+        decided = await decide(connection, shard, due, now=now, fresh=fresh)
+        held = (unsure - {one.id for one in due}) | set(decided.stay)
+        placed[shard] = (
+            [_placed(run, held=run.id in held) for run in runs if run.id not in decided.skipped],
+            decided.skipped,
+        )
+    return placed
 
 
 def _bound(run: Waiting, reach: datetime | None) -> Bound:
@@ -141,10 +158,14 @@ def _placed(run: Waiting, *, held: bool) -> Waiting:
     return run._replace(line=line, held=Hold.VERDICT if held else Hold.NONE)
 
 
-async def _unvouched(connection: Connection, shard: ShardId, bound: Sequence[Bound]) -> set[RunId]:
+async def _unvouched(
+    connection: Connection, bound: Mapping[ShardId, Sequence[Bound]]
+) -> set[RunId]:
     """Those that cannot simply go."""
-    unsure = {one.id for one in bound if one.below != one.id}
-    wanted = [one for one in bound if one.below == one.id]
+    every = [one for some in bound.values() for one in some]
+    shards = {one.id: shard for shard, some in bound.items() for one in some}
+    unsure = {one.id for one in every if one.below != one.id}
+    wanted = [one for one in every if one.below == one.id]
     high = max((one.id for one in wanted), default=None)
     for back in (*LOOK_BACK, None):
         if not wanted or high is None:
@@ -154,7 +175,7 @@ async def _unvouched(connection: Connection, shard: ShardId, bound: Sequence[Bou
         rows = await many(
             connection,
             SQL["find_unvouched"],
-            shard=shard,
+            shards=[shards[one.id] for one in wanted],
             ids=[one.id for one in wanted],
             jobs=[one.job for one in wanted],
             low=low,
@@ -164,18 +185,23 @@ async def _unvouched(connection: Connection, shard: ShardId, bound: Sequence[Bou
         unsure |= {run for run, earlier in found.items() if earlier is not None}
         wanted = [one for one in wanted if one.id in found and found[one.id] is None]
     # Nothing was ever before these; only something in the line of their job can be in the way.
-    lines = await _lines(connection, shard, {one.job for one in wanted})
+    lines = await _lines(connection, {one.job: shards[one.id] for one in wanted})
     return unsure | {one.id for one in wanted if lines.get(one.job)}
 
 
 async def _lines(
-    connection: Connection, shard: ShardId, jobs: Iterable[JobId]
+    connection: Connection, jobs: Mapping[JobId, ShardId]
 ) -> dict[JobId, list[_Standing]]:
-    listed = list(jobs)
-    if not listed:
+    if not jobs:
         return {}
     lines: dict[JobId, list[_Standing]] = {}
-    for row in await many(connection, SQL["read_lines"], shard=shard, jobs=listed, most=LINE_MAX):
+    for row in await many(
+        connection,
+        SQL["read_lines"],
+        shards=list(jobs.values()),
+        jobs=list(jobs),
+        most=LINE_MAX,
+    ):
         begun = row["leased"] or row["state"] == RunState.RETRY_WAIT
         undecided = row["held"] == Hold.VERDICT
         standing = _Standing(row["run_id"], row["parcel_id"], begun, undecided, row["visible_at"])
@@ -239,7 +265,7 @@ class _Bench:
             found = _earlier(row["earlier"], row, fresh=row["earlier"] in fresh)
             earlier.setdefault(row["id"], []).append(found)
         wanted = {one.blocked_by for rows in earlier.values() for one in rows if one.blocked_by}
-        lines = await _lines(connection, shard, {one.job for one in due})
+        lines = await _lines(connection, {one.job: shard for one in due})
         return cls(shard, earlier, await _blockers(connection, shard, wanted), lines)
 
     async def judge(

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import accumulate
+from json import dumps
 from uuid import UUID
 
-from betimes.domain.ids import JobId, NodeId, RunId, ShardId, TenantId
+from betimes.domain.ids import JobId, NodeId, RunId, ShardId, TenantId, to_us
+from betimes.domain.job import GAP_FROM, SCHEDULE_UNREADABLE
 from betimes.domain.parcel import Parcel
 from betimes.domain.spec import start_deadline_of_text
 from betimes.domain.states import RunState, Trigger
@@ -137,7 +139,8 @@ class Planning:
             shard=shard,
             ids=[job.id for job, _ in broken],
             revisions=[job.revision for job, _ in broken],
-            whys=[why for _, why in broken],
+            expected=[job.next_fire_at for job, _ in broken],
+            reasons=[dumps(_reason(job, why)) for job, why in broken],
             now=now,
         )
         return len(rows)
@@ -248,6 +251,10 @@ class Planning:
             fires=[fire for step in steps for fire in step.fires] if moved else [],
             starts=_starts(steps),
         )
+
+
+def _reason(job: DueJob, why: str) -> dict[str, str | int]:
+    return {"code": SCHEDULE_UNREADABLE, "detail": why, GAP_FROM: to_us(job.next_fire_at)}
 
 
 async def record_dropped(

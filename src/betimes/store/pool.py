@@ -47,6 +47,7 @@ class Lane(StrEnum):
     COMPLETE = "complete"
     ENGINE = "engine"
     API = "api"
+    STREAM = "stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +148,11 @@ async def close(connection: Session) -> None:
 async def open_pool(
     address: Address, settings: DatabaseSettings, *, size: int, lane: Lane, server_version: int
 ) -> Pool:
-    """A pool for one class of work, with its first connection made."""
+    """A pool for one class of work, with its first connection made unless it may never be used."""
     patience = settings.connect_timeout.total_seconds()
     options: dict[str, Any] = {
-        "min_size": 1,
+        # Many nodes never have a stream.
+        "min_size": 0 if lane is Lane.STREAM else 1,
         "max_size": size,
         "timeout": patience,
         "command_timeout": settings.statement_timeout.total_seconds() + patience,

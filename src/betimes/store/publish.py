@@ -1,16 +1,17 @@
 """Runs that are nearly due become parcels, under the shard's epoch."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from betimes.domain.errors import Bug
 from betimes.domain.ids import NodeId, RunId, ShardId, floor_of
 from betimes.domain.parcel import Lane as ParcelLane
 from betimes.domain.parcel import Parcel, Waiting, pack
 from betimes.store.database import Database
-from betimes.store.overlap import place
+from betimes.store.overlap import place, place_together
 from betimes.store.pool import Connection, Lane
 from betimes.store.queries import load
 from betimes.store.shards import Claim
@@ -60,18 +61,25 @@ class Publishing:
     node: NodeId
 
     async def near_due(
-        self, shard: ShardId, *, low: UUID, until_ms: int, most: int
-    ) -> list[Waiting]:
-        """Runs without a parcel from `low` up to and including a millisecond, by dueness."""
+        self, lows: Mapping[ShardId, UUID], *, until_ms: int, most: int
+    ) -> dict[ShardId, list[Waiting]]:
+        """Runs of shards without a parcel from their own lower bound up to and including a
+        millisecond, by dueness; at most so many of each.
+        """
         rows = await self.database.many(
             SQL["read_near_due"],
             lane=Lane.ENGINE,
-            shard=shard,
-            low=low,
+            shards=list(lows),
+            lows=list(lows.values()),
+            low=min(lows.values()),
             high=floor_of(until_ms + 1),
             most=most,
         )
-        return [Waiting(*row.values()) for row in rows]
+        found: dict[ShardId, list[Waiting]] = {shard: [] for shard in lows}
+        for row in rows:
+            shard, *values = row.values()
+            found[shard].append(Waiting(*values))
+        return found
 
     async def cursor(self, claim: Claim, *, now: datetime | None) -> Cursor | None:
         """How far a shard of ours is published; None when it is no longer ours.
@@ -94,49 +102,92 @@ class Publishing:
         Fenced out is also who froze past the end of its lease, although nobody has taken the shard
         yet. Repeating it after a lost reply inserts nothing: the cursor is already there.
         """
+        # In the order in which shards are acquired: nobody waits in a circle.
+        ordered = sorted(batches, key=lambda one: one.claim.shard)
+        bare = [one for one in ordered if not any(run.overlap for run in one.runs)]
+        bound = [one for one in ordered if any(run.overlap for run in one.runs)]
 
         async def work(connection: Connection) -> Published:
             done = Published()
-            # In the order in which shards are acquired: nobody waits in a circle.
-            for batch in sorted(batches, key=lambda one: one.claim.shard):
-                placed = await self._publish_one(connection, batch, now=now)
-                if placed is None:
-                    done.lost.add(batch.claim.shard)
-                else:
-                    done.placed[batch.claim.shard] = placed
+            if bound and bare:
+                # One statement locks them all, so that two kinds are no two orders.
+                await SHARDS["lock_shards"].fetch(
+                    connection, shards=[one.claim.shard for one in ordered]
+                )
+            if bound:
+                done.placed |= await self._publish_bound(connection, bound, now=now)
+            if bare:
+                done.placed |= await self._publish_bare(connection, bare, now=now)
+            for batch in ordered:
+                if batch.claim.shard not in done.placed:
+                    await self._look_again(connection, batch, done, now=now)
             return done
 
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
-    async def _publish_one(
-        self, connection: Connection, batch: Batch, *, now: datetime | None
-    ) -> Placed | None:
-        shard = batch.claim.shard
-        holder = {"shard": shard, "node": self.node, "epoch": batch.claim.epoch}
-        if any(run.overlap for run in batch.runs):
-            rows = await SHARDS["move_cursor"].fetch(
-                connection, **holder, through=batch.through, now=now
-            )
-            if rows:
-                return await place_runs(connection, shard, batch.runs, now=rows[0]["now"])
-        else:
-            # The bare line: one statement moves the cursor and makes the parcels.
-            placed = Placed(pack(shard, batch.runs))
-            query = SQL["publish_parcels"]
-            columns = parcel_columns(placed.parcels)
-            wanted = {name: columns[name] for name in query.parameters if name in columns}
-            if await query.fetch(connection, **holder, **wanted, through=batch.through, now=now):
-                return placed
-        # Nothing was inserted: we are fenced out, or we repeat what has already been done.
-        rows = await SHARDS["hold_shard"].fetch(connection, **holder, now=now)
+    async def _publish_bare(
+        self, connection: Connection, batches: Sequence[Batch], *, now: datetime | None
+    ) -> dict[ShardId, Placed]:
+        """One statement moves the cursors and makes the parcels."""
+        placed = {one.claim.shard: Placed(pack(one.claim.shard, one.runs)) for one in batches}
+        query = SQL["publish_parcels"]
+        columns = parcel_columns([parcel for one in placed.values() for parcel in one.parcels])
+        rows = await query.fetch(
+            connection,
+            **{name: columns[name] for name in query.parameters if name in columns},
+            **self._holder(batches),
+            claimed=[one.claim.shard for one in batches],
+            now=now,
+        )
+        return {ShardId(row["shard"]): placed[row["shard"]] for row in rows}
+
+    async def _publish_bound(
+        self, connection: Connection, batches: Sequence[Batch], *, now: datetime | None
+    ) -> dict[ShardId, Placed]:
+        """The cursors first, then the parcels as the overlap policies of their jobs say."""
+        rows = await SHARDS["move_cursors"].fetch(
+            connection,
+            **self._holder(batches),
+            shards=[one.claim.shard for one in batches],
+            now=now,
+        )
+        if not rows:
+            return {}
+        moved = {row["shard"] for row in rows}
+        waiting = {one.claim.shard: one.runs for one in batches if one.claim.shard in moved}
+        found = await place_together(connection, waiting, now=rows[0]["now"])
+        placed = {
+            shard: Placed(pack(shard, runs), skipped) for shard, (runs, skipped) in found.items()
+        }
+        parcels = [parcel for one in placed.values() for parcel in one.parcels]
+        await insert_parcels_together(connection, parcels)
+        return placed
+
+    def _holder(self, batches: Sequence[Batch]) -> dict[str, Any]:
+        return {
+            "node": self.node,
+            "epochs": [one.claim.epoch for one in batches],
+            "throughs": [one.through for one in batches],
+        }
+
+    async def _look_again(
+        self, connection: Connection, batch: Batch, done: Published, *, now: datetime | None
+    ) -> None:
+        """Nothing was inserted: we are fenced out, or we repeat what has already been done."""
+        claim = batch.claim
+        rows = await SHARDS["hold_shard"].fetch(
+            connection, shard=claim.shard, node=self.node, epoch=claim.epoch, now=now
+        )
         if rows and rows[0]["published_through"] >= batch.through:
-            return Placed(pack(shard, batch.runs))
-        return None
+            done.placed[claim.shard] = Placed(pack(claim.shard, batch.runs))
+        else:
+            done.lost.add(claim.shard)
 
 
 def parcel_columns(parcels: Sequence[Parcel]) -> dict[str, Any]:
     """Parcels as columns for the statements that insert many; `numbers` says whose each run is."""
     return {
+        "shards": [parcel.shard for parcel in parcels],
         "ids": [parcel.id for parcel in parcels],
         "tenants": [parcel.tenant for parcel in parcels],
         "queues": [parcel.queue for parcel in parcels],
@@ -159,10 +210,16 @@ def parcel_columns(parcels: Sequence[Parcel]) -> dict[str, Any]:
 
 
 async def insert_parcels(connection: Connection, shard: ShardId, parcels: Sequence[Parcel]) -> None:
-    """Insert parcels inside the transaction that inserted their runs."""
-    if not parcels:
-        return
-    await SQL["insert_parcels"].execute(connection, shard=shard, **parcel_columns(parcels))
+    """Insert parcels of one shard inside the transaction that inserted their runs."""
+    if any(parcel.shard != shard for parcel in parcels):
+        raise Bug("a parcel of another shard")
+    await insert_parcels_together(connection, parcels)
+
+
+async def insert_parcels_together(connection: Connection, parcels: Sequence[Parcel]) -> None:
+    """The same for parcels of several shards."""
+    if parcels:
+        await SQL["insert_parcels"].execute(connection, **parcel_columns(parcels))
 
 
 async def place_runs(

@@ -7,6 +7,7 @@ Each statement begins with a header:
     -- Index: shards_pkey              (optional: what EXPLAIN must show; several with commas)
     -- Guard: epoch and owner          (optional: what a stale holder meets)
     -- Scatter: why                    (optional: touches several shards, and may)
+    -- Published: why                  (makes parcels: why no publisher makes one for the same runs)
     -- Returns: shard int2, epoch int8 (what comes back; checked against the database by a test)
 
 `:name` is a parameter; the driver's `$1` is made here, in the order of first appearance.
@@ -23,7 +24,7 @@ from betimes.domain.errors import Bug
 from betimes.store.pool import Connection
 
 KINDS = ("one", "maybe", "many", "exec")
-NOTES = ("Index", "Guard", "Scatter", "Returns")
+NOTES = ("Index", "Guard", "Scatter", "Published", "Returns")
 
 _HEADER = re.compile(r"^-- name: (\w+) :(\w+)$", re.MULTILINE)
 _NOTE = re.compile(r"^-- ([A-Z]\w*): (.+)$")
@@ -43,6 +44,7 @@ class Query:
     indexes: tuple[str, ...]
     guard: str
     scatter: str
+    published: str
     returns: tuple[tuple[str, str], ...]
 
     def arguments(self, given: Mapping[str, Any]) -> list[Any]:
@@ -103,6 +105,7 @@ def _query(name: str, kind: str, body: str, *, file: str) -> Query:
         indexes=tuple(_parts(notes.get("Index", ""))),
         guard=notes.get("Guard", ""),
         scatter=notes.get("Scatter", ""),
+        published=notes.get("Published", ""),
         returns=returns,
     )
 

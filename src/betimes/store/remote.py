@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -11,6 +10,7 @@ from uuid import UUID
 import asyncpg
 
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId, shard_of
+from betimes.domain.kept import Kept
 from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.spec import RunSpec, spec_from_json
 from betimes.store.admit import Offered
@@ -19,14 +19,14 @@ from betimes.store.jobs import from_json, to_json, to_optional_json
 from betimes.store.parcels import Source, WantedRun
 from betimes.store.pool import Connection
 from betimes.store.queries import load
-from betimes.store.specs import SpecKey, fixed_delay
+from betimes.store.specs import SpecKey, fixed_delay, weight_of
 
 SQL = load("remote")
 PARCELS = load("parcels")
 RUNS = load("runs")
 FINISH = load("finish")
 PLACES_MAX = 4_096
-SPECS_MAX = 1_000
+SPECS_BYTES_MAX = 4 << 20
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -103,9 +103,13 @@ async def beat_worker(
     busy: int,
     draining: bool,
     now: datetime,
+    bound: Collection[str] | None = None,
     facts: Mapping[str, Any] = NOTHING,
 ) -> bool | None:
-    """Note a sign of life; whether it is to drain, or None when it is not known."""
+    """Note a sign of life; whether it is to drain, or None when it is not known.
+
+    `bound` are queues beyond which a worker counts as not known.
+    """
     row = await maybe(
         connection,
         SQL["beat_worker"],
@@ -115,13 +119,27 @@ async def beat_worker(
         draining=draining,
         now=now,
         facts=to_optional_json(facts),
+        bound=None if bound is None else list(bound),
     )
     return None if row is None else bool(row["draining"])
 
 
-async def delete_worker(connection: Connection, tenant: TenantId, worker: WorkerId) -> bool:
-    """Forget a worker."""
-    return await maybe(connection, SQL["delete_worker"], id=worker, tenant=tenant) is not None
+async def delete_worker(
+    connection: Connection,
+    tenant: TenantId,
+    worker: WorkerId,
+    *,
+    bound: Collection[str] | None = None,
+) -> bool:
+    """Forget a worker; one with queues beyond `bound` counts as not known."""
+    row = await maybe(
+        connection,
+        SQL["delete_worker"],
+        id=worker,
+        tenant=tenant,
+        bound=None if bound is None else list(bound),
+    )
+    return row is not None
 
 
 async def free_worker(connection: Connection, tenant: TenantId, worker: WorkerId) -> list[Offered]:
@@ -238,13 +256,19 @@ def _ad_hoc(run: WantedRun) -> RunSpec:
     return _ad_hoc_spec(run.handler, run.options)
 
 
-@lru_cache(maxsize=SPECS_MAX)
+_kept: Kept[tuple[str | None, str | None], RunSpec] = Kept(SPECS_BYTES_MAX)
+
+
 def _ad_hoc_spec(handler: str | None, stored: str | None) -> RunSpec:
     """Most ad-hoc runs of a handler say the same about themselves, so it is read once."""
+    found = _kept.get((handler, stored))
+    if found is not None:
+        return found
     options = from_json(stored)
-    return spec_from_json(
+    spec = spec_from_json(
         handler=handler, payload=None, target=options.get("target"), options=options
     )
+    return _kept.put((handler, stored), spec, weight_of(None, stored, None))
 
 
 async def renew(

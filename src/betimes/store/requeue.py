@@ -16,19 +16,19 @@ def packed_again(
 ) -> list[Parcel]:
     """Parcels for runs that come again; those that only have to wait share them.
 
-    What has failed travels alone: should it be what kills workers, it takes nobody with it.
+    What has failed travels alone: should it be what kills workers, it takes nobody with it. Who
+    waits for the breaker of an origin shares with others who wait for the same.
     """
     names = {one.run: parcel.parcel for one, parcel in again}
     fences = {one.run: one.fence for one, _ in again}
     parcels: list[Parcel] = []
-    for together in (True, False):
-        waiting = [
-            _waiting(one, parcel, terms[one.parcel])
-            for one, parcel in again
-            if (one.attempted is None) == together
-        ]
+    groups: dict[tuple[bool, str | None], list[Waiting]] = {}
+    for one, parcel in again:
+        waiting = _waiting(one, parcel, terms[one.parcel])
+        groups.setdefault((one.attempted is None, parcel.origin), []).append(waiting)
+    for (together, _), alike in sorted(groups.items(), key=lambda group: not group[0][0]):
         most = RUNS_MAX if together else 1
-        parcels += pack(shard, waiting, lane=Lane.RETRY, most=most)
+        parcels += pack(shard, alike, lane=Lane.RETRY, most=most)
     return [
         replace(
             parcel,

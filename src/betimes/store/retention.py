@@ -1,7 +1,7 @@
 """Runs of queues and jobs that keep what has ended for a shorter time than runs are kept at all.
 
-A partition is dropped with everything in it, so nobody can keep runs for longer than that. To keep
-them for shorter, they are deleted row by row. Queues with the same retention are looked after
+A partition is dropped with everything in it that has ended, so nobody can keep that for longer. To
+keep it for shorter, runs are deleted row by row. Queues with the same retention are looked after
 together: one walk over the ids of a shard for each length of time, a page at a time. Jobs are found
 by an index of those that have one, and their runs by the index of the job.
 """
@@ -76,7 +76,7 @@ class Retaining:
                 queues=list(retention.queues),
                 before=before,
             )
-            gone = await _forget_words(connection, shard, rows)
+            gone = await forget_words(connection, shard, rows)
             return gone, page["last_id"] if page["runs"] == self.most else None
 
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
@@ -115,10 +115,10 @@ class Retaining:
         rows = await SQL["prune_outlived_runs"].fetch(
             connection, shard=shard, runs=runs, low=min(runs), high=max(runs)
         )
-        return await _forget_words(connection, shard, rows)
+        return await forget_words(connection, shard, rows)
 
 
-async def _forget_words(
+async def forget_words(
     connection: Connection, shard: ShardId, rows: Sequence[asyncpg.Record]
 ) -> int:
     """What was written about runs that have just gone; how many they were."""

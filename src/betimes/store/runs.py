@@ -32,6 +32,13 @@ class Revived(NamedTuple):
     terms: Terms
 
 
+async def ended_runs(connection: Connection, runs: Sequence[RunId]) -> list[RunId]:
+    """Those of some runs, of any shard, that are over."""
+    shards = [shard_of(run) for run in runs]
+    rows = await many(connection, RUNS["find_ended"], shards=shards, ids=list(runs))
+    return [row["id"] for row in rows]
+
+
 async def read_run(connection: Connection, run: RunId) -> Run | None:
     """One run as it is stored."""
     row = await maybe(connection, RUNS["read_run"], shard=shard_of(run), id=run)

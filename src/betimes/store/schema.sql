@@ -68,6 +68,18 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.check_sees_all() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+BEGIN
+    IF NOT pg_has_role(current_user, 'betimes_system', 'USAGE') THEN
+        RAISE EXCEPTION 'the role % owns the tables and does not inherit betimes_system, so it cannot tell what is still needed', current_user
+            USING HINT = format('GRANT betimes_system TO %I, with INHERIT', current_user);
+    END IF;
+END
+$$;
+
 CREATE FUNCTION betimes.check_whole(given jsonb, lowest bigint, highest bigint, pointer text) RETURNS void
     LANGUAGE plpgsql IMMUTABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -135,6 +147,24 @@ $$;
 
 COMMENT ON FUNCTION betimes.claims(of_tenant uuid, of_gate text, of_rate text, asked_at timestamp with time zone, most integer) IS 'The ranks of those who come before younger ones at a concurrency key or a rate, best first.';
 
+CREATE FUNCTION betimes.count_kept(parent text, day date, most integer) RETURNS integer
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "DateStyle" TO 'ISO, YMD'
+    AS $$
+DECLARE
+    child text := parent || '_' || to_char(day, 'YYYYMMDD');
+    kept  integer;
+BEGIN
+    EXECUTE format('SELECT count(*) FROM (SELECT FROM betimes.kept_rows AS noted JOIN betimes.%I AS aged '
+                   'ON aged.shard = noted.shard AND aged.%I = noted.run_id '
+                   'WHERE noted.parent = %L AND noted.day = %L AND %s LIMIT %s) AS kept',
+                   child, CASE parent WHEN 'runs' THEN 'id' ELSE 'run_id' END, parent, day, betimes.kept_when(parent), most + 1)
+       INTO kept;
+    RETURN kept;
+END
+$$;
+
 CREATE FUNCTION betimes.current_tenant() RETURNS uuid
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
@@ -159,18 +189,47 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION betimes.drop_partition(parent text, day date) RETURNS boolean
+CREATE FUNCTION betimes.drop_partition(parent text, day date, most integer) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "DateStyle" TO 'ISO, YMD'
     AS $$
 DECLARE
-    child text := parent || '_' || to_char(day, 'YYYYMMDD');
+    child    text := parent || '_' || to_char(day, 'YYYYMMDD');
+    fallback text := parent || '_default';
+    moves    boolean := betimes.kept_when(parent) IS NOT NULL;
+    moved    integer := 0;
 BEGIN
-    IF to_regclass(format('betimes.%I', child)) IS NULL THEN
-        RETURN false;
+    PERFORM betimes.check_sees_all();
+    -- Asked before the lock, which stops everybody, and again under it, where the answer counts.
+    FOR attempt IN 1..2 LOOP
+        IF to_regclass(format('betimes.%I', child)) IS NULL OR betimes.is_awaited(parent, day) THEN
+            RETURN NULL;
+        ELSIF moves THEN
+            IF NOT EXISTS (SELECT FROM betimes.aged_days AS known
+                            WHERE known.parent = drop_partition.parent AND known.day = drop_partition.day AND known.scanned)
+               OR betimes.count_kept(parent, day, most) > most THEN
+                RETURN NULL;
+            END IF;
+        END IF;
+        IF attempt = 1 THEN
+            -- The parent first, as in every statement, so that nobody waits for us while we wait for them.
+            EXECUTE format('LOCK TABLE ONLY betimes.%I IN ACCESS EXCLUSIVE MODE', parent);
+            EXECUTE format('LOCK TABLE betimes.%I, betimes.%I IN ACCESS EXCLUSIVE MODE', fallback, child);
+        END IF;
+    END LOOP;
+    EXECUTE format('ALTER TABLE betimes.%I DETACH PARTITION betimes.%I', parent, child);
+    IF moves THEN
+        EXECUTE format('INSERT INTO betimes.%I SELECT aged.* FROM betimes.kept_rows AS noted JOIN betimes.%I AS aged '
+                       'ON aged.shard = noted.shard AND aged.%I = noted.run_id '
+                       'WHERE noted.parent = %L AND noted.day = %L AND %s',
+                       fallback, child, CASE parent WHEN 'runs' THEN 'id' ELSE 'run_id' END, parent, day, betimes.kept_when(parent));
+        GET DIAGNOSTICS moved = ROW_COUNT;
+        DELETE FROM betimes.kept_rows AS noted WHERE noted.parent = drop_partition.parent AND noted.day = drop_partition.day;
+        DELETE FROM betimes.aged_days AS known WHERE known.parent = drop_partition.parent AND known.day = drop_partition.day;
     END IF;
     EXECUTE format('DROP TABLE betimes.%I', child);
-    RETURN true;
+    RETURN moved;
 END
 $$;
 
@@ -327,6 +386,24 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.ensure_login(login text, password text) RETURNS void
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog'
+    AS $$
+BEGIN
+    -- Several processes may start at once.
+    PERFORM FROM betimes.cluster FOR UPDATE;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = login) THEN
+        EXECUTE format('CREATE ROLE %I', login);
+    END IF;
+    EXECUTE format('ALTER ROLE %I LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS NOINHERIT PASSWORD %L',
+                   login, password);
+    EXECUTE format('GRANT betimes_api, betimes_system TO %I', login);
+END
+$$;
+
+COMMENT ON FUNCTION betimes.ensure_login(login text, password text) IS 'Make a login that can do nothing but act as the roles of the service. For the owner of the schema.';
+
 CREATE FUNCTION betimes.ensure_partition(parent text, day date) RETURNS boolean
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -348,7 +425,8 @@ BEGIN
      WHERE p.partrelid = format('betimes.%I', parent)::regclass;
     lower_end := betimes.partition_bound(parent, day);
     upper_end := betimes.partition_bound(parent, day + 1);
-    -- Taken first and strongest, so that nobody can put a row of this day into the default meanwhile.
+    EXECUTE format('LOCK TABLE ONLY betimes.%I IN SHARE UPDATE EXCLUSIVE MODE', parent);
+    -- Taken strongest, so that nobody can put a row of this day into the default meanwhile.
     EXECUTE format('LOCK TABLE betimes.%I IN ACCESS EXCLUSIVE MODE', fallback);
     -- Asked again: whoever held the lock before us may have made it.
     IF to_regclass(format('betimes.%I', child)) IS NOT NULL THEN
@@ -397,6 +475,62 @@ CREATE FUNCTION betimes.id_text(prefix text, id uuid) RETURNS text
       FROM (SELECT '00' || ('x' || replace(id::text, '-', ''))::bit(128)::text AS bits) AS number,
            generate_series(0, 25) AS place
 $$;
+
+CREATE FUNCTION betimes.is_awaited(parent text, day date) RETURNS boolean
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "DateStyle" TO 'ISO, YMD'
+    AS $$
+DECLARE
+    child   text := parent || '_' || to_char(day, 'YYYYMMDD');
+    awaited boolean := false;
+BEGIN
+    IF parent = 'outbox' THEN
+        EXECUTE format('SELECT EXISTS (SELECT FROM betimes.routings CROSS JOIN LATERAL ('
+                       'SELECT FROM betimes.%I AS event WHERE event.tenant_id = routings.tenant_id '
+                       'AND event.arrived_at > routings.routed_through LIMIT 1) AS unrouted)', child) INTO awaited;
+    END IF;
+    IF parent IN ('outbox', 'deliveries') AND NOT awaited THEN
+        SELECT EXISTS (
+            SELECT FROM betimes.deliveries AS delivery
+              JOIN betimes.endpoints AS endpoint ON endpoint.tenant_id = delivery.tenant_id AND endpoint.id = delivery.endpoint_id
+             WHERE delivery.due_at IS NOT NULL AND endpoint.disabled_at IS NULL
+               AND delivery.id >= betimes.partition_bound('deliveries', is_awaited.day)::uuid
+               AND delivery.id < betimes.partition_bound('deliveries', is_awaited.day + 1)::uuid) INTO awaited;
+    END IF;
+    RETURN awaited;
+END
+$$;
+
+CREATE FUNCTION betimes.is_under_way(of_shard smallint, of_job uuid) RETURNS boolean
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT EXISTS (
+        SELECT FROM (SELECT runs.state, runs.trigger FROM betimes.runs
+                      WHERE runs.shard = of_shard AND runs.job_id = of_job
+                      ORDER BY runs.id DESC LIMIT 256) AS newest
+         WHERE newest.state < 4 AND newest.trigger = 0)
+$$;
+
+COMMENT ON FUNCTION betimes.is_under_way(of_shard smallint, of_job uuid) IS 'Whether planned fires of a job are not over: then it shows as active, though it may be stored as complete.';
+
+CREATE FUNCTION betimes.kept_when(parent text) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT CASE parent
+        WHEN 'runs' THEN
+            '(aged.state < 4 OR aged.state = 5 AND EXISTS (SELECT FROM betimes.dead_letters AS letter'
+            ' WHERE letter.shard = aged.shard AND letter.run_id = aged.id))'
+        -- What is known of a run is kept as long as the run.
+        WHEN 'attempts' THEN
+            'EXISTS (SELECT FROM betimes.runs AS run WHERE run.shard = aged.shard AND run.id = aged.run_id'
+            ' AND (run.state < 4 OR run.state = 5 AND EXISTS (SELECT FROM betimes.dead_letters AS letter'
+            ' WHERE letter.shard = run.shard AND letter.run_id = run.id)))'
+    END
+$$;
+
+COMMENT ON FUNCTION betimes.kept_when(parent text) IS 'Which rows of an aged partition are moved on, as a condition; null where a partition is dropped or kept as a whole.';
 
 CREATE FUNCTION betimes.may_be_taken(tenant uuid, wanted text, payload jsonb) RETURNS boolean
     LANGUAGE sql STABLE
@@ -470,6 +604,36 @@ CREATE FUNCTION betimes.new_id(shard smallint) RETURNS uuid
             || substr(replace(gen_random_uuid()::text, '-', ''), 17, 16))::uuid
 $$;
 
+CREATE FUNCTION betimes.next_planned(of_shard smallint, of_job uuid, soon uuid) RETURNS timestamp with time zone
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT runs.fire_at FROM betimes.runs
+     WHERE runs.shard = of_shard AND runs.job_id = of_job AND runs.id >= soon AND runs.state < 4 AND runs.trigger = 0
+     ORDER BY runs.id LIMIT 1
+$$;
+
+COMMENT ON FUNCTION betimes.next_planned(of_shard smallint, of_job uuid, soon uuid) IS 'The next fire of a job that is planned already; its row names the first one that is not.';
+
+CREATE FUNCTION betimes.note_kept() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    noted uuid;
+BEGIN
+    IF TG_ARGV[0] = 'runs' THEN
+        noted := NEW.id;
+    ELSE
+        noted := NEW.run_id;
+    END IF;
+    INSERT INTO betimes.kept_rows (parent, day, shard, run_id)
+    VALUES (TG_ARGV[0], TG_ARGV[1]::date, NEW.shard, noted)
+    ON CONFLICT ON CONSTRAINT kept_rows_pkey DO NOTHING;
+    RETURN NULL;
+END
+$$;
+
 CREATE FUNCTION betimes.partition_bound(parent text, day date) RETURNS text
     LANGUAGE sql IMMUTABLE
     AS $$
@@ -499,6 +663,47 @@ CREATE FUNCTION betimes.refuse(status integer, sentence text, pointer text DEFAU
     AS $$
 BEGIN
     RAISE EXCEPTION USING ERRCODE = 'BT' || status, MESSAGE = sentence, DETAIL = pointer;
+END
+$$;
+
+CREATE FUNCTION betimes.scan_partition(parent text, day date, blocks integer) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET "DateStyle" TO 'ISO, YMD'
+    AS $$
+DECLARE
+    child text := parent || '_' || to_char(day, 'YYYYMMDD');
+    key   text := CASE parent WHEN 'runs' THEN 'id' ELSE 'run_id' END;
+    aged  record;
+    total bigint;
+BEGIN
+    PERFORM betimes.check_sees_all();
+    IF betimes.kept_when(parent) IS NULL OR to_regclass(format('betimes.%I', child)) IS NULL THEN
+        RETURN true;
+    END IF;
+    INSERT INTO betimes.aged_days (parent, day) VALUES (scan_partition.parent, scan_partition.day) ON CONFLICT DO NOTHING;
+    IF FOUND THEN
+        -- Waits for those who write to this day, so that the first slice sees all they have written.
+        EXECUTE format('CREATE TRIGGER note_kept AFTER INSERT OR UPDATE ON betimes.%I FOR EACH ROW %s '
+                       'EXECUTE FUNCTION betimes.note_kept(%L, %L)', child,
+                       CASE parent WHEN 'runs' THEN 'WHEN (NEW.state < 4 OR NEW.state = 5)' ELSE '' END, parent, day);
+        -- The first slice is another transaction's: nobody who writes to this day waits for a scan.
+        RETURN false;
+    END IF;
+    SELECT * INTO aged FROM betimes.aged_days AS known
+     WHERE known.parent = scan_partition.parent AND known.day = scan_partition.day FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND OR aged.scanned THEN
+        RETURN FOUND;
+    END IF;
+    total := pg_relation_size(format('betimes.%I', child)::regclass) / current_setting('block_size')::bigint;
+    EXECUTE format('INSERT INTO betimes.kept_rows (parent, day, shard, run_id) '
+                   'SELECT DISTINCT %L, %L::date, aged.shard, aged.%I FROM betimes.%I AS aged '
+                   'WHERE aged.ctid >= %L AND aged.ctid < %L AND %s ON CONFLICT DO NOTHING',
+                   parent, day, key, child, format('(%s,0)', aged.next_block), format('(%s,0)', aged.next_block + blocks),
+                   betimes.kept_when(parent));
+    UPDATE betimes.aged_days AS known SET next_block = aged.next_block + blocks, scanned = aged.next_block + blocks >= total
+     WHERE known.parent = scan_partition.parent AND known.day = scan_partition.day;
+    RETURN aged.next_block + blocks >= total;
 END
 $$;
 
@@ -650,6 +855,15 @@ END
 $_$;
 
 COMMENT ON FUNCTION betimes.survey(least_bytes bigint) IS 'Count anew what tables hold that are at least so large and eight times as large as when they were last counted.';
+
+CREATE TABLE betimes.aged_days (
+    parent text NOT NULL,
+    day date NOT NULL,
+    next_block bigint DEFAULT 0 NOT NULL,
+    scanned boolean DEFAULT false NOT NULL
+);
+
+COMMENT ON TABLE betimes.aged_days IS 'Partitions that are older than they are kept, and how far each was scanned for rows to keep.';
 
 CREATE TABLE betimes.alert_rules (
     tenant_id uuid NOT NULL,
@@ -1030,10 +1244,13 @@ CREATE TABLE betimes.device_grants (
     created_at timestamp with time zone NOT NULL,
     expires_at timestamp with time zone NOT NULL,
     polled_at timestamp with time zone,
+    key_until timestamp with time zone,
     CONSTRAINT device_grants_state_check CHECK (((state >= 0) AND (state <= 3)))
 );
 
 ALTER TABLE ONLY betimes.device_grants FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.device_grants.key_until IS 'When the key of the device ends, once somebody has said yes.';
 
 CREATE TABLE betimes.endpoints (
     tenant_id uuid NOT NULL,
@@ -1200,6 +1417,15 @@ ALTER TABLE ONLY betimes.jobs FORCE ROW LEVEL SECURITY;
 
 COMMENT ON COLUMN betimes.jobs.untold IS 'It was complete when it was made, and is to be told when its last run is over.';
 
+CREATE TABLE betimes.kept_rows (
+    parent text NOT NULL,
+    day date NOT NULL,
+    shard smallint NOT NULL,
+    run_id uuid NOT NULL
+);
+
+COMMENT ON TABLE betimes.kept_rows IS 'Runs of aged partitions that had not ended or were dead letters when they were scanned or written.';
+
 CREATE TABLE betimes.limits (
     tenant_id uuid NOT NULL,
     kind text NOT NULL,
@@ -1288,7 +1514,9 @@ CREATE TABLE betimes.nodes (
     heartbeat_at timestamp with time zone NOT NULL,
     skew_ms double precision,
     draining boolean DEFAULT false NOT NULL,
-    drain_at timestamp with time zone
+    drain_at timestamp with time zone,
+    capacity integer,
+    CONSTRAINT nodes_capacity_check CHECK ((capacity > 0))
 )
 WITH (fillfactor='50');
 
@@ -1368,6 +1596,7 @@ CREATE TABLE betimes.parcels (
     rate_key text,
     leased_at timestamp with time zone,
     handler text,
+    origin text,
     CONSTRAINT parcels_gated_alone CHECK ((((gate IS NULL) AND (line IS NULL) AND (rate_key IS NULL)) OR (cardinality(run_ids) = 1))),
     CONSTRAINT parcels_held_by_nobody CHECK (((held = 0) OR (worker_id IS NULL))),
     CONSTRAINT parcels_held_check CHECK (((held >= 0) AND (held <= 4))),
@@ -1397,6 +1626,8 @@ COMMENT ON COLUMN betimes.parcels.rate_key IS 'The key of the rate of its one ru
 COMMENT ON COLUMN betimes.parcels.leased_at IS 'When it was leased last; says something only while a worker has it.';
 
 COMMENT ON COLUMN betimes.parcels.handler IS 'What a worker must have to lease it: a handler, or `:` and a kind of target; NULL: any worker of the queue may look.';
+
+COMMENT ON COLUMN betimes.parcels.origin IS 'The origin whose open breaker its runs wait for; they are brought forward when it closes.';
 
 CREATE TABLE betimes.producers (
     role text NOT NULL,
@@ -1617,10 +1848,13 @@ CREATE TABLE betimes.secrets (
     created_at timestamp with time zone NOT NULL,
     created_by text,
     sealed bytea NOT NULL,
+    origins text[] NOT NULL,
     CONSTRAINT secrets_version_check CHECK ((version >= 1))
 );
 
 ALTER TABLE ONLY betimes.secrets FORCE ROW LEVEL SECURITY;
+
+COMMENT ON COLUMN betimes.secrets.origins IS 'Where it may be sent: scheme, host and port, *. for names below, * for anywhere. The same in every version.';
 
 CREATE TABLE betimes.sessions (
     digest bytea NOT NULL,
@@ -1643,7 +1877,6 @@ CREATE TABLE betimes.shards (
     owner uuid,
     epoch bigint DEFAULT 0 NOT NULL,
     lease_until timestamp with time zone,
-    planned_through timestamp with time zone,
     published_through timestamp with time zone,
     swept_through timestamp with time zone,
     tzdata text,
@@ -1820,6 +2053,9 @@ ALTER TABLE ONLY betimes.outbox ATTACH PARTITION betimes.outbox_default DEFAULT;
 
 ALTER TABLE ONLY betimes.runs ATTACH PARTITION betimes.runs_default DEFAULT;
 
+ALTER TABLE ONLY betimes.aged_days
+    ADD CONSTRAINT aged_days_pkey PRIMARY KEY (parent, day);
+
 ALTER TABLE ONLY betimes.alert_rules
     ADD CONSTRAINT alert_rules_pkey PRIMARY KEY (tenant_id, name);
 
@@ -1906,6 +2142,9 @@ ALTER TABLE ONLY betimes.job_revisions
 
 ALTER TABLE ONLY betimes.jobs
     ADD CONSTRAINT jobs_pkey PRIMARY KEY (shard, id);
+
+ALTER TABLE ONLY betimes.kept_rows
+    ADD CONSTRAINT kept_rows_pkey PRIMARY KEY (parent, day, shard, run_id);
 
 ALTER TABLE ONLY betimes.limits
     ADD CONSTRAINT limits_pkey PRIMARY KEY (tenant_id, kind, key);
@@ -2105,6 +2344,8 @@ CREATE INDEX parcels_leased_idx ON betimes.parcels USING btree (shard, lease_unt
 CREATE INDEX parcels_line_idx ON betimes.parcels USING btree (shard, line, held, rank) WHERE (line IS NOT NULL);
 
 CREATE INDEX parcels_line_slot_idx ON betimes.parcels USING btree (shard, line) WHERE (slot AND (line IS NOT NULL));
+
+CREATE INDEX parcels_origin_idx ON betimes.parcels USING btree (tenant_id, origin) WHERE (origin IS NOT NULL);
 
 CREATE INDEX parcels_rate_idx ON betimes.parcels USING btree (tenant_id, rate_key, held, rank) WHERE (rate_key IS NOT NULL);
 
@@ -2523,6 +2764,8 @@ GRANT ALL ON FUNCTION betimes.check_line(line text, what text, most integer, poi
 REVOKE ALL ON FUNCTION betimes.check_members(given jsonb, known jsonb, pointer text) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.check_members(given jsonb, known jsonb, pointer text) TO betimes_system;
 
+REVOKE ALL ON FUNCTION betimes.check_sees_all() FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION betimes.check_whole(given jsonb, lowest bigint, highest bigint, pointer text) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.check_whole(given jsonb, lowest bigint, highest bigint, pointer text) TO betimes_system;
 
@@ -2533,16 +2776,20 @@ REVOKE ALL ON FUNCTION betimes.claims(of_tenant uuid, of_gate text, of_rate text
 GRANT ALL ON FUNCTION betimes.claims(of_tenant uuid, of_gate text, of_rate text, asked_at timestamp with time zone, most integer) TO betimes_api;
 GRANT ALL ON FUNCTION betimes.claims(of_tenant uuid, of_gate text, of_rate text, asked_at timestamp with time zone, most integer) TO betimes_system;
 
+REVOKE ALL ON FUNCTION betimes.count_kept(parent text, day date, most integer) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION betimes.dismiss_producer(role text, tenant uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.dismiss_producer(role text, tenant uuid) TO betimes_system;
 
-REVOKE ALL ON FUNCTION betimes.drop_partition(parent text, day date) FROM PUBLIC;
-GRANT ALL ON FUNCTION betimes.drop_partition(parent text, day date) TO betimes_system;
+REVOKE ALL ON FUNCTION betimes.drop_partition(parent text, day date, most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.drop_partition(parent text, day date, most integer) TO betimes_system;
 
 REVOKE ALL ON FUNCTION betimes.due_of(asked jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.due_of(asked jsonb) TO betimes_system;
 
 REVOKE ALL ON FUNCTION betimes.enqueue_v1(handler text, payload jsonb, options jsonb, OUT run_id text, OUT deduplicated boolean) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION betimes.ensure_login(login text, password text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION betimes.ensure_partition(parent text, day date) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.ensure_partition(parent text, day date) TO betimes_system;
@@ -2550,14 +2797,31 @@ GRANT ALL ON FUNCTION betimes.ensure_partition(parent text, day date) TO betimes
 REVOKE ALL ON FUNCTION betimes.holder_of(tenant uuid, wanted text, form text, shards smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.holder_of(tenant uuid, wanted text, form text, shards smallint) TO betimes_system;
 
+REVOKE ALL ON FUNCTION betimes.is_awaited(parent text, day date) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION betimes.is_under_way(of_shard smallint, of_job uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.is_under_way(of_shard smallint, of_job uuid) TO betimes_system;
+GRANT ALL ON FUNCTION betimes.is_under_way(of_shard smallint, of_job uuid) TO betimes_api;
+
+REVOKE ALL ON FUNCTION betimes.kept_when(parent text) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION betimes.may_be_taken(tenant uuid, wanted text, payload jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.may_be_taken(tenant uuid, wanted text, payload jsonb) TO betimes_system;
 
 REVOKE ALL ON FUNCTION betimes.may_fit(given jsonb, wanted jsonb, whole jsonb, depth integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.may_fit(given jsonb, wanted jsonb, whole jsonb, depth integer) TO betimes_system;
 
+REVOKE ALL ON FUNCTION betimes.next_planned(of_shard smallint, of_job uuid, soon uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.next_planned(of_shard smallint, of_job uuid, soon uuid) TO betimes_system;
+GRANT ALL ON FUNCTION betimes.next_planned(of_shard smallint, of_job uuid, soon uuid) TO betimes_api;
+
+REVOKE ALL ON FUNCTION betimes.note_kept() FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION betimes.refuse(status integer, sentence text, pointer text) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.refuse(status integer, sentence text, pointer text) TO betimes_system;
+
+REVOKE ALL ON FUNCTION betimes.scan_partition(parent text, day date, blocks integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.scan_partition(parent text, day date, blocks integer) TO betimes_system;
 
 REVOKE ALL ON FUNCTION betimes.span_ms(source jsonb, pointer text, most interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.span_ms(source jsonb, pointer text, most interval) TO betimes_system;
@@ -2570,6 +2834,8 @@ GRANT ALL ON FUNCTION betimes.stored_retry(asked jsonb) TO betimes_system;
 
 REVOKE ALL ON FUNCTION betimes.survey(least_bytes bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.survey(least_bytes bigint) TO betimes_system;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.aged_days TO betimes_system;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.alert_rules TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.alert_rules TO betimes_api;
@@ -2653,6 +2919,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.job_revisions TO betimes_api;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.jobs TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.jobs TO betimes_api;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.kept_rows TO betimes_system;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.limits TO betimes_system;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.limits TO betimes_api;
 
@@ -2703,6 +2971,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.runs_default TO betimes_syste
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.secrets TO betimes_system;
 GRANT SELECT,INSERT,DELETE ON TABLE betimes.secrets TO betimes_api;
+
+GRANT UPDATE(origins) ON TABLE betimes.secrets TO betimes_api;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE betimes.sessions TO betimes_system;
 GRANT SELECT,DELETE ON TABLE betimes.sessions TO betimes_api;

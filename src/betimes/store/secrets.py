@@ -24,6 +24,7 @@ class SecretName:
     created_at: datetime
     updated_at: datetime
     created_by: str | None
+    origins: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,8 @@ class SecretVersion:
     created_at: datetime
     created_by: str | None
     sealed: bytes
+    origins: tuple[str, ...]
+    """Where it may be sent; the same for every version."""
 
 
 async def list_secrets(
@@ -43,7 +46,7 @@ async def list_secrets(
 ) -> list[SecretName]:
     """A page of names."""
     rows = await many(connection, SQL["list_secrets"], tenant=tenant, after=after, most=most)
-    return [SecretName(**dict(row)) for row in rows]
+    return [SecretName(**{**row, "origins": tuple(row["origins"])}) for row in rows]
 
 
 async def read_secret(connection: Connection, tenant: TenantId, name: str) -> list[SecretVersion]:
@@ -77,8 +80,24 @@ async def insert_secret(connection: Connection, tenant: TenantId, secret: Secret
         now=secret.created_at,
         created_by=secret.created_by,
         sealed=secret.sealed,
+        origins=list(secret.origins),
     )
     return row is not None
+
+
+async def bind_secret(
+    connection: Connection, tenant: TenantId, name: str, origins: Sequence[str]
+) -> None:
+    """Say where a secret may be sent."""
+    await many(connection, SQL["bind_secret"], tenant=tenant, name=name, origins=list(origins))
+
+
+async def read_bindings(
+    connection: Connection, tenant: TenantId, names: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """Where secrets may be sent; those that do not exist are missing."""
+    rows = await many(connection, SQL["read_bindings"], tenant=tenant, names=list(names))
+    return {row["name"]: tuple(row["origins"]) for row in rows}
 
 
 async def forget_before(connection: Connection, tenant: TenantId, name: str, before: int) -> None:
@@ -123,4 +142,4 @@ async def reseal(
 
 def version_of(row: asyncpg.Record) -> SecretVersion:
     """A row as a value."""
-    return SecretVersion(**dict(row))
+    return SecretVersion(**{**row, "origins": tuple(row["origins"])})

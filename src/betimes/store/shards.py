@@ -43,6 +43,15 @@ class Claim:
     epoch: Epoch
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewed:
+    """What is still ours, what of it was prolonged, and the database's time if there was any."""
+
+    ours: set[ShardId]
+    renewed: set[ShardId]
+    now: datetime | None
+
+
 @dataclass(frozen=True, slots=True)
 class Shards:
     """The table of shards, as seen by one node."""
@@ -99,8 +108,8 @@ class Shards:
         *,
         ttl: timedelta,
         now: datetime | None,
-    ) -> tuple[set[ShardId], datetime | None]:
-        """Prolong what we hold and move idle cursors; returns what is still ours, and the time."""
+    ) -> "Renewed":
+        """Prolong what we hold and move idle cursors; waits for nobody who writes for a shard."""
         pairs = sorted(held, key=lambda pair: pair[0].shard)  # locked in the order of all others
         rows = await self.database.many(
             SQL["renew_shards"],
@@ -112,7 +121,11 @@ class Shards:
             ttl=ttl,
             now=now,
         )
-        return {ShardId(row["shard"]) for row in rows}, rows[0]["now"] if rows else None
+        return Renewed(
+            ours={ShardId(row["shard"]) for row in rows},
+            renewed={ShardId(row["shard"]) for row in rows if row["renewed"]},
+            now=rows[0]["now"] if rows else None,
+        )
 
     async def release(self, claims: Iterable[Claim]) -> set[ShardId]:
         """Give shards back at once."""
@@ -126,29 +139,33 @@ class Shards:
         )
         return {ShardId(row["shard"]) for row in rows}
 
-    async def record_tzdata(self, claim: Claim, tzdata: str) -> bool:
-        """Remember with which zone rules the shard's fires were computed; False if fenced out."""
-        row = await self.database.maybe(
+    async def record_tzdata(self, claims: Iterable[Claim], tzdata: str) -> set[ShardId]:
+        """Remember with which zone rules fires were computed; the shards that are still ours."""
+        listed = sorted(claims, key=lambda claim: claim.shard)
+        rows = await self.database.many(
             SQL["record_tzdata"],
             lane=Lane.ENGINE,
-            shard=claim.shard,
-            epoch=claim.epoch,
+            shards=[claim.shard for claim in listed],
+            epochs=[claim.epoch for claim in listed],
             node=self.node,
             tzdata=tzdata,
         )
-        return row is not None
+        return {ShardId(row["shard"]) for row in rows}
 
-    async def move_swept(self, claim: Claim, through: datetime) -> bool:
-        """Say how far the sweeper has looked; False if fenced out."""
-        row = await self.database.maybe(
-            SQL["move_swept"],
+    async def move_swept(
+        self, claims: Iterable[Claim], through: datetime
+    ) -> dict[ShardId, datetime | None]:
+        """Say how far the sweeper has looked, without finding anything; what came of it."""
+        listed = list(claims)
+        rows = await self.database.many(
+            SQL["move_swept_together"],
             lane=Lane.ENGINE,
-            shard=claim.shard,
-            epoch=claim.epoch,
+            shards=[claim.shard for claim in listed],
+            epochs=[claim.epoch for claim in listed],
             node=self.node,
             through=through,
         )
-        return row is not None
+        return {ShardId(row["shard"]): row["swept_through"] for row in rows}
 
 
 @dataclass(frozen=True, slots=True)

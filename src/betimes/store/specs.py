@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from betimes.domain.ids import JobId, ShardId, shard_of
+from betimes.domain.kept import Kept
 from betimes.domain.spec import RunSpec, spec_from_json
 from betimes.schedule.duration import read_duration
 from betimes.store.database import Database
@@ -15,7 +15,9 @@ from betimes.store.pool import Lane
 from betimes.store.queries import load
 
 SQL = load("runs")
-SPECS_MAX = 10_000
+SPECS_BYTES_MAX = 32 << 20
+SPEC_BYTES = 1_500
+"""What a definition weighs besides its texts and its payload."""
 
 
 class SpecKey(NamedTuple):
@@ -71,7 +73,19 @@ class Specs:
         )
 
 
-@lru_cache(maxsize=SPECS_MAX)
+class _Texts(NamedTuple):
+    """A definition as it is stored."""
+
+    handler: str | None
+    payload: bytes | None
+    target: str | None
+    options: str | None
+    schedule: str | None
+
+
+_kept: Kept[_Texts, RunSpec] = Kept(SPECS_BYTES_MAX)
+
+
 def _spec_of(
     handler: str | None,
     payload: bytes | None,
@@ -80,13 +94,23 @@ def _spec_of(
     schedule: str | None,
 ) -> RunSpec:
     """Read the stored texts; the same ones are read once."""
-    return spec_from_json(
+    texts = _Texts(handler, payload, target, options, schedule)
+    found = _kept.get(texts)
+    if found is not None:
+        return found
+    spec = spec_from_json(
         handler=handler,
         payload=payload,
         target=_loads(target),
         options=_loads(options),
         fixed_delay=fixed_delay(_loads(schedule)),
     )
+    return _kept.put(texts, spec, weight_of(target, options, payload))
+
+
+def weight_of(target: str | None, options: str | None, payload: bytes | None) -> int:
+    """About how many bytes a definition takes: its texts, what was read from them, its payload."""
+    return SPEC_BYTES + 4 * (len(target or "") + len(options or "")) + len(payload or b"")
 
 
 def _from_definition(row: Mapping[str, Any]) -> RunSpec:

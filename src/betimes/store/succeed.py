@@ -1,13 +1,14 @@
 """Plain successes: lock what we hold, then one statement; the bare line's fast path."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 from uuid import UUID
 
-from betimes.domain.ids import Fence, ParcelId, ShardId, WorkerId
+from betimes.domain.ids import JobId, ParcelId, ShardId, WorkerId
 from betimes.store.admit import Offered
-from betimes.store.ending import Streak
+from betimes.store.ending import Ending, Lease, Streak
 from betimes.store.failures import AutoPaused
 from betimes.store.pool import Connection
 from betimes.store.queries import load
@@ -15,13 +16,15 @@ from betimes.store.release import Freed
 
 SQL = load("finish")
 NOBODY = UUID(int=0)
+Told = TypeVar("Told", Streak, Ending)
 
 
 @dataclass(slots=True)
 class Held:
-    """Which parcels a flush is about, and which of them it empties."""
+    """Which leases a flush is about, and which parcels it empties."""
 
-    fences: dict[ParcelId, Fence]
+    leases: Collection[Lease]
+    """As their holders claim; of one parcel there may be several, and one of them is good."""
     emptied: list[ParcelId] = field(default_factory=list)
     freed: Freed = field(default_factory=Freed)
     """The gates and lines of those that end; learned from the rows for the slower endings."""
@@ -30,8 +33,20 @@ class Held:
     counted: frozenset[ParcelId] = frozenset()
     """Those under a ceiling or rate: what is done of them makes room before all of it is, and
     whatever did not start has used no token."""
+    pausing: frozenset[JobId] | None = None
+    """Those of the jobs whose runs die that pause after some failures; None: not asked yet. Asked
+    for, and locked, before any parcel."""
     paused: list[AutoPaused] = field(default_factory=list)
     """Jobs that failed too often in a row."""
+
+    @staticmethod
+    def valid(told: Iterable[Told], good: Collection[Lease]) -> list[Told]:
+        """What was told under leases that are good. The one place where a report is judged.
+
+        By its own fence, not by its parcel: what an older holder says travels in the same flush as
+        what the newer one says, when both are the same worker.
+        """
+        return [one for one in told if one.lease in good]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +59,9 @@ class Succeeding:
 
     async def write(self, held: Held, streaks: Sequence[Streak]) -> int:
         """Finish what is still ours; how many runs."""
-        ours = await self._lock(held)
-        if len(ours) < len(held.fences):
-            streaks = [one for one in streaks if one.parcel in ours]
+        good = await self._lock(held)
+        ours = {parcel for parcel, _ in good}
+        streaks = held.valid(streaks, good)
         runs = [run for one in streaks for run in one.runs]
         arguments = SQL["finish_succeeded"].arguments(
             {
@@ -72,17 +87,18 @@ class Succeeding:
             )
         return written
 
-    async def _lock(self, held: Held) -> set[ParcelId]:
+    async def _lock(self, held: Held) -> set[Lease]:
         query = SQL["lock_parcels"]
         arguments = query.arguments(
             {
                 "shard": self.shard,
                 "worker": self.worker,
-                "parcels": list(held.fences),
-                "fences": list(held.fences.values()),
+                "parcels": [parcel for parcel, _ in held.leases],
+                "fences": [fence for _, fence in held.leases],
             }
         )
-        return {row["id"] for row in await self.connection.fetch(query.text, *arguments)}
+        rows = await self.connection.fetch(query.text, *arguments)
+        return {(row["id"], row["fence"]) for row in rows}
 
 
 def _results(streaks: Sequence[Streak]) -> list[bytes | None] | None:

@@ -1,6 +1,11 @@
-"""Due runs that no parcel holds: found, and put into parcels, under the shard's epoch."""
+"""Due runs that no parcel holds: found, and put into parcels, under the shard's epoch.
 
-from collections.abc import Sequence
+Only what is published can have fallen between. Beyond the cursor a run without a parcel is as it
+should be: its publisher makes the parcel when it comes there, or the next owner takes the run back.
+A parcel made there by anybody else would be a second one, or hold a run that is taken back.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -21,11 +26,39 @@ RUNS = load("runs")
 
 
 @dataclass(frozen=True, slots=True)
+class Swept:
+    """What had to be repaired, and up to where nothing is left to repair."""
+
+    runs: Sequence[RunId]
+    through: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Sweeping:
     """The sweeper's side of the store."""
 
     database: Database
     node: NodeId
+
+    async def shards_to_sweep(
+        self, spans: Mapping[ShardId, tuple[datetime | None, datetime]]
+    ) -> set[ShardId]:
+        """In which shards some run that is due after and up to two instants is in no parcel.
+
+        A look without a lock: `sweep` decides.
+        """
+        lows = [floor_of(0 if after is None else to_ms(after) + 1) for after, _ in spans.values()]
+        highs = [floor_of(to_ms(until) + 1) for _, until in spans.values()]
+        rows = await self.database.many(
+            RUNS["find_shards_unparcelled"],
+            lane=Lane.ENGINE,
+            shards=list(spans),
+            lows=lows,
+            highs=highs,
+            low=min(lows),
+            high=max(highs),
+        )
+        return {ShardId(row["shard"]) for row in rows}
 
     async def sweep(
         self,
@@ -35,36 +68,45 @@ class Sweeping:
         until: datetime,
         most: int,
         now: datetime | None,
-    ) -> list[RunId]:
-        """Repair what is due in (after, until] and in no parcel; returns which runs that were.
+    ) -> Swept:
+        """Repair what is due in (after, until], is published, and is in no parcel.
 
         Raises:
             FencedOut: the shard has another owner.
 
         """
 
-        async def work(connection: Connection) -> list[RunId]:
+        async def work(connection: Connection) -> Swept:
             held = await take(connection, claim, node=self.node, now=now)
+            through = published_part(until, held.published_through)
+            if through is None or (after is not None and through <= after):
+                return Swept((), after)
             rows = await RUNS["find_unparcelled"].fetch(
                 connection,
                 shard=claim.shard,
                 low=floor_of(0 if after is None else to_ms(after) + 1),
-                high=floor_of(to_ms(until) + 1),
+                high=floor_of(to_ms(through) + 1),
                 most=most,
             )
             for parcels in await _repaired(connection, claim.shard, rows, held):
                 await insert_parcels(connection, claim.shard, parcels)
-            if len(rows) < most:
+            complete = len(rows) < most
+            if complete:
                 await SHARDS["move_swept"].fetch(
                     connection,
                     shard=claim.shard,
                     node=self.node,
                     epoch=claim.epoch,
-                    through=until,
+                    through=through,
                 )
-            return [RunId(row["id"]) for row in rows]
+            return Swept([RunId(row["id"]) for row in rows], through if complete else after)
 
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
+
+
+def published_part(until: datetime, cursor: datetime | None) -> datetime | None:
+    """How far a sweep up to `until` may look: never beyond what is published."""
+    return None if cursor is None else min(until, cursor)
 
 
 async def _repaired(

@@ -72,6 +72,14 @@ class NodeRow:
     """What it was just sent; not read with the row."""
 
 
+class NewItem(NamedTuple):
+    """An item, and the run that stands for it."""
+
+    node: str
+    place: int
+    run: RunId
+
+
 class EndedItem(NamedTuple):
     """What became of an item."""
 
@@ -118,6 +126,13 @@ async def insert_workflow_run(
 async def lock_workflow_run(connection: Connection, identifier: UUID) -> WorkflowRun | None:
     """One that nobody else moves until our transaction ends."""
     query = SQL["lock_workflow_run"]
+    row = await maybe(connection, query, shard=shard_of(identifier), id=identifier)
+    return None if row is None else _workflow_run(row)
+
+
+async def claim_workflow_run(connection: Connection, identifier: UUID) -> WorkflowRun | None:
+    """The same, if nobody else holds it now."""
+    query = SQL["claim_workflow_run"]
     row = await maybe(connection, query, shard=shard_of(identifier), id=identifier)
     return None if row is None else _workflow_run(row)
 
@@ -247,24 +262,20 @@ async def read_item_outputs(
 
 
 async def insert_items(
-    connection: Connection,
-    run: UUID,
-    tenant: TenantId,
-    node: str,
-    *,
-    first: int,
-    runs: Sequence[RunId],
+    connection: Connection, run: UUID, tenant: TenantId, items: Sequence[NewItem]
 ) -> None:
-    """Items from a place on, and the runs that stand for them."""
+    """Items whose runs were made."""
+    if not items:
+        return
     await execute(
         connection,
         SQL["insert_workflow_items"],
         shard=shard_of(run),
         workflow_run=run,
         tenant=tenant,
-        node=node,
-        first=first,
-        runs=list(runs),
+        nodes=[one.node for one in items],
+        places=[one.place for one in items],
+        runs=[one.run for one in items],
     )
 
 
@@ -289,10 +300,18 @@ async def end_items(
     return [(row["node"], NodeState(row["state"])) for row in rows]
 
 
-async def running_items(connection: Connection, run: UUID, node: str) -> list[RunId]:
-    """Runs of the items of a node that have not ended."""
-    query = SQL["find_running_items"]
-    rows = await many(connection, query, shard=shard_of(run), workflow_run=run, node=node)
+async def running_items(
+    connection: Connection, run: UUID, nodes: Sequence[str], *, most: int
+) -> list[RunId]:
+    """Runs of the items of some nodes that have not ended and were not asked to."""
+    rows = await many(
+        connection,
+        SQL["find_running_items"],
+        shard=shard_of(run),
+        workflow_run=run,
+        nodes=list(nodes),
+        most=most,
+    )
     return [row["run_id"] for row in rows]
 
 

@@ -31,11 +31,18 @@ class EndedRun(NamedTuple):
     finished_at: datetime
 
 
-class Due(NamedTuple):
+class DueRun(NamedTuple):
     """A workflow run that is to be looked at."""
 
     shard: ShardId
     id: UUID
+
+
+class Due(NamedTuple):
+    """Workflow runs that are to be looked at, and whether these are all there are."""
+
+    runs: list[DueRun]
+    is_all: bool
 
 
 class Suspect(NamedTuple):
@@ -45,7 +52,8 @@ class Suspect(NamedTuple):
     workflow_run: UUID
     run: RunId
     tenant: TenantId
-    is_over: bool
+    is_lost: bool
+    """Its run is over, and no word of that waits to be taken."""
 
 
 async def read_ended(
@@ -90,16 +98,22 @@ async def wake_run(
     return [(row["queue"], row["fair"]) for row in rows]
 
 
-async def due_turns(connection: Connection, *, now: datetime | None, most: int) -> list[Due]:
-    """Workflow runs that are to be looked at."""
-    rows = await many(connection, SQL["find_due_turns"], now=now, rows=most * TURNS_ROWS, most=most)
-    return [Due(row["shard"], row["workflow_run_id"]) for row in rows]
+async def due_turns(
+    connection: Connection, *, now: datetime | None, most: int, but: Sequence[UUID] = ()
+) -> Due:
+    """Workflow runs that are to be looked at, but for some."""
+    read = most * TURNS_ROWS
+    rows = await many(
+        connection, SQL["find_due_turns"], now=now, rows=read, most=most, but=list(but)
+    )
+    found = [DueRun(row["shard"], row["workflow_run_id"]) for row in rows]
+    return Due(found, is_all=sum(row["words"] for row in rows) < read)
 
 
-async def take_turns(connection: Connection, run: UUID, *, now: datetime) -> list[UUID]:
-    """Take the word that was left for a workflow run; the causes."""
+async def take_turns(connection: Connection, run: UUID, *, now: datetime, most: int) -> list[UUID]:
+    """Take word that was left for a workflow run; the causes, at most so many."""
     query = SQL["take_turns"]
-    rows = await many(connection, query, shard=shard_of(run), workflow_run=run, now=now)
+    rows = await many(connection, query, shard=shard_of(run), workflow_run=run, now=now, most=most)
     return [row["cause"] for row in rows]
 
 
@@ -135,6 +149,22 @@ async def add_turn(
         cause=cause,
         due_at=due_at,
     )
+
+
+async def add_turns(
+    connection: Connection, suspects: Sequence[Suspect], *, due_at: datetime
+) -> None:
+    """Somebody is to look at what has no word."""
+    if suspects:
+        await execute(
+            connection,
+            SQL["add_turns"],
+            shards=[one.shard for one in suspects],
+            workflow_runs=[one.workflow_run for one in suspects],
+            causes=[one.run for one in suspects],
+            tenants=[one.tenant for one in suspects],
+            due_at=due_at,
+        )
 
 
 async def suspects(

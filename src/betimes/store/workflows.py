@@ -80,10 +80,12 @@ async def read_workflow(
 
 
 async def list_workflows(
-    connection: Connection, tenant: TenantId, *, after: str, most: int
+    connection: Connection, tenant: TenantId, *, after: str, most: int, bytes_max: int
 ) -> list[WorkflowRow]:
     """A page of workflows by name, each in its newest version."""
-    rows = await many(connection, SQL["list_workflows"], tenant=tenant, after=after, most=most)
+    rows = await many(
+        connection, SQL["list_workflows"], tenant=tenant, after=after, most=most, bytes=bytes_max
+    )
     return [_workflow(row) for row in rows]
 
 
@@ -95,6 +97,7 @@ async def list_versions(
     *,
     before: int,
     most: int,
+    bytes_max: int,
 ) -> list[WorkflowRow]:
     """A page of versions, newest first."""
     rows = await many(
@@ -105,6 +108,7 @@ async def list_versions(
         name=name,
         before=before,
         most=most,
+        bytes=bytes_max,
     )
     return [_workflow(row) for row in rows]
 

@@ -1,6 +1,6 @@
 """Next fires after the zone rules have changed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -32,18 +32,22 @@ class Zones:
     node: NodeId
 
     async def far_jobs(
-        self, shard: ShardId, *, after: UUID, beyond: datetime, most: int
-    ) -> list[FarJob]:
-        """The next page of jobs whose next fire lies beyond an instant."""
+        self, after: Mapping[ShardId, UUID], *, beyond: datetime, most: int
+    ) -> dict[ShardId, list[FarJob]]:
+        """The next page of each of some shards: jobs whose next fire lies beyond an instant."""
         rows = await self.database.many(
             SQL["read_far_jobs"],
             lane=Lane.ENGINE,
-            shard=shard,
-            after=after,
+            shards=list(after),
+            afters=list(after.values()),
             beyond=beyond,
             most=most,
         )
-        return [FarJob(*row.values()) for row in rows]
+        found: dict[ShardId, list[FarJob]] = {shard: [] for shard in after}
+        for row in rows:
+            shard, *values = row.values()
+            found[shard].append(FarJob(*values))
+        return found
 
     async def refresh(
         self,

@@ -1,5 +1,6 @@
 """What is asked of a target and what comes back, as values."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from uuid import UUID
@@ -48,6 +49,9 @@ class Request:
     """Most bytes of the answer that are kept; what it may send is a megabyte, or as many."""
     private: frozenset[str] = frozenset()
     """Names of headers that are for this origin and no other."""
+    may_go: Callable[[], bool] | None = field(default=None, repr=False)
+    """Asked when the connection stands and nothing is sent yet: whoever sends under a lease looks
+    at it then, however long the way there was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +94,8 @@ class Trouble(Enum):
     BROKEN = "TargetBroken"
     """The connection ended or the answer made no sense."""
     REDIRECT = "TargetRedirected"
+    UNSENT = "LeaseLost"
+    """Whoever wanted it sent may not send it any more; nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,12 @@ sent, and nowhere else.
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from betimes.domain.errors import BadTarget, Invalid, SchedulerError
+from betimes.domain.origins import OpenSecret
 from betimes.target.headers import NAME as HEADER_NAME
 from betimes.target.headers import VALUE as HEADER_VALUE
 from betimes.target.headers import is_ours
@@ -22,8 +23,8 @@ KINDS = ("bearer", "basic", "header", "oauth2")
 TEXT_MAX = 2_000
 POINTER = "/target/auth"
 
-Opened = Mapping[str, Sequence[bytes]]
-"""Values of secrets by name, newest first."""
+Opened = Mapping[str, OpenSecret]
+"""Secrets by name, each with its values, newest first."""
 
 
 class NoSecret(SchedulerError):
@@ -114,11 +115,11 @@ def references_in(texts: Iterable[str]) -> list[str]:
 
 def newest(opened: Opened, name: str) -> str:
     """What a secret is, as text."""
-    values = opened.get(name)
-    if not values:
+    found = opened.get(name)
+    if found is None or not found.values:
         raise NoSecret("SecretMissing", f"there is no secret {name!r}")
     try:
-        return values[0].decode()
+        return found.values[0].decode()
     except UnicodeDecodeError:
         raise NoSecret(
             "SecretUnusable", f"expected the secret {name!r} to be text", retryable=False

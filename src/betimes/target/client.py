@@ -48,6 +48,14 @@ class _Multi:
         self.idle_since = 0.0
 
 
+NOWHERE = "its name leads to no address that may be called"
+DENIED = "its address may not be called"
+Way = tuple[str, float | None, NoAnswer | None]
+"""Where to connect, and how long it took to find out; or why not."""
+Denied = Callable[[Request, str, str], None]
+"""Told of an address that may not be called, and why: for those who run the service."""
+
+
 class Client:
     """Sends requests. Belongs to one event loop; `close` ends every connection."""
 
@@ -58,8 +66,10 @@ class Client:
         clock: Clock,
         user_agent: str = "betimes",
         proxy: Proxy | None = None,
+        on_denied: Denied | None = None,
     ) -> None:
         self._resolver = resolver
+        self._on_denied = on_denied
         self._clock = clock
         self._user_agent = user_agent
         self._proxy = proxy
@@ -105,6 +115,17 @@ class Client:
             self._resolver.failed(request.url.host, address)
         return result
 
+    async def send_repeatable(self, request: Request) -> Result:
+        """The same for a request that does no harm when it comes twice: no attempt of a run.
+
+        A connection that was kept may be lost just when it is used; that says nothing about the
+        server, so it is asked once more.
+        """
+        result = await self.send(request)
+        if isinstance(result, NoAnswer) and result.trouble is Trouble.BROKEN:
+            result = await self.send(request)
+        return result
+
     def close(self) -> None:
         """End everything; requests under way are given up."""
         self._loop.remove_reader(self._epoll.fileno())
@@ -120,34 +141,43 @@ class Client:
         self._free.clear()
         self._epoll.close()
 
-    async def _address(self, request: Request) -> tuple[str, float | None, NoAnswer | None]:
+    async def _address(self, request: Request) -> Way:
         """Where to connect, checked: a name is refused as soon as one of its addresses is."""
         url = request.url
         if url.address is not None:
-            return self._checked(request, [str(url.address)], None)
+            found = self._checked(request, [str(url.address)], None)
+            return found or ("", None, NoAnswer(trouble=Trouble.REFUSED, detail=DENIED))
         if self._proxy is not None:
             return "", None, None  # names are the proxy's business, as the operator wished
-        if (known := self._resolver.known(url.host)) is not None:
-            return self._checked(request, known, None)
         began = self._clock.monotonic()
+        if (known := self._resolver.known(url.host)) is not None:
+            return self._checked(request, known, None) or self._nowhere(began)
         try:
             async with asyncio.timeout(request.patience.connect):
                 addresses = await self._resolver.resolve(url.host)
         except TimeoutError:
             return _none(Trouble.TIMEOUT, "its name was not resolved in time", began, self._clock)
-        except OSError as error:
-            return _none(Trouble.RESOLVE, str(error), began, self._clock)
-        return self._checked(request, addresses, self._clock.monotonic() - began)
+        except OSError:
+            return self._nowhere(began)
+        spent = self._clock.monotonic() - began
+        return self._checked(request, addresses, spent) or self._nowhere(began)
 
-    @staticmethod
+    def _nowhere(self, began: float) -> Way:
+        """The same for a name that nobody knows and for one that leads into our network.
+
+        What names mean there, and whether there are such names, is nobody's business.
+        """
+        return _none(Trouble.RESOLVE, NOWHERE, began, self._clock)
+
     def _checked(
-        request: Request, addresses: list[str], dns_seconds: float | None
-    ) -> tuple[str, float | None, NoAnswer | None]:
+        self, request: Request, addresses: list[str], dns_seconds: float | None
+    ) -> Way | None:
+        """The first of some addresses; None when one of them may not be called."""
         for address in addresses:
             if reason := request.addresses.refusal_of(address):
-                # Not which one: what names mean inside our network is nobody's business.
-                detail = f"{request.url.host} leads to an address that may not be called: {reason}"
-                return "", None, NoAnswer(trouble=Trouble.REFUSED, detail=detail)
+                if self._on_denied is not None:
+                    self._on_denied(request, address, reason)
+                return None
         return addresses[0], dns_seconds, None
 
     def _multi(self, tenant: UUID) -> _Multi:

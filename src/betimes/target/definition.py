@@ -27,6 +27,7 @@ TIMEOUT = timedelta(seconds=30)
 TIMEOUT_MIN, TIMEOUT_MAX = timedelta(seconds=1), timedelta(minutes=15)
 REDIRECTS_MAX = 5
 NONE: frozenset[str] = frozenset()
+SIGNATURE = "webhook-signature"
 CODES = re.compile(r"([1-5][0-9][0-9])(?:-([1-5][0-9][0-9]))?")
 JSON, TEXT, BYTES = "application/json", "text/plain; charset=utf-8", "application/octet-stream"
 
@@ -59,6 +60,8 @@ class HttpTarget:
     """Every secret it refers to."""
     hidden: frozenset[str] = NONE
     """Those of them that the target gets to see, and may send back."""
+    sent_to: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The origins that would see each secret, or what was got for it, as a token is."""
     redaction: Redaction = field(default_factory=Redaction)
 
 
@@ -98,17 +101,20 @@ def read_target(stored: Mapping[str, Any], policy: UrlPolicy) -> HttpTarget:
         redirects=_redirects(stored),
         tls=_tls(stored),
         redaction=_redaction(stored, policy),
-        **_secrets(stored, headers, policy),
+        **_secrets(stored, headers, policy, url),
     )
 
 
 def _secrets(
-    stored: Mapping[str, Any], headers: Mapping[str, str], policy: UrlPolicy
+    stored: Mapping[str, Any], headers: Mapping[str, str], policy: UrlPolicy, url: TargetUrl
 ) -> dict[str, Any]:
     """What refers to secrets; nothing at all for most targets."""
     auth = read_auth(stored.get("auth"))
+    tokens: dict[str, tuple[str, ...]] = {}
     if auth is not None and auth.kind == "oauth2":
-        read_url(auth.token_url, policy, pointer="/target/auth/token_url")
+        giver = read_url(auth.token_url, policy, pointer="/target/auth/token_url")
+        # The target never sees the secret, but whoever sees the token can do what it stands for.
+        tokens = {auth.secret: (giver.origin, url.origin)}
     signing = _reference(stored, "secret_ref")
     certificate = _reference(stored, "client_certificate")
     authorities = REFERENCE.fullmatch(stored.get("ca_certificates") or "")
@@ -124,6 +130,7 @@ def _secrets(
     names = {*hidden, *(name for name in others if name is not None)}
     if not names:
         return {}
+    proofs = [] if signing is None else [SIGNATURE]
     ours = () if auth is None else ((auth.header or "authorization").lower(),)
     return {
         "auth": auth,
@@ -131,9 +138,10 @@ def _secrets(
         "certificate": certificate,
         "authorities_secret": None if authorities is None else authorities[1],
         "private_headers": tuple(f"{name}: {value}" for name, value in private.items()),
-        "private": frozenset([*(name.lower() for name in private), *ours]),
+        "private": frozenset([*(name.lower() for name in private), *ours, *proofs]),
         "secrets": tuple(sorted(names)),
         "hidden": frozenset(hidden),
+        "sent_to": dict.fromkeys(names, (url.origin,)) | tokens,
     }
 
 

@@ -16,7 +16,8 @@ from uuid import UUID
 
 from betimes.domain import webhook
 from betimes.domain.clock import Clock
-from betimes.domain.errors import Refused
+from betimes.domain.errors import LeaseOver, Refused
+from betimes.domain.kept import Kept
 from betimes.domain.outcome import (
     Cancelled,
     ErrorFacts,
@@ -34,10 +35,14 @@ from betimes.target.gate import Health
 from betimes.target.gates import Gates
 from betimes.target.headers import Facts, our_headers
 from betimes.target.presented import Presented, Presenter
+from betimes.target.redact import Veil
 from betimes.target.redirect import REDIRECTS, Sends, Way, follow, send_in_time
 from betimes.target.url import UrlPolicy
 
-PREPARED_MAX = 10_000
+PREPARED_BYTES_MAX = 16 << 20
+PREPARED_BYTES = 4_000
+"""What a target weighs besides its body."""
+TENANTS_MAX = 10_000
 UNAUTHORIZED = 401
 GO_ON = REDIRECTS | {UNAUTHORIZED}
 """Answers after which there may be another request of the same attempt."""
@@ -49,7 +54,12 @@ UNREPORTED = "TargetUnreported"
 STAY_TIMEOUT_MIN = timedelta(seconds=30)
 """An attempt with less time than this waits for its turn in the queue, where no time is counted."""
 PERMANENT = frozenset({Trouble.REFUSED, Trouble.REDIRECT})
+UNASKED = PERMANENT | {Trouble.UNSENT}
+"""What says nothing about an origin: nobody was asked."""
 PLAIN = Presented()
+LEASE_LINE, LEASE_MARK = "betimes-lease: ", "lea_"
+"""The header with the token that may report the end of an attempt, and how such tokens begin."""
+LEASE_PREFIX = LEASE_MARK.encode()
 UNTAMED = "Expect:"
 """libcurl would ask before it sends a large body, and wait for an answer few servers give."""
 
@@ -84,6 +94,7 @@ class Errand(Protocol):
     def payload(self) -> bytes | None: ...  # noqa: D102
     @property
     def target(self) -> Mapping[str, Any]: ...  # noqa: D102
+    def is_held(self) -> bool: ...  # noqa: D102
     async def wait_cancelled(self) -> None: ...  # noqa: D102
     def park(self) -> bool: ...  # noqa: D102
     def snooze(self, pause: timedelta) -> Snoozed: ...  # noqa: D102
@@ -133,7 +144,7 @@ class Delivery:
         self._presenter = presenter
         self._lease_token = lease_token
         self._pause = pause
-        self._prepared: dict[tuple[UUID, int], _Prepared] = {}
+        self._prepared: Kept[tuple[UUID, int], _Prepared] = Kept(PREPARED_BYTES_MAX)
 
     async def deliver(self, errand: Errand) -> Outcome:
         """One attempt."""
@@ -153,7 +164,8 @@ class Delivery:
         )
         if held is not None:
             snoozed = errand.snooze(timedelta(seconds=held.seconds))
-            return replace(snoozed, reason=held.why.value)
+            waits_for = origin if held.waits_for_breaker else None
+            return replace(snoozed, reason=held.why.value, origin=waits_for)
         request, way = self._request(tenant, prepared, presented, errand), None
         try:
             result = await self._client.send(request)
@@ -164,12 +176,15 @@ class Delivery:
             self._gates.dropped(tenant, origin)
             raise
         self._tell(tenant, origin, result)
+        if isinstance(result, NoAnswer) and result.trouble is Trouble.UNSENT:
+            raise LeaseOver(result.detail)
+        last_url = None if way is None else way.request.url.text
         evidence = evidence_of(
             result,
             url=prepared.target.url.text,
-            last_url=None if way is None else way.request.url.text,
+            last_url=last_url,
             redaction=prepared.target.redaction,
-            veil=presented.veil,
+            veil=_veil(presented, request, result, last_url),
         )
         return await self._judge(result, evidence, prepared, errand, began)
 
@@ -198,8 +213,11 @@ class Delivery:
     ) -> Way:
         """From a first answer on; the time it took is gone from that of the attempt."""
 
-        def sign() -> list[str]:
+        def sign(origin: str) -> list[str]:
             facts = _facts(errand)
+            # A secret that somebody named signs for the origin they named it for.
+            if presented.signing is not None and origin != prepared.origin:
+                return our_headers(facts, None)
             return our_headers(facts, self._signature(request.tenant, presented, facts, None))
 
         return Way(
@@ -261,12 +279,10 @@ class Delivery:
         key = tenant, id(stored)
         found = self._prepared.get(key)
         if found is None or found.stored is not stored or found.policy is not policy:
-            if len(self._prepared) >= PREPARED_MAX:
-                self._prepared.clear()
             target = read_target(stored, policy)
             patience = replace(self._patience, total=target.timeout.total_seconds())
             found = _Prepared(stored, policy, target, target.url.origin, patience)
-            self._prepared[key] = found
+            self._prepared.put(key, found, PREPARED_BYTES + len(target.body or b""))
         return found
 
     def _request(
@@ -284,7 +300,7 @@ class Delivery:
             UNTAMED,
         ]
         if self._lease_token is not None:
-            headers.append(f"betimes-lease: {self._lease_token(errand)}")
+            headers.append(f"{LEASE_LINE}{self._lease_token(errand)}")
         return Request(
             tenant=tenant,
             url=target.url,
@@ -295,6 +311,7 @@ class Delivery:
             addresses=prepared.policy.addresses,
             tls=presented.tls or target.tls,
             private=target.private,
+            may_go=errand.is_held,
         )
 
     def _signature(
@@ -359,6 +376,26 @@ class Delivery:
             await self._pause(errand.tenant_id, errand.job_id, "the target answered 410 Gone")
 
 
+def _veil(
+    presented: Presented, request: Request, result: Answer | NoAnswer, last_url: str | None
+) -> Veil:
+    """What hides secrets, and our own token where a target sends back what it was sent.
+
+    Few do, so the token is looked for by its first letters before a veil is made for it.
+    """
+    if isinstance(result, NoAnswer):
+        return presented.veil
+    echoed = (
+        LEASE_PREFIX in result.body
+        or LEASE_MARK in (last_url or "")
+        or any(LEASE_MARK in value for _, value in result.headers)
+    )
+    if not echoed:
+        return presented.veil
+    tokens = [line.removeprefix(LEASE_LINE) for line in request.headers if LEASE_LINE in line]
+    return presented.veil.and_also(*tokens)
+
+
 def _facts(errand: Errand) -> Facts:
     return Facts(
         run_id=errand.run_id,
@@ -373,7 +410,7 @@ def _facts(errand: Errand) -> Facts:
 def health_of(result: Answer | NoAnswer) -> Health | None:
     """What a result says about its origin; None when it says nothing, because nobody was asked."""
     if isinstance(result, NoAnswer):
-        return None if result.trouble in PERMANENT else Health.BAD
+        return None if result.trouble in UNASKED else Health.BAD
     if result.status in SERVER_ERRORS:
         return Health.BAD
     return Health.PUSHED_BACK if result.status in PUSHED_BACK else Health.GOOD
@@ -387,7 +424,7 @@ def _patience_of(patience: Patience, errand: Errand) -> Patience:
     return replace(patience, total=min(patience.total, left))
 
 
-@lru_cache(maxsize=PREPARED_MAX)
+@lru_cache(maxsize=TENANTS_MAX)
 def _uuid(text: str) -> UUID:
     return UUID(text)
 

@@ -60,6 +60,8 @@ class Wait:
 
     seconds: float
     why: Hold
+    waits_for_breaker: bool = False
+    """Whether it is called sooner than that, when the breaker closes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

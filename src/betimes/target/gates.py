@@ -7,10 +7,11 @@ Without the store every process decides for itself, which is safe and a little l
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -21,6 +22,8 @@ from betimes.target.gate import BreakerState, Gate, Go, Health, Hold, Rules, Wai
 from betimes.telemetry import Outage, Telemetry
 
 GATES_MAX = 20_000
+FORGET_SHARE = 4
+"""A quarter of them is forgotten at once, so that looking for them costs each new one little."""
 SYNC_EVERY = timedelta(seconds=1)
 TELL_SECONDS, TELL_PLAIN_SECONDS = 5.0, 60.0
 TICK_SECONDS = 0.001
@@ -38,6 +41,12 @@ BUSY_SECONDS = 0.05
 """For an origin that is busy, at most a quarter of the ceiling waits in memory, or as many as it
 serves in so short a time that coming back would take longer; the others hold no slot."""
 
+WAITS_SECONDS, WAITS_SPREAD = 300.0, 60.0
+"""Behind an open breaker one comes at the time of its probe; the others wait until it closes, which
+brings them forward, and ask again after so long at the latest, should nobody have done that."""
+OVERDUE_SECONDS = 3.0
+"""So long after the time of a probe another one is called to it."""
+
 Key = tuple[UUID, str]
 Stay = Callable[[], Awaitable[bool]]
 """Whether one may wait here for seconds, in nobody's way."""
@@ -54,6 +63,8 @@ class Breaker:
     opened_at: datetime | None
     probe_at: datetime | None
     facts: dict[str, Any] = field(default_factory=dict)
+    changed: bool = True
+    """Whether this is news; otherwise it is told for the sake of the facts, and closes nothing."""
 
 
 class Breakers(Protocol):
@@ -61,6 +72,14 @@ class Breakers(Protocol):
 
     async def tell(self, breakers: Sequence[Breaker]) -> None:
         """Write what is known here."""
+        ...
+
+    async def call_probers(self, probes: Mapping[Key, float]) -> None:
+        """Have one of those who wait for each origin come in so many seconds, to probe it."""
+        ...
+
+    async def wake(self, closed: Collection[Key]) -> None:
+        """Bring forward what waits for origins that are well again."""
         ...
 
     async def broken(self) -> tuple[datetime, list[Breaker]]:
@@ -77,13 +96,17 @@ class _Entry:
     gate: Gate
     used_at: float = 0.0
     told_at: float = -1e9
-    changed: bool = True
+    changed: bool = False
+    """Whether its breaker has opened or closed since it was told."""
     waiting: deque["asyncio.Future[None]"] = field(default_factory=deque)
     """Who waits for another one to end."""
     line: deque["asyncio.Future[None]"] = field(default_factory=deque)
     """Who waits for time to pass, each for the one before."""
     sent: int = 0
     bad: int = 0
+    probe_given: bool = False
+    """Whether somebody was called to the first probe since it opened; the store calls to others."""
+    called_at: float = -1e9
 
 
 class Gates:
@@ -127,13 +150,26 @@ class Gates:
             now = self._clock.monotonic()
             gate.open(now, until=now + self._rules.open_seconds)
             gate.openings -= 1
+            entry.probe_given = True  # whoever probes instead is waited for
             answer = Wait(self._rules.open_seconds, Hold.BREAKER_OPEN)
         self._held.add(why=answer.why.value)
+        if answer.why is Hold.BREAKER_OPEN and self._breakers is not None:
+            return self._wait_for_breaker(entry, answer)
         # No two appointments on the same spot, whatever the arithmetic says.
         seconds = answer.seconds * (1.0 + 0.1 * self._roll())
         if seconds > LINE_SECONDS:
             seconds = _together(self._clock.monotonic(), seconds)
         return Wait(seconds, answer.why)
+
+    def _wait_for_breaker(self, entry: _Entry, answer: Wait) -> Wait:
+        """One comes back for the probe, the others when the breaker has closed."""
+        if not entry.probe_given and not entry.gate.probing:
+            entry.probe_given = True
+            seconds = answer.seconds
+        else:
+            spread = WAITS_SPREAD * self._roll()
+            seconds = _together(self._clock.monotonic(), WAITS_SECONDS - spread)
+        return Wait(seconds, answer.why, waits_for_breaker=True)
 
     def done(
         self, tenant: UUID, origin: str, health: Health, *, seconds: float, pause: float | None
@@ -148,6 +184,7 @@ class Gates:
                 self._opened.add()
                 self._telemetry.event("breaker.opened", level="warning", origin=origin)
             elif entry.gate.state is BreakerState.CLOSED:
+                entry.probe_given = False
                 self._telemetry.event("breaker.closed", origin=origin)
         self._wake(entry)
 
@@ -188,9 +225,33 @@ class Gates:
             if entry.changed or now - entry.told_at > self._patience(entry, now)
         ]
         await self._breakers.tell([_shared(key, entry, now, wall) for key, entry in due])
+        await self._move(now, [(key, entry) for key, entry in due if entry.changed])
         for _, entry in due:
             entry.changed, entry.told_at = False, now
         return len(due)
+
+    async def _move(self, now: float, news: Sequence[tuple[Key, _Entry]]) -> None:
+        """Bring those forward who wait behind breakers: one to a probe, all when it is closed."""
+        if self._breakers is None:
+            return
+        closed = [key for key, entry in news if entry.gate.state is BreakerState.CLOSED]
+        if closed:
+            await self._breakers.wake(closed)
+        probes = {
+            key: entry.gate.open_until - now
+            for key, entry in self._entries.items()
+            if entry.gate.state is BreakerState.OPEN
+            and (entry.changed or self._is_overdue(entry, now))
+        }
+        if probes:
+            await self._breakers.call_probers(probes)
+            for key in probes:
+                self._entries[key].called_at = now
+
+    @staticmethod
+    def _is_overdue(entry: _Entry, now: float) -> bool:
+        """Whether nobody came to probe; whoever was called may have been cancelled since."""
+        return now > max(entry.gate.open_until, entry.called_at) + OVERDUE_SECONDS
 
     def _patience(self, entry: _Entry, now: float) -> float:
         if entry.used_at < entry.told_at:
@@ -210,6 +271,7 @@ class Gates:
             gate = entry.gate
             if gate.state is BreakerState.OPEN and not entry.changed and key not in known:
                 gate.close(now)  # somebody else has found it well
+                entry.probe_given = False
                 self._wake(entry)
 
     async def _claim(self, tenant: UUID, origin: str) -> bool:
@@ -292,14 +354,17 @@ class Gates:
         return entry
 
     def _forget(self) -> None:
+        """Make room for many: those of whom there is nothing to know first, then the oldest.
+
+        What is forgotten of a broken origin is learned again from the store, or from it.
+        """
         now = self._clock.monotonic()
         idle = [
-            key
+            (not entry.gate.is_plain(now), entry.used_at, key)
             for key, entry in self._entries.items()
-            if not (entry.gate.in_flight or entry.waiting or entry.line)
-            and entry.gate.is_plain(now)
+            if not (entry.gate.in_flight or entry.waiting or entry.line or entry.changed)
         ]
-        for key in idle:
+        for _, _, key in sorted(idle, key=itemgetter(0, 1))[: GATES_MAX // FORGET_SHARE]:
             del self._entries[key]
 
 
@@ -328,4 +393,5 @@ def _shared(key: Key, entry: _Entry, now: float, wall: datetime) -> Breaker:
             "failed": entry.bad,
             "ramping": gate.ramp_since is not None,
         },
+        changed=entry.changed,
     )

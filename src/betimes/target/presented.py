@@ -1,12 +1,13 @@
 """What secrets become for one request, and how long they are remembered for the next one."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Invalid, SchedulerError
+from betimes.domain.origins import OpenSecret, covers, shown_origins
 from betimes.domain.webhook import read_secret
 from betimes.target.answer import Tls
 from betimes.target.auth import NoSecret, Opened, basic, credentials, filled, newest
@@ -23,6 +24,7 @@ REMEMBERED_MAX = 10_000
 ASKING_MAX = 4
 """Questions at once: a crowd of runs with secrets of their own leaves room for others."""
 NO_VEIL = Veil(())
+MISSING = OpenSecret(())
 
 OpenSecrets = Callable[[UUID, Sequence[str]], Awaitable[Opened]]
 """Values of the secrets of a tenant by name; those that do not exist are missing."""
@@ -47,7 +49,7 @@ class Remembered:
         self._read = read
         self._clock = clock
         self._few = asyncio.Semaphore(ASKING_MAX)
-        self._known: dict[tuple[UUID, str], tuple[float, Sequence[bytes]]] = {}
+        self._known: dict[tuple[UUID, str], tuple[float, OpenSecret]] = {}
 
     async def open(self, tenant: UUID, names: Sequence[str]) -> Opened:
         """The values of secrets; raises `NoSecret` when nobody can be asked."""
@@ -73,11 +75,11 @@ class Remembered:
         if len(self._known) + len(names) > REMEMBERED_MAX:
             self._known.clear()
         for name in names:
-            self._known[tenant, name] = now, opened.get(name, ())
+            self._known[tenant, name] = now, opened.get(name, MISSING)
         return opened
 
     def _recent(self, tenant: UUID, names: Sequence[str], since: float) -> Opened | None:
-        found: dict[str, Sequence[bytes]] = {}
+        found: dict[str, OpenSecret] = {}
         for name in names:
             known = self._known.get((tenant, name))
             if known is None or known[0] < since:
@@ -96,6 +98,7 @@ class Presenter:
     async def present(self, tenant: UUID, target: HttpTarget, policy: UrlPolicy) -> Presented:
         """Everything secret about a request; raises `NoSecret` when something is not there."""
         opened = await self._open(tenant, target.secrets)
+        check_bound(target, opened)
         hidden = [newest(opened, name) for name in target.secrets if name in target.hidden]
         headers = [filled(line, opened) for line in target.private_headers]
         auth, token, secret = target.auth, "", ""
@@ -124,13 +127,32 @@ class Presenter:
             self._tokens.refused(tenant, target.auth, presented.secret, presented.token)
 
 
+def check_bound(target: HttpTarget, opened: Opened) -> None:
+    """Refuse before anything is sent what would take a secret where it may not go.
+
+    Raises:
+        NoSecret: a secret is not bound to an origin that would see it, or what it stands for.
+
+    """
+    for name, origins in target.sent_to.items():
+        if (found := opened.get(name)) is None or not found.values:
+            continue
+        for origin in origins:
+            if not covers(found.origins, origin):
+                raise NoSecret(
+                    "SecretNotBound",
+                    f"expected the secret {name!r} to be sent to {shown_origins(found.origins)}, "
+                    f"which it is bound to, not to {origin}",
+                )
+
+
 def _signing(target: HttpTarget, opened: Opened) -> list[bytes] | None:
     """Every version signs, so that a receiver may have the old one or the new one."""
     if target.signing is None:
         return None
     newest(opened, target.signing)
     try:
-        return [read_secret(value.decode()) for value in opened[target.signing]]
+        return [read_secret(value.decode()) for value in opened[target.signing].values]
     except (Invalid, UnicodeDecodeError):
         raise NoSecret(
             "SecretUnusable",
@@ -155,7 +177,7 @@ def _tls(target: HttpTarget, opened: Opened) -> Tls | None:
     return Tls(authorities=authorities, certificate=both, key=both)
 
 
-def _pem(opened: Mapping[str, Sequence[bytes]], name: str, what: str) -> str:
+def _pem(opened: Opened, name: str, what: str) -> str:
     text = newest(opened, name)
     if f"-----BEGIN {what}-----" not in text:
         raise NoSecret("SecretUnusable", f"expected PEM in the secret {name!r}", retryable=False)

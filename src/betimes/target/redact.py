@@ -104,6 +104,12 @@ class Veil:
     def __bool__(self) -> bool:
         return bool(self._forms)
 
+    def and_also(self, *values: str) -> "Veil":
+        """The same, and more values."""
+        more = Veil(values)
+        more._forms = sorted([*self._forms, *more._forms], key=len, reverse=True)
+        return more
+
     def content(self, content: bytes, *, truncated: bool = False) -> bytes:
         """Content without the values; of one that was cut off not even the beginning."""
         for form in self._forms:

@@ -24,8 +24,8 @@ class Sends(Protocol):
         ...
 
 
-Sign = Callable[[], list[str]]
-"""The lines that identify and sign a request without a body."""
+Sign = Callable[[str], list[str]]
+"""The lines that identify and sign a request without a body, for an origin."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,7 +83,7 @@ def redirected(
     if status not in KEEP_METHOD and method not in ("GET", "HEAD"):
         method = "GET"
         if body is not None:
-            body, fresh = None, sign()
+            body, fresh = None, sign(url.origin)
             ours = {_name(line) for line in fresh}
             headers = [line for line in headers if _name(line) not in ours | OF_BODY] + fresh
     return replace(request, url=url, headers=headers, method=method, body=body, tls=tls)

@@ -96,7 +96,7 @@ class S3Shelf:
             addresses=self._policy.addresses,
             kept_max=OBJECT_BYTES_MAX,
         )
-        result = await self._client.send(request)
+        result = await self._client.send_repeatable(request)
         if isinstance(result, Answer):
             return result
         raise Unavailable(f"the store of blobs: {result.detail}")

@@ -31,6 +31,10 @@ STOP = -1
 CONNECTIONS_IDLE_SECONDS = 55
 """Shorter than the usual idle limits of servers, so that a kept connection is rarely a dead one."""
 MILLISECONDS = 1000
+BLANK = (b"\r\n", b"\n")
+"""What ends a head."""
+NOT_TWICE = "the connection was lost before an answer came"
+NOT_OURS = "the lease ended before anything was sent"
 
 TROUBLES: dict[int, Trouble] = {
     pycurl.E_COULDNT_RESOLVE_HOST: Trouble.RESOLVE,
@@ -84,6 +88,7 @@ class Transfer:
         "_body",
         "_head",
         "_head_bytes",
+        "_is_headed",
         "_kept_max",
         "_last",
         "_monotonic",
@@ -91,8 +96,11 @@ class Transfer:
         "_proxy",
         "_read_max",
         "_refusal",
+        "_repeated",
         "_request",
+        "_sent",
         "_size",
+        "_stale",
         "address",
         "curl",
         "dns_seconds",
@@ -126,6 +134,7 @@ class Transfer:
         curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS)
         curl.setopt(pycurl.MAXAGE_CONN, CONNECTIONS_IDLE_SECONDS)
         curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
+        curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
         curl.setopt(pycurl.HEADERFUNCTION, self._on_header)
         curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
         self._set_shape(shape)
@@ -169,7 +178,8 @@ class Transfer:
     def finish(self, code: int, message: str) -> Answer | NoAnswer:
         """What came of it."""
         curl = self.curl
-        status = curl.getinfo(pycurl.RESPONSE_CODE) if self._head else 0
+        # A head that breaks off is no answer, whatever its first line says.
+        status = curl.getinfo(pycurl.RESPONSE_CODE) if self._is_headed else 0
         cut = code == pycurl.E_WRITE_ERROR and self._size > self._read_max
         address = curl.getinfo(pycurl.PRIMARY_IP) or ""
         if status and (not code or cut) and not self._refusal:
@@ -183,10 +193,17 @@ class Transfer:
                 timings=self._timings(),
             )
         trouble, detail = TROUBLES.get(code, Trouble.BROKEN), message
-        if self._refusal:
+        if self._stale:
+            trouble, detail = Trouble.UNSENT, NOT_OURS
+        elif self._repeated:
+            # Whatever stopped the second request: the first one was sent and has no answer.
+            trouble, detail = Trouble.BROKEN, NOT_TWICE
+        elif self._refusal:
             trouble, detail = Trouble.REFUSED, self._refusal
         elif self.too_slow:
             trouble, detail = Trouble.TIMEOUT, "the answer stopped coming"
+        elif self._head and not self._is_headed and not code:
+            detail = "the answer broke off in its headers"
         elif self._head_bytes > HEADER_BYTES_MAX:
             detail = f"more than {HEADER_BYTES_MAX} bytes of headers"
         return NoAnswer(trouble=trouble, detail=detail, address=address, timings=self._timings())
@@ -204,12 +221,12 @@ class Transfer:
     def _clear(self) -> None:
         self._head: list[bytes] = []
         self._head_bytes = 0
+        self._is_headed = False
         self._body = bytearray()
         self._size = 0
         self._refusal = ""
-        if self._opened is not None:
-            self._opened.close()
-            self._opened = None
+        self._sent = self._repeated = self._stale = False
+        self._close_opened()
         self.heard_at = 0.0
         self.started_at = 0.0
         self.dns_seconds = None
@@ -236,6 +253,9 @@ class Transfer:
 
     def _open_socket(self, _purpose: int, wanted: SocketAddress) -> socket.socket | int:
         """The last word: the address that is about to be connected, whoever chose it."""
+        if self._sent:
+            self._repeated = True  # nobody needs another connection for what was sent already
+            return int(pycurl.SOCKET_BAD)
         request = self._request
         host = _host(wanted)
         if request is None or not host:
@@ -243,20 +263,46 @@ class Transfer:
         elif self._proxy is not None:
             if host not in self._proxy.addresses:
                 self._refusal = "the address is not that of the proxy"
-        elif reason := request.addresses.refusal_of(host):
-            self._refusal = f"the address is {reason}"
+        elif request.addresses.refusal_of(host):
+            self._refusal = "the address may not be called"
         elif host != self.address:
             self._refusal = "the address is not the one that was checked"
         if self._refusal:
             return int(pycurl.SOCKET_BAD)
         # pycurl makes a copy of the descriptor; this one is closed when the transfer is over.
+        self._close_opened()
         self._opened = socket.socket(wanted.family, wanted.socktype, wanted.protocol)
         return self._opened
+
+    def _close_opened(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    def _before_request(self, *_: object) -> int:
+        """The connection stands, and nothing of the request is sent: it is sent once, or never.
+
+        libcurl would send it again by itself, up to five times: when a connection that it used
+        again dies before an answer, when a stream of HTTP/2 is refused, when 417 is answered. It
+        comes by here each time, whatever the method and the body.
+        """
+        request = self._request
+        if self._sent:
+            self._repeated = True
+            return int(pycurl.PREREQFUNC_ABORT)
+        if request is not None and request.may_go is not None and not request.may_go():
+            self._stale = True
+            return int(pycurl.PREREQFUNC_ABORT)
+        self._sent = True
+        return int(pycurl.PREREQFUNC_OK)
 
     def _on_header(self, line: bytes) -> int | None:
         self.heard_at = self._monotonic()
         if line.startswith(b"HTTP/"):
             self._head.clear()  # an interim answer came before
+            self._is_headed = False
+        elif line in BLANK:
+            self._is_headed = True
         self._head_bytes += len(line)
         if self._head_bytes > HEADER_BYTES_MAX:
             return STOP

@@ -24,6 +24,7 @@ A test compares this table with the names used in the code; a star stands for th
 | `worker.lease_lost`| event | warning  |                     | parcel, found                     |
 | `worker.stray`     | event | warning  |                     | parcel                            |
 | `target.unsigned`  | event | warning  |                     |                                   |
+| `target.denied`    | event | warning  |                     | tenant, host, address, reason     |
 | `vault.locked`     | event | warning  |                     |                                   |
 | `gates.tick`       | span  | debug    | told, broken        |                                   |
 | `breaker.opened`   | event | warning  |                     | origin                            |
@@ -39,8 +40,9 @@ A test compares this table with the names used in the code; a star stands for th
 | `planner.tick`     | span  | debug    | jobs, runs          |                                   |
 | `intake.tick`      | span  | debug    | runs                |                                   |
 | `intake.refused`   | event | error    |                     | run, why                          |
+| `stream.failed`    | event | error    |                     |                                   |
 | `advancer.tick`    | span  | debug    | runs                |                                   |
-| `advancer.failed`  | event | error    |                     | workflow_run                      |
+| `advancer.failed`  | event | error    | failures, pause_seconds | workflow_run                  |
 | `relay.tick`       | span  | debug    | rows                |                                   |
 | `relay.carried`    | event | info     | carried, refused, later |                               |
 | `relay.refused`    | event | warning  |                     | row, why                          |
@@ -49,7 +51,9 @@ A test compares this table with the names used in the code; a star stands for th
 | `job.auto_paused`  | event | warning  | failures            | job                               |
 | `run.unpublished`  | event | error    |                     | shard, runs                       |
 | `reaper.tick`      | span  | debug    | parcels             |                                   |
-| `partitions.tick`  | span  | debug    | made, dropped       |                                   |
+| `partitions.tick`  | span  | debug    | made, dropped, moved |                                  |
+| `partition.kept`   | event | warning  |                     | table, day                        |
+| `item.failed`      | event | error    | wait_seconds        | duty, item                        |
 | `pruner.tick`      | span  | debug    | rows                |                                   |
 | `errands.tick`     | span  | debug    | resumed, deleted    |                                   |
 | `offerer.tick`     | span  | debug    | offered             |                                   |
@@ -72,6 +76,7 @@ A test compares this table with the names used in the code; a star stands for th
 | `outage.lasts`     | event | debug    | failures            | duty, and what the duty adds      |
 | `outage.ended`     | event | info     | failures, seconds   | duty, and what the duty adds      |
 | `api.listening`    | event | info     |                     | url                               |
+| `group.failed`     | event | error    |                     |                                   |
 | `request.failed`   | event | error    |                     | request_id, method, path          |
 | `library.log`      | event | its own  |                     | logger, message                   |
 
@@ -82,19 +87,23 @@ Metrics are listed in `betimes.telemetry.catalogue`.
 from betimes.telemetry.core import Span, Telemetry
 from betimes.telemetry.events import Event, Handler, Level
 from betimes.telemetry.instruments import Counter, Gauge, Histogram, Reading
+from betimes.telemetry.items import Each, Items, in_turn
 from betimes.telemetry.memory import Recorder
 from betimes.telemetry.outage import Outage
 
 __all__ = [
     "Counter",
+    "Each",
     "Event",
     "Gauge",
     "Handler",
     "Histogram",
+    "Items",
     "Level",
     "Outage",
     "Reading",
     "Recorder",
     "Span",
     "Telemetry",
+    "in_turn",
 ]

@@ -37,6 +37,13 @@ _ALL = (
     Metric(
         "betimes_lease_lost_total", "counter", "Leases that ended under their holder.", ("kind",)
     ),
+    Metric(
+        "betimes_items_failed_total",
+        "counter",
+        "Items of background duties that failed and were postponed.",
+        ("duty",),
+    ),
+    Metric("betimes_rows_kept_total", "counter", "Rows moved on when their day was dropped."),
     Metric("betimes_fires_missed_total", "counter", "Fires without a run, by reason.", ("reason",)),
     Metric("betimes_catchup_runs_total", "counter", "Missed fires that run late.", ("held",)),
     Metric("betimes_intake_runs_total", "counter", "Runs asked for by SQL.", ("outcome",)),

@@ -10,7 +10,7 @@ class Health(Shown):
 
 
 class Ready(Shown):
-    """Whether requests are welcome, and why not."""
+    """Whether requests are welcome: `ready`, `degraded` (works, see the checks) or `not ready`."""
 
     status: str
     checks: dict[str, str]

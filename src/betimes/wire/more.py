@@ -241,7 +241,6 @@ class ShardShown(Shown):
     owner: str | None
     epoch: str
     lease_until: Instant | None
-    planned_through: Instant | None
     published_through: Instant | None
 
 

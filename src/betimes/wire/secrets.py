@@ -6,13 +6,29 @@ import msgspec
 
 from betimes.wire.base import Asked, Instant, Shown
 
+Origins = Annotated[
+    list[Annotated[str, msgspec.Meta(min_length=1, max_length=300)]],
+    msgspec.Meta(
+        max_length=100,
+        description="Where the secret may be sent: origins such as `https://api.example.com`, "
+        "`https://*.example.com` for every name below, or `*` for anywhere.",
+    ),
+]
+
 
 class PutSecret(Asked):
-    """A value, as text or in base64. The newest `keep` versions stay."""
+    """A value, as text or in base64. The newest `keep` versions stay; a new one needs origins."""
 
     value: Annotated[str, msgspec.Meta(min_length=1, max_length=65536)] | None = None
     value_base64: Annotated[str, msgspec.Meta(min_length=1, max_length=90000)] | None = None
     keep: Annotated[int, msgspec.Meta(ge=1, le=10)] = 2
+    origins: Origins | None = None
+
+
+class BindSecret(Asked):
+    """Where a secret may be sent from now on; nowhere, if there is no origin."""
+
+    origins: Origins
 
 
 class Secret(Shown):
@@ -24,6 +40,7 @@ class Secret(Shown):
     created_at: Instant
     updated_at: Instant
     created_by: str | None
+    origins: list[str]
 
 
 class SecretVersion(Shown):

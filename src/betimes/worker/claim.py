@@ -112,7 +112,7 @@ class Claims:
                 if not leased:
                     drained = [one for one in sources if one not in later]
                     return Taken(Counter(), drained, later)
-                self._time.observe(leased[0].lease_until - self._ttl)
+                self._time.observe(leased[0].lease_until - self._ttl, asked_at=asked_at)
                 used, work, news = await self._prepare(leased, asked_at)
                 span.add(parcels=len(leased), runs=used)
         finally:

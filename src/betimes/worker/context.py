@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
+from betimes.domain.clock import Clock
 from betimes.domain.ids import TenantId, to_text
 from betimes.domain.outcome import Snoozed
 from betimes.domain.spec import RunSpec
@@ -15,6 +16,14 @@ from betimes.store.parcels import LeasedParcel, WantedRun
 Now = Callable[[], datetime]
 
 
+class Held(Protocol):
+    """What an attempt holds."""
+
+    def is_ours(self, now: float) -> bool:
+        """Whether we may believe to hold it at a time of the monotonic clock."""
+        ...
+
+
 class Context:
     """One attempt of one run.
 
@@ -22,7 +31,9 @@ class Context:
     """
 
     __slots__ = (
+        "_clock",
         "_event",
+        "_held",
         "_now",
         "_parcel",
         "_park",
@@ -43,6 +54,8 @@ class Context:
         self._now = now
         self._event: asyncio.Event | None = None
         self._park: Callable[[Context], bool] | None = None
+        self._held: Held | None = None
+        self._clock: Clock | None = None
         self.started_at = started_at
         self.cancelled = False
         """Whether the attempt should end soon: cancelled, timed out, or its lease is lost."""
@@ -139,6 +152,17 @@ class Context:
     def given(self, payload: bytes) -> None:
         """The payload that a reference stands for; called by the worker before the handler."""
         self._run = self._run._replace(payload=payload)
+
+    def held_as(self, held: Held, clock: Clock) -> None:
+        """What keeps its lease here; called by the worker."""
+        self._held = held
+        self._clock = clock
+
+    def is_held(self) -> bool:
+        """Whether the lease can still be ours; asked right before anything is sent or begun."""
+        if self._held is None or self._clock is None:
+            return True
+        return self._held.is_ours(self._clock.monotonic())
 
     def park(self) -> bool:
         """Give the place back while waiting for somebody else to end the run; False: there is none.

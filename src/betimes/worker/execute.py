@@ -22,6 +22,7 @@ from types import coroutine as generator_coroutine
 from typing import Any
 
 from betimes.domain.clock import Clock
+from betimes.domain.errors import LeaseOver
 from betimes.domain.ids import ParcelId, TenantId
 from betimes.domain.outcome import Succeeded
 from betimes.domain.states import RunState
@@ -99,6 +100,7 @@ class Executor:
             if self._is_over(run, parcel, plan, moment):
                 continue
             context = Context(run, parcel.leased, plan.spec, moment.now, self._time.now)
+            context.held_as(parcel, self._clock)
             variables = copy_context()
             handler, answer = _first_step(plan.call, context, variables)
             if handler is None and answer is not None and self._is_large(answer):
@@ -126,8 +128,8 @@ class Executor:
 
     def _is_over(self, run: WantedRun, parcel: HeldParcel, plan: Plan, moment: Moment) -> bool:
         """Whether the run is not to be executed at all; its end is reported then."""
-        # Who was frozen among many runs finds the lease gone before anybody has told him.
-        if parcel.lost or parcel.trusted_until <= moment.at:
+        if not parcel.is_ours(moment.at):
+            self._reporter.lose(parcel, found="start")
             self._slots.release(1)
             return True
         now = moment.now
@@ -160,6 +162,10 @@ class Executor:
                 me.uncancel()
             report = running.stop is not Stop.RELEASE
             returned = running.outcome_of_stop() or failure_of(error)
+        except LeaseOver:
+            # It has looked at its lease before it sent or began anything.
+            self._reporter.lose(running.parcel, found="start")
+            report, returned = False, None
         except (Exception, SystemExit) as error:  # noqa: BLE001 -- an outcome like any other
             report = running.stop is not Stop.RELEASE
             returned = failure_of(error)

@@ -8,7 +8,7 @@ A parcel that turns out to be lost is counted and forgotten, never tried again.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from betimes.config.settings import WorkerSettings
@@ -18,7 +18,7 @@ from betimes.domain.ids import Fence, ParcelId, RunId, ShardId
 from betimes.domain.states import FINAL, RunState
 from betimes.rhythm import full_jitter
 from betimes.store.admit import Offered
-from betimes.store.ending import Ending, Streak
+from betimes.store.ending import Ending, Lease, Streak
 from betimes.store.finish import Finishing, Held, Page
 from betimes.store.parcels import Source
 from betimes.store.release import Freed
@@ -62,19 +62,21 @@ class Box:
         slow = {one.parcel for one in self.endings}
         about = {one.parcel for one in self.streaks}
         emptied = [parcel for parcel in self.emptied if parcel not in slow]
-        fences = {parcel: self.fence(parcel) for parcel in {*about, *emptied}}
-        counted = frozenset(one for one in fences if self.parcels[one].leased.counted)
-        return Held(fences, emptied, self._freed(emptied), counted=counted)
+        ours = {*about, *emptied}
+        counted = frozenset(one for one in ours if self.parcels[one].leased.counted)
+        return Held(self._leases(ours), emptied, self._freed(emptied), counted=counted)
 
     def slow(self) -> Held:
         """Parcels that the other endings are about."""
         if not self.endings:
-            return Held({})
+            return Held(())
         about = {one.parcel for one in self.endings}
         emptied = [parcel for parcel in self.emptied if parcel in about]
         counted = frozenset(one for one in about if self.parcels[one].leased.counted)
-        fences = {parcel: self.fence(parcel) for parcel in about}
-        return Held(fences, emptied, counted=counted)
+        return Held(self._leases(about), emptied, counted=counted)
+
+    def _leases(self, parcels: Iterable[ParcelId]) -> list[Lease]:
+        return [(parcel, self.fence(parcel)) for parcel in parcels]
 
     def _freed(self, emptied: list[ParcelId]) -> Freed:
         freed = Freed()
@@ -157,8 +159,23 @@ class Reporter:
         box.bytes += len(ending.result or b"") + len(ending.error or "")
         self._took(parcel, box, 1)
 
+    def lose(self, parcel: HeldParcel, *, found: str) -> None:
+        """Stop believing in a lease: nothing of it is reported any more.
+
+        Should it be ours still, the heartbeat finds it among the strays and gives it back; a run
+        that was left out would wait for ever in a parcel that is renewed for the sake of others.
+        """
+        if not parcel.lost:
+            self._held.lose(parcel)
+            self._lost.add(kind="parcel")
+            self._telemetry.event(
+                "worker.lease_lost", level="warning", parcel=str(parcel.leased.id), found=found
+            )
+
     def unwanted(self, parcel: HeldParcel) -> None:
         """Take a parcel without anything left to do; it is only to be deleted."""
+        if parcel.lost:
+            return
         box = self._box(parcel)
         box.emptied.append(parcel.leased.id)
 
@@ -314,7 +331,7 @@ class Reporter:
         """Write a box; returns the runs whose outcome was refused."""
         written = 0
         fast, slow = box.fast(), box.slow()
-        if fast.fences:
+        if fast.leases:
             written = await self._finishing.succeeded(shard, fast, box.streaks)
             self._tell_offered(fast.offered)
         if box.endings:
@@ -367,10 +384,4 @@ class Reporter:
         outcomes = box.outcomes()
         alive = {parcel for run, parcel in outcomes.items() if run not in refused}
         for identifier in set(outcomes.values()) - alive:
-            parcel = box.parcels[identifier]
-            if not parcel.lost:
-                self._held.lose(parcel)
-                self._lost.add(kind="parcel")
-                self._telemetry.event(
-                    "worker.lease_lost", level="warning", parcel=str(identifier), found="finish"
-                )
+            self.lose(box.parcels[identifier], found="finish")

@@ -31,6 +31,8 @@ class Answer(NamedTuple):
     renewed: list[Renewed]
     told: datetime | None = None
     fault: BaseException | None = None
+    heard_at: float | None = None
+    """When it came to the thread of the heartbeat; the main loop may hear of it much later."""
 
 
 class Pulse:
@@ -84,5 +86,5 @@ class Heartbeat:
         except Unavailable as fault:
             self._hear(Answer(asked_at, [], fault=fault))
         else:
-            self._hear(Answer(asked_at, renewed, told))
+            self._hear(Answer(asked_at, renewed, told, heard_at=self._clock.monotonic()))
         return True

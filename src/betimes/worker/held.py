@@ -30,6 +30,13 @@ class HeldParcel:
         self.since = since
         self.trusted_until = trusted_until
 
+    def is_ours(self, now: float) -> bool:
+        """Whether we may believe to hold it, by the monotonic clock; asked before anything begins.
+
+        Who was frozen finds that its time is over before anybody has told it.
+        """
+        return not self.lost and now < self.trusted_until
+
 
 class HeldParcels:
     """All of them, by id."""

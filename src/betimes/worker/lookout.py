@@ -216,7 +216,8 @@ class Lookout:
     async def _poll(self, now: float) -> None:
         self._poll_at = now + self._poll_every
         if not self._time.known:
-            self._time.observe(await self._parcels.read_clock())
+            asked_at = self._clock.monotonic()
+            self._time.observe(await self._parcels.read_clock(), asked_at=asked_at)
         self._board.found(await self._find(suspects=False))
 
     async def _look_for_suspects(self, now: float) -> None:

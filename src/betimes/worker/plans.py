@@ -2,7 +2,8 @@
 
 A definition never changes under its (job, revision), so nothing kept here can be stale. Of a job
 only the revision that was met last is kept, and jobs that do the same share one plan: what is kept
-for each of very many jobs is its id and a reference.
+for each of very many jobs is its id and a reference. Where each has a definition of its own, or
+each ad-hoc run says something else about itself, the bytes that this takes are what is bounded.
 """
 
 import json
@@ -13,20 +14,23 @@ from typing import NamedTuple
 
 from betimes.domain.errors import NotFound
 from betimes.domain.ids import JobId, TenantId
+from betimes.domain.kept import Kept
 from betimes.domain.outcome import ErrorFacts, Failed
 from betimes.domain.spec import RunSpec, spec_from_json
 from betimes.store.parcels import WantedRun
-from betimes.store.specs import SpecKey, Specs
+from betimes.store.specs import SpecKey, Specs, weight_of
 from betimes.worker.context import Context
 from betimes.worker.handlers import Call, Handler, Handlers, Kind
 
-KNOWN_MAX = 400_000
-"""Most jobs and kinds of ad-hoc runs remembered: about 130 bytes each."""
+KNOWN_BYTES_MAX = 64 << 20
+"""Most bytes of plans of jobs: so many as 400,000 jobs take that share their definitions."""
+KNOWN_BYTES = 150
+"""What a job takes whose plan is there already."""
+AD_HOC_BYTES_MAX = 8 << 20
+"""Most bytes of plans of ad-hoc runs."""
 PARTS = 8
 """When there are too many, one part of so many is forgotten, whatever its age: jobs fire in turns,
 and to forget the oldest would be to forget always the one that is needed next."""
-MADE_MAX = 10_000
-
 GONE = RunSpec(handler=None, payload=None)
 UNHANDLED = object()
 """What comes of a run whose handler this worker does not have: nothing was tried."""
@@ -91,14 +95,22 @@ class Plans:
         self._needs = frozenset(handlers.needs())
         self._ways = ways
         self._fetch = fetch
-        self._known: dict[JobId | AdHocKey, _Known] = {}
-        self._made: dict[int, _Known] = {}
+        self._known: dict[JobId, _Known] = {}
+        self._ad_hoc: Kept[AdHocKey, _Known] = Kept(AD_HOC_BYTES_MAX)
+        self._made: dict[int, tuple[Plan, int]] = {}
+        """Every plan of a known job, with what it weighs."""
+        self._bytes = 0
         self._forgotten = 0
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes are kept."""
+        return self._bytes + self._ad_hoc.weight
 
     async def of(self, runs: Sequence[WantedRun]) -> list[Plan]:
         """A plan for each run, in order; reads the definitions that are not known yet."""
         keys = list(_keys(runs))
-        known = [self._known.get(key) for key, _ in keys]
+        known = [self._find(key) for key, _ in keys]
         missing = {
             pair
             for pair, one in zip(keys, known, strict=True)
@@ -113,26 +125,36 @@ class Plans:
             for pair, one in zip(keys, known, strict=True)
         ]
 
+    def _find(self, key: JobId | AdHocKey) -> _Known | None:
+        return self._ad_hoc.get(key) if isinstance(key, AdHocKey) else self._known.get(key)
+
     async def _learn(self, pairs: set[Pair]) -> dict[Pair, _Known]:
         jobs = {pair: found for pair in pairs if (found := _spec_key(pair)) is not None}
         specs = await self._specs.read(jobs.values()) if jobs else {}
         learned: dict[Pair, _Known] = {}
         for pair in pairs:
             key, revision = pair
-            spec = _ad_hoc(key) if isinstance(key, AdHocKey) else specs.get(jobs[pair], GONE)
-            learned[pair] = self._known[key] = self._make(spec, revision)
-        if len(self._known) > KNOWN_MAX:
+            if isinstance(key, AdHocKey):
+                one = _Known(None, self._plan(_ad_hoc(key)))
+                learned[pair] = self._ad_hoc.put(key, one, weight_of(None, key.options, None))
+                continue
+            spec = specs.get(jobs[pair], GONE)
+            if key not in self._known:
+                self._bytes += KNOWN_BYTES
+            learned[pair] = self._known[key] = _Known(revision, self._made_of(spec))
+        while self._bytes > KNOWN_BYTES_MAX and self._known:
             self._forget()
         return learned
 
-    def _make(self, spec: RunSpec, revision: int | None) -> _Known:
+    def _made_of(self, spec: RunSpec) -> Plan:
         """The store gives the same object for the same definition, and so do we."""
         made = self._made.get(id(spec))
-        if made is None or made.plan.spec is not spec:
-            if len(self._made) >= MADE_MAX:
-                self._made.clear()
-            made = self._made[id(spec)] = _Known(revision, self._plan(spec))
-        return made if made.revision == revision else _Known(revision, made.plan)
+        if made is not None and made[0].spec is spec:
+            return made[0]
+        plan, weight = self._plan(spec), _weight_of(spec)
+        self._made[id(spec)] = plan, weight
+        self._bytes += weight
+        return plan
 
     def _forget(self) -> None:
         """Plans in use stay reachable through the runs that hold them."""
@@ -140,6 +162,10 @@ class Plans:
         self._known = {
             key: one for key, one in self._known.items() if hash(key) % PARTS != self._forgotten
         }
+        used = {id(one.plan.spec) for one in self._known.values()}
+        self._made = {key: one for key, one in self._made.items() if key in used}
+        self._bytes = KNOWN_BYTES * len(self._known)
+        self._bytes += sum(weight for _, weight in self._made.values())
 
     def _plan(self, spec: RunSpec) -> Plan:
         name = spec.handler or spec.target.get("type")
@@ -195,6 +221,10 @@ def _keys(runs: Sequence[WantedRun]) -> Iterator[Pair]:
 def _spec_key(pair: Pair) -> SpecKey | None:
     key, revision = pair
     return None if isinstance(key, AdHocKey) or revision is None else SpecKey(key, revision)
+
+
+def _weight_of(spec: RunSpec) -> int:
+    return weight_of(str(spec.target), str(spec.options), spec.payload)
 
 
 def _ad_hoc(key: AdHocKey) -> RunSpec:

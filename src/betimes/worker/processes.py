@@ -18,6 +18,6 @@ class Processes(Pool):
         name = f"{handler.function.__module__}:{handler.function.__qualname__}"
 
         def call(context: Context) -> Coroutine[Any, Any, object]:
-            return self.run(Order(ENTRY, (name, context.portable())))
+            return self.run(Order(ENTRY, (name, context.portable())), is_held=context.is_held)
 
         return call

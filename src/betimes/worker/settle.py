@@ -5,7 +5,15 @@ from typing import Any, assert_never
 
 from betimes.domain.failure import fingerprint, to_json
 from betimes.domain.ids import ParcelId
-from betimes.domain.outcome import Abandoned, Failed, Outcome, facts_of, kind_of, result_of
+from betimes.domain.outcome import (
+    Abandoned,
+    Failed,
+    Outcome,
+    Snoozed,
+    facts_of,
+    kind_of,
+    result_of,
+)
 from betimes.domain.parcel import out_of_sight
 from betimes.domain.retry import Effort, Finish, Retry, decide
 from betimes.domain.states import RunState, Trigger
@@ -37,7 +45,8 @@ def settle(
     again: Again | None = None
     match decision:
         case Retry(at=at, counts=counts, reason=reason):
-            state, again = RunState.RETRY_WAIT, Again(parcel_id, at, plan.needs)
+            origin = outcome.origin if isinstance(outcome, Snoozed) else None
+            state, again = RunState.RETRY_WAIT, Again(parcel_id, at, plan.needs, origin)
             attempt = attempt if counts else run.attempt
         case Finish(state=state, reason=reason):
             pass
@@ -122,7 +131,7 @@ def follow_of(run: WantedRun, plan: Plan, now: datetime) -> Follow | None:
     delay = plan.spec.fixed_delay
     if delay is None or run.job is None or run.revision is None or run.trigger != Trigger.SCHEDULE:
         return None
-    return Follow(run.job, run.revision, now + delay)
+    return Follow(run.id, run.job, run.revision, now + delay)
 
 
 def _whose(run: WantedRun, parcel: LeasedParcel, plan: Plan) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Watch:
             return
         self._heartbeats.ended()
         if answer.told is not None:
-            self._time.observe(answer.told)
+            self._time.observe(answer.told, asked_at=answer.asked_at, heard_at=answer.heard_at)
         lost = self._held.renewed(answer.renewed, asked_at=answer.asked_at, trust=self._trust)
         self._lose(parcel for parcel in lost if parcel.left)
         self._strays += self._held.strays(answer.renewed)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from betimes.domain.workflow import NodeState, Stop, WorkflowState
 from betimes.workflow.graph import FailurePolicy, Graph, Node
-from betimes.workflow.policy import is_wanted, outcome, stops_at_failure, survives
+from betimes.workflow.policy import Ends, is_wanted, outcome, stops_at_failure, survives
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,16 +117,16 @@ def advance(graph: Graph, standings: Mapping[str, Standing], stop: Stop | None =
             moves.append(Settle(node.id, settled))
     if stop is None and stops_at_failure(graph, states.values()):
         stop = Stop.FAILURE
+    ends = Ends.of(states)
     for node in graph.nodes.values():
-        if not states[node.id].is_final:
-            move = _move(graph, node, standings[node.id], states, stop)
+        state = states[node.id]
+        if not state.is_final:
+            move = _move(graph, node, standings[node.id], state, ends, stop)
             if move is not None:
                 moves.append(move)
-                states[node.id] = _after(move, states[node.id])
-    is_over = all(state.is_final for state in states.values())
-    return Turn(
-        moves=tuple(moves), stop=stop, end=outcome(graph, states, stop) if is_over else None
-    )
+                ends.add(node.id, _after(move, state))
+    is_over = len(ends.all) == len(graph.nodes)
+    return Turn(moves=tuple(moves), stop=stop, end=outcome(graph, ends, stop) if is_over else None)
 
 
 def _settled(graph: Graph, node: Node, standing: Standing, stop: Stop | None) -> NodeState | None:
@@ -155,22 +155,22 @@ def _move(
     graph: Graph,
     node: Node,
     standing: Standing,
-    states: Mapping[str, NodeState],
+    state: NodeState,
+    ends: Ends,
     stop: Stop | None,
 ) -> Move | None:
     """What becomes of a node that has not ended."""
-    if states[node.id] is NodeState.RUNNING:
+    if state is NodeState.RUNNING:
         return _go_on(graph, node, standing, stop)
     if not survives(node.when, stop):
         return Cancel(node.id)
-    needs = [states[need] for need in node.needs]
-    if not all(state.is_final for state in needs):
+    if not node.need_set <= ends.all:
         return None
-    if not is_wanted(node.when, needs):
+    if not is_wanted(node, ends):
         return Skip(node.id)
     if node.gate is None or standing.is_open:
         return Start(node.id)
-    return Hold(node.id) if states[node.id] is NodeState.WAITING else None
+    return Hold(node.id) if state is NodeState.WAITING else None
 
 
 def _go_on(graph: Graph, node: Node, standing: Standing, stop: Stop | None) -> Move | None:

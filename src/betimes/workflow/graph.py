@@ -17,6 +17,8 @@ from betimes.workflow.reference import Reference, Source, escaped, references
 
 NODES_MAX = 1_000
 NEEDS_MAX = 1_000
+EDGES_MAX = 100_000
+"""Of all nodes together: what a step and a picture of the graph cost grows with it."""
 PARALLEL_MAX = 10_000
 ITEMS_MAX = 10_000
 """Of one mapped node, whether they are written down or come from an output."""
@@ -88,9 +90,13 @@ class Node:
     options: Mapping[str, Any] = field(default_factory=dict)
     fan: Fan | None = None
     gate: Gate | None = None
+    uses: tuple[Reference, ...] = ()
+    """Everything it refers to."""
+    need_set: frozenset[str] = frozenset()
+    """The same as `needs`; rules hold it against sets of nodes."""
 
     def references(self) -> Iterator[Reference]:
-        """Everything it refers to."""
+        """Look for everything it refers to."""
         yield from references(self.payload, "/payload")
         if self.fan is not None:
             yield from references(self.fan.over, "/map/over")
@@ -119,8 +125,13 @@ def read_graph(definition: Mapping[str, Any], *, duration: Duration) -> Graph:
     if not 1 <= len(written) <= NODES_MAX:
         raise Invalid(f"expected 1 to {NODES_MAX} nodes, got {len(written)}", pointer="/nodes")
     nodes = {name: _node(name, one, duration) for name, one in written.items()}
-    for node in nodes.values():
-        _check_needs(node, nodes)
+    edges = sum(len(node.needs) for node in nodes.values())
+    if edges > EDGES_MAX:
+        raise Invalid(
+            f"expected at most {EDGES_MAX} needs of all nodes together, got {edges}",
+            pointer="/nodes",
+        )
+    nodes = {name: _knitted(node, nodes) for name, node in nodes.items()}
     timeout = definition.get("timeout")
     schema = definition.get("input_schema")
     return Graph(
@@ -221,13 +232,14 @@ def _with_references(node: Node, place: str) -> Node:
     """Check what it refers to; whose output it uses, it needs."""
     needs = dict.fromkeys(node.needs)
     try:
-        for one in node.references():
+        uses = tuple(node.references())
+        for one in uses:
             _check_reference(node, one)
             if one.source is Source.OUTPUT:
                 needs[one.node] = None
     except Invalid as error:
         raise Invalid(error.sentence, code=error.code, pointer=place + error.pointer) from error
-    return replace(node, needs=tuple(needs))
+    return replace(node, needs=tuple(needs), uses=uses)
 
 
 def _check_reference(node: Node, one: Reference) -> None:
@@ -239,20 +251,25 @@ def _check_reference(node: Node, one: Reference) -> None:
         raise Invalid("expected $signal only in a node with a signal gate", pointer=one.place)
 
 
-def _check_needs(node: Node, nodes: Mapping[str, Node]) -> None:
+def _knitted(node: Node, nodes: Mapping[str, Node]) -> Node:
+    """The node with its needs checked, each by the one text that names it in this graph."""
     place = f"/nodes/{escaped(node.id)}"
+    needs = []
     for need in node.needs:
-        if need not in nodes:
+        needed = nodes.get(need)
+        if needed is None:
             raise Invalid(
                 f"expected a node of this workflow, got {need!r}, which {node.id!r} needs",
                 code=UNKNOWN_NODE,
                 pointer=f"{place}/needs",
             )
+        needs.append(needed.id)
     if not node.needs and node.when in {When.ANY_SUCCESS, When.ANY_FAILED}:
         raise Invalid(
             f"expected needs with when {node.when}: without any it could never run",
             pointer=f"{place}/when",
         )
+    return replace(node, needs=tuple(needs), need_set=frozenset(needs))
 
 
 def _in_order(nodes: Mapping[str, Node]) -> dict[str, Node]:

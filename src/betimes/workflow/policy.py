@@ -1,12 +1,13 @@
 """The rules of workflows, one small question each."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum, unique
-from typing import assert_never
+from typing import Self, assert_never
 
 from betimes.domain.workflow import NodeState, Stop, WorkflowState
-from betimes.workflow.graph import FailurePolicy, Gate, GateType, Graph, When
+from betimes.workflow.graph import FailurePolicy, Gate, GateType, Graph, Node, When
 
 CLEANING = frozenset({When.ALL_DONE, When.ANY_FAILED})
 """Conditions of nodes that still run when a workflow run is being stopped."""
@@ -29,21 +30,53 @@ class Passing(StrEnum):
     FAILS = "fails"
 
 
-def is_wanted(when: When, needs: Collection[NodeState]) -> bool:
+@dataclass(slots=True)
+class Ends:
+    """The nodes that have ended, as sets: a node is held against them as a whole.
+
+    Asking for each need by itself would cost as many steps as the graph has edges.
+    """
+
+    all: set[str] = field(default_factory=set)
+    succeeded: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+    cancelled: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, states: Mapping[str, NodeState]) -> Self:
+        """Those among some nodes."""
+        ends = cls()
+        for node, state in states.items():
+            ends.add(node, state)
+        return ends
+
+    def add(self, node: str, state: NodeState) -> None:
+        """Note what a node is, if that is an end."""
+        if state.is_final:
+            self.all.add(node)
+            if state is NodeState.SUCCEEDED:
+                self.succeeded.add(node)
+            elif state is NodeState.FAILED:
+                self.failed.add(node)
+            elif state is NodeState.CANCELLED:
+                self.cancelled.add(node)
+
+
+def is_wanted(node: Node, ends: Ends) -> bool:
     """Whether a node runs, now that everything it needs has ended; otherwise it is skipped.
 
     What was skipped or cancelled is neither a success nor a failure.
     """
-    match when:
+    match node.when:
         case When.ALL_SUCCESS:
-            return all(state is NodeState.SUCCEEDED for state in needs)
+            return node.need_set <= ends.succeeded
         case When.ALL_DONE:
             return True
         case When.ANY_SUCCESS:
-            return NodeState.SUCCEEDED in needs
+            return not node.need_set.isdisjoint(ends.succeeded)
         case When.ANY_FAILED:
-            return NodeState.FAILED in needs
-    assert_never(when)
+            return not node.need_set.isdisjoint(ends.failed)
+    assert_never(node.when)
 
 
 def survives(when: When, stop: Stop | None) -> bool:
@@ -51,15 +84,18 @@ def survives(when: When, stop: Stop | None) -> bool:
     return stop is None or (stop is not Stop.ABANDON and when in CLEANING)
 
 
-def is_handled(graph: Graph, node: str, states: Mapping[str, NodeState]) -> bool:
-    """Whether somebody who waited for this very failure has dealt with it."""
-    return any(
-        one.when is When.ANY_FAILED and node in one.needs and states[one.id] is NodeState.SUCCEEDED
-        for one in graph.nodes.values()
-    )
+def unhandled(graph: Graph, ends: Ends) -> set[str]:
+    """The failures with which nobody who waited for them has dealt."""
+    left = set(ends.failed)
+    for one in graph.nodes.values():
+        if not left:
+            break
+        if one.when is When.ANY_FAILED and one.id in ends.succeeded:
+            left -= one.need_set
+    return left
 
 
-def outcome(graph: Graph, states: Mapping[str, NodeState], stop: Stop | None) -> WorkflowState:
+def outcome(graph: Graph, ends: Ends, stop: Stop | None) -> WorkflowState:
     """How a workflow run ends, all of whose nodes have ended.
 
     Whoever stopped it decides; else a failure that nobody handled; else a node that was cancelled.
@@ -73,12 +109,9 @@ def outcome(graph: Graph, states: Mapping[str, NodeState], stop: Stop | None) ->
             return WorkflowState.CANCELLED
         case None:
             pass
-    failed = [node for node, state in states.items() if state is NodeState.FAILED]
-    if not all(is_handled(graph, node, states) for node in failed):
+    if unhandled(graph, ends):
         return WorkflowState.FAILED
-    if NodeState.CANCELLED in states.values():
-        return WorkflowState.CANCELLED
-    return WorkflowState.SUCCEEDED
+    return WorkflowState.CANCELLED if ends.cancelled else WorkflowState.SUCCEEDED
 
 
 def stops_at_failure(graph: Graph, states: Iterable[NodeState]) -> bool:
@@ -115,6 +148,6 @@ def reset(
             assert_never(origin)
     again: set[str] = set()
     for one in graph.nodes.values():
-        if one.id in begin or not again.isdisjoint(one.needs):
+        if one.id in begin or not again.isdisjoint(one.need_set):
             again.add(one.id)
     return frozenset(again)

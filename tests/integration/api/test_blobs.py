@@ -69,12 +69,12 @@ async def test_a_link_reads_one_blob_and_nothing_else(served: Served, admin: Cli
 async def test_a_link_is_over_when_its_time_is(served: Served, admin: Client) -> None:
     blob = await a_blob(admin)
     now = served.service.now()
-    secret = served.service.grant_secret
+    secret, giver = served.service.grant_secret, (await served.key()).split("_")[2]
     for until, good in ((now + timedelta(seconds=5), True), (now - timedelta(seconds=1), False)):
-        text = write_grant(secret, Grant(DEFAULT, from_text("blob", blob["id"]), until))
+        text = write_grant(secret, Grant(DEFAULT, from_text("blob", blob["id"]), until, giver))
         answer = await served.client(None)("GET", f"/v1/grants/{text}")
         assert (answer.status == 200) is good
-    text = write_grant(bytes(32), Grant(DEFAULT, from_text("blob", blob["id"]), now))
+    text = write_grant(bytes(32), Grant(DEFAULT, from_text("blob", blob["id"]), now, giver))
     with pytest.raises(Trouble):
         read_grant(secret, text, now=now - timedelta(hours=1))
 

@@ -77,7 +77,7 @@ async def test_the_blocking_twin(blocking: Client) -> None:
 
 
 async def test_a_lost_server_is_told() -> None:
-    client = AsyncClient("http://127.0.0.1:9", "k", attempts=1)
+    client = AsyncClient("http://127.0.0.1:9", "k", retry_for=0)
     with pytest.raises(errors.Unreachable) as lost:
         await client.version()
     assert lost.value.sent is False

@@ -1,14 +1,14 @@
 """Creations that come together share a transaction, and nobody notices but the disk."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from api_kit import DEFAULT, Client, Served
 from betimes.domain.ids import TenantId
 from betimes.ops.acting import Answer, Intent, Told
 from betimes.ops.desk import Desk
 from betimes.ops.idempotency import IdempotencyKey
-from betimes.ops.together import WORTH_A_GROUP, Together
+from betimes.ops.together import WORTH_A_GROUP, Batch, Together
 
 JOB = {"schedule": "every 1h", "handler": "h"}
 
@@ -49,6 +49,58 @@ async def test_a_repeated_key_in_a_group_has_one_effect(admin: Client) -> None:
     other = await admin("POST", "/v1/jobs", {**JOB, "priority": 9}, idem="k3")
     assert other.code == "idempotency_key_reused"
     assert len((await admin("GET", "/v1/jobs?limit=1000")).json["items"]) == 5
+
+
+async def test_one_answer_that_cannot_be_rendered_is_one_failure(served: Served) -> None:
+    """The others of its group are committed, and so is everything that comes later."""
+    first, sizes = asyncio.Event(), list[int]()
+
+    async def make(_desk: Desk, _tenant: TenantId, items: Sequence[int], _shard: int) -> list[int]:
+        sizes.append(len(items))
+        if len(sizes) == 1:
+            await first.wait()
+        return list(items)
+
+    together = Together[int, int](desk=served.desk, make=make)
+
+    async def ask(number: int, *, is_poisoned: bool = False) -> bytes | None:
+        key = IdempotencyKey(key=f"poison-{number}", fingerprint=b"f")
+        intent = Intent(tenant=DEFAULT, actor={}, action="a", request_id=f"req-{number}", key=key)
+
+        def render(value: int) -> Told:
+            if is_poisoned:
+                raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
+            return Told(answer=Answer(status=201, body=b"%d" % number), resource=str(value))
+
+        async def alone(_: Desk) -> int:
+            return number
+
+        return (await together.act(number, intent, alone, render)).answer.body
+
+    async with asyncio.TaskGroup() as group:
+        loop = group.create_task(together.run())
+        await until(lambda: together._running)
+        asked = [group.create_task(ask(0))]
+        await until(lambda: sizes == [1])
+        asked += [group.create_task(ask(number)) for number in range(1, 5)]
+        poisoned = group.create_task(caught(ask(5, is_poisoned=True)))
+        asked += [group.create_task(ask(number)) for number in range(6, 8)]
+        await until(lambda: len(together._batches.get(DEFAULT, Batch()).waiting) == 7)
+        first.set()
+        assert [await one for one in asked] == [b"%d" % n for n in range(8) if n != 5]
+        assert isinstance(await poisoned, UnicodeEncodeError)
+        assert sizes == [1, 7], "they went together"
+        assert await ask(9) == b"9"
+        assert sizes == [1, 7, 1], "and there are groups still"
+        loop.cancel()
+
+
+async def caught(asked: Awaitable[object]) -> Exception | None:
+    try:
+        await asked
+    except UnicodeEncodeError as error:
+        return error
+    return None
 
 
 async def test_the_next_group_waits_for_this_one_or_for_company(served: Served) -> None:

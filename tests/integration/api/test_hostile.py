@@ -178,3 +178,33 @@ async def test_slow_clients_and_crowds_are_let_go(dsn: str) -> None:
         for _, writer in crowd:
             writer.close()
             await writer.wait_closed()
+
+
+REVIEWED = "FREQ=SECONDLY;COUNT=99999;BYHOUR=21;BYMINUTE=30;BYSECOND=2"
+EXPENSIVE = "FREQ=SECONDLY;INTERVAL=99991;BYHOUR=3;BYMINUTE=7;BYSECOND=9;COUNT=100000"
+
+
+async def test_a_rule_with_a_large_count_is_answered_from_its_budget(
+    served: Served, admin: Client
+) -> None:
+    """Walked one by one it took 38 seconds, in which nothing else of the node was answered."""
+    asked = {"schedule": {"type": "rrule", "expr": REVIEWED}}
+    told = await admin("POST", "/v1/schedules/preview", asked)
+    assert told.status == 200
+    assert told.json["per_day"] == 1.0
+
+
+async def test_a_rule_that_costs_too_much_is_refused_everywhere(
+    served: Served, admin: Client
+) -> None:
+    """At a preview, a creation and in a batch, with what to do about it."""
+    schedule = {"type": "rrule", "expr": EXPENSIVE}
+    looked = await admin("POST", "/v1/schedules/preview", {"schedule": schedule})
+    made = await admin("POST", "/v1/jobs", {"schedule": schedule, "handler": "x"})
+    for told in (looked, made):
+        assert (told.status, told.json["code"]) == (422, "schedule_too_expensive")
+        assert "COUNT" in told.json["detail"]
+    many = [{"schedule": schedule, "handler": "x"}, {"schedule": "every 1h", "handler": "x"}]
+    told = await admin("POST", "/v1/jobs/batch", {"items": many})
+    assert (told.status, told.json["code"]) == (422, "schedule_too_expensive")
+    assert told.json["errors"][0]["pointer"].startswith("/items/0/schedule")

@@ -42,7 +42,7 @@ async def ended(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> A
 
 
 def under_way(api: Served, tenant: TenantId) -> int:
-    return api.service.admission.usage(tenant, "", {})["requests_under_way"].used
+    return api.service.admission.usage(tenant, {})["requests_under_way"].used
 
 
 async def until(api: Served, reached: Callable[[], bool]) -> None:

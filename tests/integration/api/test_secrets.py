@@ -12,10 +12,10 @@ CANARY = "canary-5b8e2f91"
 
 async def test_a_secret_is_written_and_never_shown(served: Served, admin: Client) -> None:
     """Not by any answer, not by the audit."""
-    made = await admin("PUT", "/v1/secrets/api", {"value": CANARY})
+    made = await admin("PUT", "/v1/secrets/api", {"value": CANARY, "origins": ["*"]})
     assert made.status == 201, made.body
     assert made.headers["location"] == "/v1/secrets/api"
-    again = await admin("PUT", "/v1/secrets/api", {"value": CANARY})
+    again = await admin("PUT", "/v1/secrets/api", {"value": CANARY, "origins": ["*"]})
     assert (again.status, again.json["version"]) == (200, 1)
     changed = await admin("PUT", "/v1/secrets/api", {"value": f"{CANARY}-2"})
     assert (changed.status, changed.json["version"], changed.json["versions"]) == (200, 2, 2)
@@ -28,13 +28,13 @@ async def test_a_secret_is_written_and_never_shown(served: Served, admin: Client
     for answer in (made, again, changed, shown, listed, audit):
         assert CANARY.encode() not in answer.body
     opened = await open_secrets(served.desk, DEFAULT, ["api"])
-    assert opened == {"api": [f"{CANARY}-2".encode(), CANARY.encode()]}
+    assert list(opened["api"].values) == [f"{CANARY}-2".encode(), CANARY.encode()]
 
 
 async def test_names_come_page_by_page(admin: Client) -> None:
     """In their order."""
     for name in ("b", "a", "c"):
-        await admin("PUT", f"/v1/secrets/{name}", {"value": "value"})
+        await admin("PUT", f"/v1/secrets/{name}", {"value": "value", "origins": ["*"]})
     first = (await admin("GET", "/v1/secrets?limit=2")).json
     second = (await admin("GET", f"/v1/secrets?limit=2&cursor={first['next_cursor']}")).json
     assert [one["name"] for one in first["items"] + second["items"]] == ["a", "b", "c"]
@@ -44,7 +44,7 @@ async def test_names_come_page_by_page(admin: Client) -> None:
 async def test_a_secret_is_deleted_whole_or_by_version(admin: Client) -> None:
     """And then it is not there."""
     for value in ("one", "two"):
-        await admin("PUT", "/v1/secrets/api", {"value": value})
+        await admin("PUT", "/v1/secrets/api", {"value": value, "origins": ["*"]})
     assert (await admin("DELETE", "/v1/secrets/api/versions/1")).status == 204
     assert (await admin("GET", "/v1/secrets/api")).json["versions"] == 1
     for version in ("1", "x", "99999999999"):
@@ -78,7 +78,9 @@ async def test_what_is_refused_is_not_repeated(admin: Client, body: dict[str, An
 async def test_a_name_must_be_one(admin: Client) -> None:
     """It has to stand in a reference."""
     for name in ("a%20b", "%7B%7B", "-a"):
-        assert (await admin("PUT", f"/v1/secrets/{name}", {"value": "v"})).status == 400
+        assert (
+            await admin("PUT", f"/v1/secrets/{name}", {"value": "v", "origins": ["*"]})
+        ).status == 400
 
 
 async def test_who_may_write_jobs_may_not_write_secrets(served: Served) -> None:
@@ -95,7 +97,9 @@ async def test_who_may_write_jobs_may_not_write_secrets(served: Served) -> None:
 
 async def test_a_trial_keeps_nothing(admin: Client) -> None:
     """Neither the secret nor a key for it."""
-    tried = await admin("PUT", "/v1/secrets/api?validate_only=true", {"value": CANARY})
+    tried = await admin(
+        "PUT", "/v1/secrets/api?validate_only=true", {"value": CANARY, "origins": ["*"]}
+    )
     assert tried.json["validated"] is True
     assert (await admin("GET", "/v1/secrets/api")).status == 404
 

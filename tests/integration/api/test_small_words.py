@@ -111,16 +111,27 @@ async def test_a_result_is_told_by_reference(admin: Client) -> None:
 async def test_who_is_ready_has_its_migrations_and_the_right_time(dsn: str, admin: Client) -> None:
     ready = await admin("GET", "/readyz")
     checks = {"database": "ok", "migrations": "ok", "clock": "ok", "shards": "ok"}
-    assert (ready.status, ready.json["checks"]) == (200, checks)
-    with patch.object(cluster, "APART_MAX", timedelta(days=-1)):
-        off = await admin("GET", "/readyz")
-    assert (off.status, "apart" in off.json["checks"]["clock"]) == (503, True)
+    assert (ready.status, ready.json) == (200, {"status": "ready", "checks": checks})
     async with owner(dsn) as connection:
         last = "SELECT max(number) FROM betimes.migrations"
         await connection.execute(f"DELETE FROM betimes.migrations WHERE number = ({last})")
     lacking = await admin("GET", "/readyz")
     assert lacking.status == 503
     assert "lacks 1 migration" in lacking.json["checks"]["migrations"]
+
+
+async def test_a_node_with_a_wrong_clock_that_works_is_degraded_and_ready(
+    dsn: str, admin: Client
+) -> None:
+    with patch.object(cluster, "APART_MAX", timedelta(days=-1)):
+        off = await admin("GET", "/readyz")
+        assert (off.status, off.json["status"]) == (200, "degraded")
+        assert "apart from the database" in off.json["checks"]["clock"]
+        async with owner(dsn) as connection:
+            last = "SELECT max(number) FROM betimes.migrations"
+            await connection.execute(f"DELETE FROM betimes.migrations WHERE number = ({last})")
+        lacking = await admin("GET", "/readyz")
+    assert (lacking.status, lacking.json["status"]) == (503, "not ready")
 
 
 async def test_a_queue_tells_what_comes_and_goes(served: Served, admin: Client) -> None:

@@ -349,10 +349,11 @@ async def test_a_target_needs_no_key_beside_its_token(served: Served, admin: Cli
     short = got.json["runs"][0]["lease_id"]
     secret = served.service.lease_secret
     held = read_token(secret, DEFAULT, short)
-    own = write_own_token(secret, DEFAULT, held)
+    own = write_own_token(secret, DEFAULT, held, queue="default")
     nobody = served.client(None)
-    stranger = write_own_token(bytes(32), DEFAULT, held)
-    elsewhere = write_own_token(secret, await served.tenant("other"), held)
+    stranger = write_own_token(bytes(32), DEFAULT, held, queue="default")
+    other = await served.tenant("other")
+    elsewhere = write_own_token(secret, other, held, queue="default")
     for token, status in ((short, 401), (stranger, 401), (elsewhere, 409), ("lea_x", 401)):
         answer = await nobody("POST", f"/v1/leases/{token}/complete", {"result": 1})
         assert answer.status == status, answer.body

@@ -9,15 +9,20 @@ import pytest
 
 from api_kit import Served
 from betimes import App
+from betimes.cli.agent import STARTED
 from betimes.cli.agent import app as agent
+from betimes.cli.agent_limits import Limits, own_user
 from cli_kit import acall, call
 from runtime_kit import eventually, http, working
 
 pytestmark = [pytest.mark.db, pytest.mark.usefixtures("home")]
 
 
-async def done(served: Served, *payloads: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+async def done(
+    served: Served, *payloads: dict[str, Any], limits: Limits | None = None, **more: Any
+) -> list[dict[str, Any]]:
     """Runs of the agent, ended."""
+    STARTED.limits = limits or Limits()
     app = App(f"http://127.0.0.1:{served.port}", await served.key(), name="tests")
     app.include(agent)
     admin = await served.admin()
@@ -45,12 +50,65 @@ async def test_commands_run_as_cron_would_run_them(served: Served, tmp_path: Pat
         {"command": f"cd {tmp_path}; {script}", "stdin": "fed\n", "env": {"GREETING": "hi"}},
         {"command": "exit 3"},
         {"command": "true", "env": {"SHELL": "/nowhere/sh"}},
+        limits=Limits(shells=frozenset({"/nowhere/sh"})),
     )
     assert first["state"] == "succeeded"
     assert sorted(first["lines"]) == [("info", "fed"), ("info", "out hi"), ("warning", "err")]
     assert read(tmp_path / "id") == f"{first['id']}\n"
     assert (failed["state"], failed["error"]["message"]) == ("dead", "the command ended with 3")
     assert "could not be started" in missing["error"]["message"]
+
+
+async def test_a_payload_chooses_what_the_agent_was_started_with(served: Served) -> None:
+    """Nobody else's rights, no other interpreter: those are given on the machine itself."""
+    own, other, shell, command, whole, bash = await done(
+        served,
+        {"command": "id -un", "user": own_user()},
+        {"command": "id -un", "user": "daemon"},
+        {"command": "import os; print(1)", "env": {"SHELL": "/usr/bin/python3"}},
+        {"command": "true", "user": "daemon", "env": {"USER": "daemon"}},
+        {"command": "echo $WORD", "env": {"WORD": "fine", "USER": "root"}},
+        {"command": "true", "env": {"SHELL": "/bin/sh"}},
+        limits=Limits(users=frozenset({"nobody"})),
+    )
+    assert own["lines"] == [("info", own_user())]
+    for refused, word in ((other, "--user"), (shell, "--shell"), (command, "--user")):
+        assert refused["state"] == "dead"
+        assert word in refused["error"]["message"]
+    assert whole["lines"] == [("info", "fine")]
+    assert bash["state"] == "succeeded"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+async def test_another_user_is_another_user(served: Served) -> None:
+    """With neither the groups nor the home of the agent."""
+    (ran,) = await done(
+        served,
+        {"command": "id -un; id -G; echo $USER $HOME", "user": "nobody"},
+        limits=Limits(users=frozenset({"nobody"})),
+    )
+    name, groups, told = (line for _, line in ran["lines"])
+    assert name == "nobody"
+    assert "0" not in groups.split()
+    assert told.startswith("nobody ")
+    assert os.environ["HOME"] not in told.split()  # noqa: TID251 -- of the process of the tests
+
+
+async def test_an_agent_for_some_commands_runs_no_others(served: Served) -> None:
+    allowed, other, longer, smuggled, listed = await done(
+        served,
+        {"command": "echo $WHO"},
+        {"command": "id"},
+        {"command": "echo $WHO; id"},
+        {"command": "echo $WHO", "env": {"PATH": "/elsewhere"}},
+        {"command": "echo $WHO", "env": {"WHO": "me"}},
+        limits=Limits(commands=frozenset({"echo $WHO"}), variables=frozenset({"WHO"})),
+    )
+    assert [one["state"] for one in (allowed, listed)] == ["succeeded"] * 2
+    assert listed["lines"] == [("info", "me")]
+    for refused in (other, longer):
+        assert "--command" in refused["error"]["message"]
+    assert "--variable" in smuggled["error"]["message"]
 
 
 def read(file: Path) -> str:

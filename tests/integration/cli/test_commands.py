@@ -9,6 +9,7 @@ import yaml
 
 from api_kit import Served
 from cli_kit import acall, call
+from store_kit import owner
 
 pytestmark = [pytest.mark.db, pytest.mark.usefixtures("home")]
 CREATE = ("job", "create", "--schedule", "0 9 * * mon-fri", "--handler", "report", "-q")
@@ -190,6 +191,7 @@ async def test_errors_are_sentences_with_a_hint_and_a_code(monkeypatch: pytest.M
     assert nobody.code == 4
     assert "missing_credentials" in nobody.err
     monkeypatch.setenv("BETIMES_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("BETIMES_RETRY_FOR", "0")
     lost = await acall("job", "list", "--timeout", "1")
     assert lost.code == 1
     assert "hint: is it running" in lost.err
@@ -316,9 +318,31 @@ async def test_the_doctor_finds_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -
     assert ill.code == 1
     assert "fail  key" in ill.out
     monkeypatch.setenv("BETIMES_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("BETIMES_RETRY_FOR", "0")
     away = await acall("doctor", "--timeout", "1")
     assert away.code == 1
     assert "fail  service" in away.out
+
+
+async def test_the_doctor_looks_at_the_records_of_a_database(dsn: str) -> None:
+    await acall(*CREATE, "a")
+    well = await acall("doctor", "--dsn", dsn, "-o", "json")
+    told = {one["check"]: one for one in json.loads(well.out)}
+    assert "records" in told, told
+    assert told["records"]["verdict"] == "ok", told
+    assert told["records"]["detail"] == "0 decisions and 0 runs in parcels were looked at"
+    async with owner(dsn) as connection:
+        for first, fires in ((2, 2), (1, 1)):
+            await connection.execute(
+                "INSERT INTO betimes.decisions (shard, job_id, fire_at, until_at, fires, tenant_id,"
+                " decided_at, revision, code) SELECT shard, id, now() - $1 * interval '1 day',"
+                " now() - interval '1 hour', $2, tenant_id, now(), 9, 'A' FROM betimes.jobs",
+                first,
+                fires,
+            )
+    ill = await acall("doctor", "--dsn", dsn)
+    assert ill.code == 1
+    assert "fail  records       two decisions are about the fire of " in ill.out
 
 
 async def test_a_glance_at_everything() -> None:

@@ -161,6 +161,7 @@ async def test_objects_of_the_users_own_environment(
 async def test_a_trial_needs_no_service(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(home, "old", CRONTAB)
     monkeypatch.setenv("BETIMES_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("BETIMES_RETRY_FOR", "0")
     told = await acall("import", "crontab", "old", "--utc", "--dry-run", "--timeout", "1")
     assert told.code == 0
     assert "the service was not asked" in told.err

@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from betimes.config.settings import CoordinatorSettings, DatabaseSettings
+from betimes.coordinator.pace import PacePolicy
 from betimes.coordinator.plan import plan_until
 from betimes.coordinator.service import Coordinator
 from betimes.domain import ids
@@ -42,7 +43,9 @@ class World:
     tzdata: str = "test"
     numbers: "count[int]" = field(default_factory=lambda: count(1))
 
-    async def coordinator(self, settings: CoordinatorSettings = SETTINGS) -> Coordinator:
+    async def coordinator(
+        self, settings: CoordinatorSettings = SETTINGS, *, policy: PacePolicy | None = None
+    ) -> Coordinator:
         """A coordinator on a node of its own that has said that it is alive."""
         node = NodeId(ids.compose(1, 0, next(self.numbers)))
         await self.alive(node)
@@ -55,6 +58,7 @@ class World:
             database_settings=DatabaseSettings(),
             tzdata=self.tzdata,
             hint=lambda *hint: self.hints.append(hint[:4]),
+            policy=policy,
         )
 
     async def alive(self, node: NodeId, *, draining: bool = False) -> None:

@@ -2,9 +2,14 @@
 
 import asyncio
 from datetime import timedelta
+from unittest.mock import patch
 
-from betimes.coordinator.advancer import PATIENCE, SWEEP_EVERY_SECONDS, Advancer
+import pytest
+
+from betimes.coordinator.advancer import PAUSE, SWEEP_EVERY_SECONDS, Advancer
+from betimes.domain.errors import OutOfTime, Unavailable
 from betimes.domain.workflow import WorkflowState
+from betimes.ops.workflow_advance import postpone_workflow
 from betimes.rhythm import Stopping
 from betimes.store.database import Database
 from betimes.store.erase import erase_some
@@ -14,7 +19,7 @@ from betimes.telemetry import Recorder, Telemetry
 from betimes.testing import ManualClock
 from betimes.testing.real_clock import RealClock
 from ops_kit import TENANT, fetch, make_desk
-from store_kit import eventually, opened
+from store_kit import eventually, opened, owner
 from workflow_kit import a_flow, over
 
 TABLES = ("workflow_runs", "workflow_nodes", "workflow_items", "workflow_turns")
@@ -43,7 +48,7 @@ async def test_one_that_cannot_go_on_stops_nobody(database: Database, clock: Man
         (event,) = recorder.named("advancer.failed")
         assert str(event.metadata["workflow_run"]).startswith("wfr_")
         (turn,) = await fetch(database, "SELECT * FROM betimes.workflow_turns")
-        assert (turn["workflow_run_id"], turn["due_at"]) == (bad.id, clock.now() + PATIENCE)
+        assert (turn["workflow_run_id"], turn["due_at"]) == (bad.id, clock.now() + PAUSE)
         assert await advancer.tick() == 0
         assert len(recorder.named("advancer.failed")) == 1
 
@@ -113,3 +118,175 @@ async def test_nothing_is_left_of_a_tenant(database: Database, clock: ManualCloc
         assert await flow.desk.transact(erase, tenant=None) == 0
         assert await counted(database) == [0, 0, 0, 0]
         assert await fetch(database, "SELECT FROM betimes.workflows") == []
+
+
+async def slow_inserts(dsn: str, *, above: int) -> None:
+    """The server takes longer than it may over statements that insert more runs than this."""
+    async with owner(dsn) as connection:
+        await connection.execute(
+            f"""
+            CREATE FUNCTION betimes.take_long() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN
+                IF (SELECT count(*) FROM fresh) > {above} THEN PERFORM pg_sleep(60); END IF;
+                RETURN NULL;
+            END $$;
+            CREATE TRIGGER take_long AFTER INSERT ON betimes.runs REFERENCING NEW TABLE AS fresh
+               FOR EACH STATEMENT EXECUTE FUNCTION betimes.take_long();
+            """
+        )
+
+
+async def test_a_step_that_runs_out_of_time_does_less_and_stops_nobody(
+    dsn: str, clock: ManualClock
+) -> None:
+    """It is put off and told as what it is; a chain beside it goes on in the same look."""
+    limit = timedelta(milliseconds=300)
+    async with (
+        opened(dsn, clock=clock, statement_timeout=limit) as store,
+        a_flow(store, clock) as flow,
+    ):
+        recorder = Recorder()
+        telemetry = Telemetry(clock=clock, handlers=[recorder])
+        advancer = Advancer(
+            desk=flow.desk, clock=clock, telemetry=telemetry, every=timedelta(seconds=1)
+        )
+        await slow_inserts(dsn, above=100)
+        wide = await flow.start(
+            {"root": {}} | {f"n{place}": {"needs": ["root"]} for place in range(300)}
+        )
+        chain = await flow.start({"a": {}, "b": {"needs": ["a"]}})
+        await flow.bench.poll_once()
+
+        assert await advancer.tick() == 1
+        assert (await flow.states())["b"] == "RUNNING"
+        (event,) = recorder.named("advancer.failed")
+        assert isinstance(event.error, OutOfTime)
+        assert "longer" in str(event.error)
+        assert recorder.named("outage.began") == []
+        due = await fetch(
+            store,
+            "SELECT due_at FROM betimes.workflow_turns WHERE workflow_run_id = $1",
+            wide.run.id,
+        )
+        assert [row["due_at"] for row in due] == [clock.now() + PAUSE]
+        assert chain.run.id != wide.run.id
+
+        for failures in (1, 2):  # half as much each time, after twice as long
+            clock.advance(2.0**failures)
+            assert await advancer.tick() == 0
+            assert len(recorder.named("advancer.failed")) == 1 + failures
+        clock.advance(8)
+        assert await advancer.tick() == 1
+        flow.id = wide.run.id
+        started = [state for state in (await flow.states()).values() if state == "RUNNING"]
+        assert 0 < len(started) <= 100
+        while await advancer.tick():
+            pass
+
+
+async def test_a_slow_step_does_not_hold_the_others_up(dsn: str) -> None:
+    """A look goes past what is still being moved."""
+    clock, stopping, long = RealClock(), Stopping(), timedelta(minutes=1)
+    async with (
+        opened(
+            dsn, clock=clock, lock_timeout=long, statement_timeout=long, transaction_timeout=long
+        ) as store,
+        a_flow(store, clock) as flow,  # type: ignore[arg-type]  # any clock
+        owner(dsn) as other,
+        asyncio.TaskGroup() as group,
+    ):
+        advancer = Advancer(
+            desk=flow.desk,
+            clock=clock,
+            telemetry=Telemetry(clock=clock),
+            every=timedelta(milliseconds=1),
+        )
+        held = await flow.start({"a": {}, "each": {"map": {"over": [1]}, "needs": ["a"]}})
+        await flow.start({"a": {}, "b": {"needs": ["a"]}, "c": {"needs": ["b"]}})
+        await flow.bench.poll_once()
+
+        async def chained() -> bool:
+            await flow.bench.poll_once()
+            return over(await flow.view()) is WorkflowState.SUCCEEDED
+
+        async def mapped() -> bool:
+            return (await flow.states())["each"] == "RUNNING"
+
+        async with other.transaction():
+            # The insert of its items waits for somebody's lock, as if it were slow.
+            await other.execute("LOCK betimes.workflow_items IN ACCESS EXCLUSIVE MODE")
+            group.create_task(advancer.run(stopping))
+            await eventually(chained, what="the one that nothing holds up")
+            flow.id = held.run.id
+            assert not await mapped()
+        await eventually(mapped, what="the one that was held up")
+        stopping.request("the test is over")
+
+
+async def test_one_with_much_word_hides_nobody(database: Database, clock: ManualClock) -> None:
+    """Thousands of words of one workflow run stand before the only word of another."""
+    async with a_flow(database, clock) as flow:
+        telemetry = Telemetry(clock=clock)
+        advancer = Advancer(
+            desk=flow.desk,
+            clock=clock,
+            telemetry=telemetry,
+            every=timedelta(seconds=1),
+            batch_max=3,
+        )
+        crowded = await flow.start({"wait": {"gate": {"type": "approval"}}})
+        await fetch(
+            database,
+            "INSERT INTO betimes.workflow_turns (shard, workflow_run_id, cause, tenant_id, due_at)"
+            " SELECT $1, $2, gen_random_uuid(), $3, $4 FROM generate_series(1, 5000)",
+            crowded.run.shard,
+            crowded.run.id,
+            TENANT,
+            clock.now() - timedelta(hours=1),
+        )
+        await flow.start({"a": {}, "b": {"needs": ["a"]}})
+        await flow.bench.poll_once()
+        assert await advancer.tick() == 2
+        assert (await flow.states())["b"] == "RUNNING"
+
+
+async def test_word_that_waits_is_not_lost(database: Database, clock: ManualClock) -> None:
+    """However long it waits: nothing is counted, and nothing that was put off is called for."""
+    async with a_flow(database, clock) as flow:
+        telemetry = Telemetry(clock=clock)
+        advancer = Advancer(
+            desk=flow.desk, clock=clock, telemetry=telemetry, every=timedelta(seconds=1)
+        )
+        view = await flow.start({"a": {}, "each": {"map": {"over": [1, 2]}}})
+        await flow.bench.poll_once()
+        later = timedelta(hours=1)
+        await postpone_workflow(flow.desk, view.run.id, pause=later)
+        clock.advance(SWEEP_EVERY_SECONDS)
+        assert await advancer.tick() == 0
+        assert telemetry.reading("betimes_workflow_turns_lost_total") == 0
+        clock.advance(later.total_seconds())
+        assert await advancer.tick() == 1
+        assert over(await flow.view()) is WorkflowState.SUCCEEDED
+
+
+async def test_when_the_database_is_away_nobody_is_blamed(
+    database: Database, clock: ManualClock
+) -> None:
+    """The look fails as a whole, no workflow run is put off for it."""
+    async with a_flow(database, clock) as flow:
+        recorder = Recorder()
+        telemetry = Telemetry(clock=clock, handlers=[recorder])
+        advancer = Advancer(
+            desk=flow.desk, clock=clock, telemetry=telemetry, every=timedelta(seconds=1)
+        )
+        await flow.start({"a": {}, "b": {"needs": ["a"]}})
+        await flow.bench.poll_once()
+        away = Unavailable("the database is away")
+        with (
+            patch("betimes.coordinator.advancer.advance_workflow", side_effect=away),
+            patch("betimes.coordinator.advancer.postpone_workflow", side_effect=away),
+            pytest.raises(Unavailable),
+        ):
+            await advancer.tick()
+        assert recorder.named("advancer.failed") == []
+        assert await advancer.tick() == 1

@@ -97,7 +97,7 @@ async def test_a_shard_that_cannot_be_published_is_not_kept_and_hinders_nobody(
     real = getattr(Publishing, step)
 
     async def refused(self: Publishing, what: Any, **options: Any) -> Any:
-        shards = {what} if step == "near_due" else {batch.claim.shard for batch in what}
+        shards = set(what) if step == "near_due" else {batch.claim.shard for batch in what}
         if STUCK in shards:
             raise Contended("a lock that nobody gives back")
         return await real(self, what, **options)

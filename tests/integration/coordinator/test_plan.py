@@ -5,9 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from betimes.coordinator.plan import Pass
 from betimes.coordinator.service import Coordinator
 from betimes.domain.errors import FencedOut, UnknownOutcome
-from betimes.domain.states import RunState
+from betimes.domain.states import JobState, RunState
+from betimes.store.plan import DueJob, Step
 from integration.coordinator.conftest import SETTINGS, World, ahead
 
 MINUTE = timedelta(minutes=1)
@@ -47,6 +49,27 @@ async def test_a_run_due_within_the_margin_gets_its_parcel_at_once(world: World)
         assert state == (RunState.QUEUED if near else RunState.SCHEDULED)
         assert (run in parcels) == near
     assert len(parcels) == 2
+
+
+async def test_a_job_that_cannot_be_evaluated_does_not_stop_its_shard(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mistake of ours in one schedule: it is set aside with the reason, the others fire."""
+    broken, other = await world.insert_job("every 10s"), await world.insert_job("every 10s")
+    step = Pass.step
+
+    def fails(self: Pass, job: DueJob) -> Step:
+        if job.id == broken:
+            raise OverflowError("date value out of range")
+        return step(self, job)
+
+    monkeypatch.setattr(Pass, "step", fails)
+    await plan(await world.coordinator())
+    assert await world.fires(other)
+    ((state, reason),) = await world.fetch(
+        "SELECT state, state_reason ->> 'detail' FROM betimes.jobs WHERE id = $1", broken
+    )
+    assert (state, reason) == (JobState.AUTO_PAUSED, "it cannot be evaluated: OverflowError")
 
 
 async def test_nothing_is_planned_or_published_twice_over_a_long_time(world: World) -> None:
@@ -277,3 +300,27 @@ async def test_the_jobs_of_a_popular_minute_are_planned_a_shard_at_a_time(world:
         await world.alive(coordinator.node)
     assert len(shards) > 1
     assert sorted(turns)[-len(shards) - 1 :] == [0, *[2] * len(shards)]
+
+
+EXPENSIVE = (
+    '{"type": "rrule", "expr": "FREQ=SECONDLY;INTERVAL=99991;BYHOUR=3;BYMINUTE=7;BYSECOND=9;'
+    'COUNT=100000", "anchor": "2026-01-01T00:00:00", "timezone": "UTC"}'
+)
+
+
+async def test_a_schedule_that_costs_too_much_is_set_aside_and_stops_nobody(world: World) -> None:
+    """Its owner sees why; the shard goes on with the others, and gives the loop away meanwhile."""
+    bad = [await world.insert_job("every 10s") for _ in range(5)]
+    good = await world.insert_job("every 10s")
+    await world.fetch(
+        f"UPDATE betimes.jobs SET schedule = '{EXPENSIVE}' WHERE id = ANY($1::uuid[])", bad
+    )
+    await plan(await world.coordinator())
+    assert len(await world.fires(good)) == ahead(world.clock.now(), 10)
+    rows = await world.fetch(
+        "SELECT state, next_fire_at, state_reason::text FROM betimes.jobs WHERE id = ANY($1)", bad
+    )
+    assert len(rows) == 5
+    for state, next_fire_at, reason in rows:
+        assert (state, next_fire_at) == (2, None)
+        assert "expected a schedule that can be evaluated in 10000 steps" in str(reason)

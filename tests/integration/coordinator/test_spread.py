@@ -9,7 +9,7 @@ import pytest
 from betimes.coordinator.plan import Pass
 from betimes.domain import ids
 from betimes.domain.ids import JobId
-from betimes.schedule import ScheduleCache, parse
+from betimes.schedule import Budget, ScheduleCache, parse
 from betimes.store.plan import DueJob
 from integration.coordinator.conftest import TENANT, World
 
@@ -31,7 +31,7 @@ def starts_per_second(schedule: dict[str, object]) -> Counter[datetime]:
         fire = schedules.get(stored, str(job)).next(now)
         assert fire is not None
         due = DueJob(job, TENANT, 1, fire.nominal, 0, "q", 5, "h", stored, None)
-        step = current.step(due)
+        step = current.step(due, Budget())
         assert len(step.dues) == 1
         found[step.dues[0].replace(microsecond=0)] += 1
     return found

@@ -23,6 +23,7 @@ from worker_kit import (
     a_worker,
     enqueue,
     half,
+    parcels,
     run_id,
     settle_down,
     state_of,
@@ -74,7 +75,8 @@ async def test_finishing_needs_the_fence(
         with judged(guard), without(guard, "finish", statement, FENCE, ANY_FENCE):
             await bench.parts.reporter.flush()
             kept = await state_of(database, run) is RunState.QUEUED
-            promise(kept, "a stale worker has ended an attempt")
+            held_still = [row["fence"] for row in await parcels(database)] == [again.fence]
+            promise(kept and held_still, "a stale worker has ended an attempt")
 
 
 async def test_the_living_are_not_reaped(

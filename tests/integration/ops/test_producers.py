@@ -58,7 +58,8 @@ async def test_the_role_can_do_nothing_else(dsn: str, buyer: asyncpg.Connection)
         "betimes.dismiss_producer('x', gen_random_uuid())",
         "betimes.holder_of(gen_random_uuid(), 'a', 'unique', 4::smallint)",
         "betimes.stored_options('{}')",
-        "betimes.drop_partition('runs', current_date)",
+        "betimes.drop_partition('runs', current_date, 1)",
+        "betimes.scan_partition('runs', current_date, 1)",
     ):
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await buyer.execute(f"SELECT {call}")

@@ -3,7 +3,8 @@
 import pytest
 
 from betimes.domain.errors import IllegalTransition, NotFound
-from betimes.domain.ids import RunId, shard_of
+from betimes.domain.ids import Fence, ParcelId, RunId, WorkerId, shard_of
+from betimes.domain.job import Job
 from betimes.domain.run import NewRun
 from betimes.domain.states import JobState, RunState, Shown, Trigger
 from betimes.ops import NewJob, create_job, enqueue_run, enqueue_runs
@@ -12,8 +13,11 @@ from betimes.ops.manual import Wish, run_now, skip_next
 from betimes.ops.pause import pause_job, resume_job
 from betimes.ops.runs import cancel_run, get_run, replay_run, retry_run
 from betimes.store.database import Database
+from betimes.store.ending import Ending, Follow
+from betimes.store.finish import Finishing
+from betimes.store.finish import Held as Ours
 from betimes.testing import ManualClock
-from line_kit import Line
+from line_kit import WORKER, Held, Line
 from ops_kit import (
     MINUTE,
     OTHER,
@@ -200,3 +204,80 @@ async def test_no_such_job(database: Database, clock: ManualClock) -> None:
     with pytest.raises(NotFound):
         await run_now(desk, TENANT, run)  # type: ignore[arg-type]
     assert isinstance(RunId(run), type(run))
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["waits", "was asked to end, and lost"])
+async def test_a_fixed_delay_goes_on_after_a_run_that_was_cancelled(
+    database: Database, clock: ManualClock, held: bool
+) -> None:
+    desk = make_desk(database, clock)
+    line = await Line.make(database, clock)
+    begins = {"mode": "fixed_delay", "anchor": clock.now().isoformat()}
+    job = await create_job(desk, TENANT, NewJob(definition=every(5, schedule=begins)))
+    await line.coordinate(6)
+    ((run,),) = await fetch(database, "SELECT id FROM betimes.runs WHERE job_id = $1", job.id)
+    if held:
+        await line.lease()
+        await cancel_run(desk, TENANT, RunId(run), grace=SECOND)
+        await fetch(
+            database,
+            "UPDATE betimes.parcels SET worker_id = NULL, lease_until = NULL, slot = false",
+        )
+        clock.advance(2)
+        await line.coordinator.deadlines.tick()
+    else:
+        await cancel_run(desk, TENANT, RunId(run))
+    await line.coordinate(12)
+    rows = await fetch(
+        database, "SELECT state FROM betimes.runs WHERE job_id = $1 ORDER BY id", job.id
+    )
+    assert rows[0]["state"] == RunState.CANCELLED
+    assert len(rows) == 2, "the chain has ended"
+
+
+async def test_a_fixed_delay_stays_one_chain_after_a_run_that_was_brought_back(
+    database: Database, clock: ManualClock
+) -> None:
+    """The end of an old run says nothing about the next fire while a later one is not over."""
+    desk = make_desk(database, clock)
+    line = await Line.make(database, clock)
+    begins = {"mode": "fixed_delay", "anchor": clock.now().isoformat()}
+    job = await create_job(desk, TENANT, NewJob(definition=every(5, schedule=begins)))
+    await line.coordinate(6)
+    ((run,),) = await fetch(database, "SELECT id FROM betimes.runs WHERE job_id = $1", job.id)
+    await cancel_run(desk, TENANT, RunId(run))
+    await line.coordinate(12)
+    await retry_run(desk, TENANT, RunId(run))
+    waiting = "SELECT id FROM betimes.runs WHERE job_id = $1 AND state < 4"
+    assert len(await fetch(database, waiting, job.id)) == 2
+    for _ in range(8):
+        await line.coordinate(3)
+        await line.lease()
+        for one in list(line.held):
+            line.held.remove(one)
+            await end_with_follow(line, job, one)
+    rows = await fetch(database, waiting, job.id)
+    (cursor,) = await fetch(database, "SELECT next_fire_at FROM betimes.jobs WHERE id = $1", job.id)
+    assert len(rows) + (cursor["next_fire_at"] is not None) == 1, "there are two chains"
+
+
+async def end_with_follow(line: Line, job: Job, one: Held) -> None:
+    """A success as a worker of ours reports it."""
+    now, run, parcel = line.clock.now(), RunId(one.row["id"]), ParcelId(one.parcel)
+    ending = Ending(
+        run=run,
+        parcel=parcel,
+        fence=Fence(one.fence),
+        tenant=TENANT,
+        queue="default",
+        priority=5,
+        job=job.id,
+        handler="noop",
+        state=RunState.SUCCEEDED,
+        attempt=1,
+        started_at=now,
+        ended_at=now,
+        follow=Follow(run, job.id, job.revision, now + 5 * SECOND),
+    )
+    held = Ours({parcel: Fence(one.fence)}, [parcel])
+    await Finishing(line.database, WorkerId(WORKER)).otherwise(one.shard, held, [ending])

@@ -39,12 +39,13 @@ def with_masters(desk: Desk, clock: ManualClock, *masters: MasterKey) -> Desk:
 
 
 async def put(desk: Desk, name: str, value: bytes, *, keep: int = 2) -> int:
-    written = await put_secret(desk, TENANT, name, value, keep=keep, by="key1")
+    written = await put_secret(desk, TENANT, name, value, keep=keep, by="key1", origins=["*"])
     return written.secret.version
 
 
 async def opened(desk: Desk, name: str) -> list[bytes]:
-    return (await open_secrets(desk, TENANT, [name])).get(name, [])
+    found = (await open_secrets(desk, TENANT, [name])).get(name)
+    return [] if found is None else list(found.values)
 
 
 async def test_a_value_is_kept_in_versions(desk: Desk) -> None:
@@ -184,7 +185,7 @@ async def test_an_undone_write_leaves_no_key_behind(desk: Desk) -> None:
 
     async def work(connection: Connection) -> None:
         inner = desk.inside(connection, desk.hints)
-        await put_secret(inner, TENANT, "api", CANARY, keep=1, by=None)
+        await put_secret(inner, TENANT, "api", CANARY, keep=1, by=None, origins=["*"])
         raise Undone
 
     with pytest.raises(Undone):
@@ -210,8 +211,8 @@ async def test_a_tenant_is_erased_by_forgetting_its_keys(desk: Desk) -> None:
     async def restore(connection: Connection) -> None:
         await connection.execute(
             "INSERT INTO betimes.secrets "
-            "(tenant_id, name, version, key_version, created_at, sealed) "
-            "VALUES ($1, $2, $3, $4, $5, $6)",
+            "(tenant_id, name, version, key_version, created_at, sealed, origins) "
+            "VALUES ($1, $2, $3, $4, $5, $6, ARRAY['*'])",
             *(row[name] for name in ("tenant_id", "name", "version", "key_version")),
             row["created_at"],
             row["sealed"],

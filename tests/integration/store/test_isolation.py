@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import date
+from contextlib import asynccontextmanager
+from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -11,6 +12,7 @@ import asyncpg
 import pytest
 
 from betimes.domain.errors import Bug
+from betimes.domain.ids import compose, to_ms
 from betimes.store.database import API_ROLE, Database
 from betimes.store.partitions import PARENTS, Partitions
 from betimes.store.pool import SYSTEM_ROLE, Connection, Lane, Session
@@ -19,6 +21,8 @@ from rows_kit import insert_row
 from store_kit import opened, owner
 
 A, B = UUID(int=0xA), UUID(int=0xB)
+INHERITING_SINCE = 16
+"""Since this PostgreSQL a grant says whether it is inherited, not the role."""
 TENANT_TABLES = """
     SELECT c.relname, c.relrowsecurity, c.relforcerowsecurity FROM pg_class c
      WHERE c.relnamespace = 'betimes'::regnamespace AND c.relkind IN ('r', 'p')
@@ -255,8 +259,12 @@ async def test_partitions_are_reached_through_their_table_only(
 
 async def test_the_api_can_neither_make_nor_drop_partitions(dsn: str) -> None:
     async with owner(dsn) as connection:
-        for verb in ("ensure", "drop"):
-            statement = f"SELECT betimes.{verb}_partition('runs', '2026-01-01')"
+        for call in (
+            "ensure_partition('runs', '2026-01-01')",
+            "scan_partition('runs', '2026-01-01', 1)",
+            "drop_partition('runs', '2026-01-01', 1)",
+        ):
+            statement = f"SELECT betimes.{call}"
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 await as_tenant(connection, A, statement)
 
@@ -271,30 +279,79 @@ async def test_the_system_has_every_table_it_works_on(dsn: str) -> None:
     assert [row["relname"] for row in rows] == []
 
 
-async def test_a_plain_owner_who_is_no_superuser_can_run_it_all(postgres: PostgresKit) -> None:
+@asynccontextmanager
+async def plain_owner(postgres: PostgresKit, role: str) -> AsyncIterator[str]:
     """As a managed PostgreSQL gives it: a login that owns its database and nothing else."""
     async with owner(postgres.dsn("postgres")) as connection:
         await connection.execute(
-            "DROP ROLE IF EXISTS plain; CREATE ROLE plain LOGIN PASSWORD 'plain';"
-            f"GRANT {API_ROLE}, {SYSTEM_ROLE} TO plain"
+            f"DROP ROLE IF EXISTS {role}; CREATE ROLE {role} LOGIN PASSWORD 'plain';"
+            f"GRANT {API_ROLE}, {SYSTEM_ROLE} TO {role}"
         )
     name = await postgres.create(template="template0")
     try:
-        await _as_plain_owner(postgres, name)
+        async with owner(postgres.dsn("postgres")) as connection:
+            await connection.execute(f"ALTER DATABASE {name} OWNER TO {role}")
+        account, _, place = postgres.dsn(name).partition("@")
+        dsn = f"{account.partition('://')[0]}://{role}:plain@{place}"
+        await postgres.migrate(dsn)
+        yield dsn
     finally:
         await postgres.drop(name)
         async with owner(postgres.dsn("postgres")) as connection:
-            await connection.execute("DROP ROLE plain")
+            await connection.execute(f"DROP ROLE {role}")
 
 
-async def _as_plain_owner(postgres: PostgresKit, name: str) -> None:
-    async with owner(postgres.dsn("postgres")) as connection:
-        await connection.execute(f"ALTER DATABASE {name} OWNER TO plain")
-    account, _, place = postgres.dsn(name).partition("@")
-    dsn = f"{account.partition('://')[0]}://plain:plain@{place}"
-    await postgres.migrate(dsn)
-    async with opened(dsn) as database:
-        assert await Partitions(database).ensure(date(2026, 1, 1), ahead_days=0) == 2 * len(PARENTS)
+async def a_dead_run(database: Database, day: date) -> None:
+    """A run of a day that lies among the dead letters."""
+    run = compose(to_ms(datetime(day.year, day.month, day.day, tzinfo=UTC)), 0, 1)
+    async with database.connection(Lane.ENGINE) as connection:
+        await connection.execute(
+            "INSERT INTO betimes.runs (shard, id, tenant_id, due_at, queue, state, finished_at)"
+            " VALUES (0, $1, $2, now(), 'q', 5, now())",
+            run,
+            A,
+        )
+        await connection.execute(
+            "INSERT INTO betimes.dead_letters (shard, run_id, tenant_id, dead_at, attempts, queue,"
+            " fingerprint, reason) VALUES (0, $1, $2, now(), 1, 'q', 'f', 'r')",
+            run,
+            A,
+        )
+
+
+async def test_an_owner_who_does_not_see_every_tenant_drops_nothing(
+    postgres: PostgresKit,
+) -> None:
+    day = date(2026, 1, 1)
+    async with plain_owner(postgres, "stranger") as dsn, opened(dsn) as database:
+        async with owner(postgres.dsn("postgres")) as connection:
+            modern = connection.get_server_version().major >= INHERITING_SINCE
+            await connection.execute(
+                f"GRANT {SYSTEM_ROLE} TO stranger WITH INHERIT FALSE"
+                if modern
+                else "ALTER ROLE stranger NOINHERIT"
+            )
+        partitions = Partitions(database)
+        await partitions.ensure(day, ahead_days=0)
+        await a_dead_run(database, day)
+        for aged in await partitions.aged(date(2027, 1, 1), keep_days={"runs": 30}):
+            with pytest.raises(Bug):
+                await partitions.scan(aged)
+            with pytest.raises(Bug):
+                await partitions.drop(aged)
+
+
+async def test_a_plain_owner_who_is_no_superuser_can_run_it_all(postgres: PostgresKit) -> None:
+    day = date(2026, 1, 1)
+    async with plain_owner(postgres, "plain") as dsn, opened(dsn) as database:
+        partitions = Partitions(database)
+        assert await partitions.ensure(day, ahead_days=0) == 2 * len(PARENTS)
+        await a_dead_run(database, day)
+        moved = 0
+        for aged in await partitions.aged(date(2027, 1, 1), keep_days={"runs": 30, "outbox": 30}):
+            assert (await partitions.scan(aged))[1]
+            moved += await partitions.drop(aged) or 0
+        assert moved == 1, "it sees what a tenant still needs"
         counted = await database.transact(
             lambda c: c.fetchval("SELECT count(*) FROM betimes.tenants"),
             lane=Lane.API,

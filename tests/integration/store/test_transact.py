@@ -13,9 +13,9 @@ from betimes.domain.errors import (
     Bug,
     Contended,
     FencedOut,
+    OutOfTime,
     Overloaded,
     SchedulerError,
-    Unavailable,
 )
 from betimes.store.database import TRIES
 from betimes.store.pool import TRANSACTION_TIMEOUT_SINCE, Connection, Lane
@@ -227,11 +227,33 @@ async def test_the_server_itself_ends_a_transaction_that_takes_too_long(dsn: str
         for _ in range(20):
             await connection.execute("SELECT pg_sleep(0.05)")
 
-    async with opened(dsn, transaction_timeout=200 * MILLISECOND) as database:
+    limit = 200 * MILLISECOND
+    async with opened(dsn, clock=RealClock(), transaction_timeout=limit) as database:
         if database.server_version < TRANSACTION_TIMEOUT_SINCE:
             pytest.skip("this PostgreSQL knows no transaction_timeout")
-        with pytest.raises(Unavailable):
+        with pytest.raises(OutOfTime, match="longer than it may"):
             await database.transact(work, lane=Lane.API, repeatable=True)
+    assert 3 not in await probe(dsn)
+
+
+async def test_a_limit_of_ours_is_not_told_as_the_loss_of_the_database(dsn: str) -> None:
+    """A server that ends a transaction between two statements closes the connection."""
+
+    async def work(connection: Connection) -> None:
+        await insert(connection)
+
+        async def ended() -> bool:
+            return connection.is_closed()
+
+        await eventually(ended, what="the server ends an idle transaction")
+        await insert(connection, number=4)
+
+    counted = Counted(work)
+    limit = 100 * MILLISECOND
+    async with opened(dsn, clock=RealClock(), transaction_timeout=limit) as database:
+        with pytest.raises(OutOfTime, match="longer than it may"):
+            await database.transact(counted, lane=Lane.API, repeatable=True, patient=False)
+    assert counted.calls == 1
     assert 3 not in await probe(dsn)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from betimes.target.address import AddressPolicy
 from betimes.target.answer import Answer, NoAnswer, Tls, Trouble
+from betimes.target.client import NOWHERE
 from betimes.target.transfer import Proxy
 from betimes.target.url import UrlPolicy
 from target_kit import (
@@ -270,9 +271,34 @@ async def test_a_name_with_one_bad_address_is_refused(addresses: list[str]) -> N
         url = f"http://rebound.example:{9000}/"
         result = await client.send(a_request(url, policy=policy))
     assert isinstance(result, NoAnswer)
-    assert result.trouble is Trouble.REFUSED
+    assert result.trouble is Trouble.RESOLVE
     assert "127.0.0.1" not in result.detail
     assert target.connections == 0
+
+
+async def test_a_name_inside_our_network_looks_like_one_that_nobody_knows() -> None:
+    """To who asks; whoever runs the service is told where it led, and what that is."""
+
+    async def lookup(host: str) -> list[str]:
+        inside = {"db.corp.example": ["10.0.0.5"], "meta.corp.example": ["169.254.169.254"]}
+        if host not in inside:
+            raise OSError(-2, "Name or service not known")
+        return inside[host]
+
+    told: list[tuple[str, str]] = []
+    policy = UrlPolicy(plain_http=True)
+    seen = set()
+    async with a_client(
+        lookup, on_denied=lambda _, address, reason: told.append((address, reason))
+    ) as client:
+        for _ in range(2):  # the second time it is remembered
+            for host in ("db.corp.example", "meta.corp.example", "none.corp.example"):
+                result = await client.send(a_request(f"http://{host}/", policy=policy))
+                assert isinstance(result, NoAnswer)
+                timed = result.timings.dns is not None
+                seen.add((result.trouble, result.detail, result.address, timed))
+    assert seen == {(Trouble.RESOLVE, NOWHERE, "", True)}
+    assert told[:2] == [("10.0.0.5", "private"), ("169.254.169.254", "a metadata service")]
 
 
 async def test_the_socket_has_the_last_word() -> None:
@@ -283,7 +309,10 @@ async def test_the_socket_has_the_last_word() -> None:
         strict = replace(a_request(target.url()), addresses=AddressPolicy())
         result = await client.send(strict)
         assert isinstance(result, NoAnswer)
-        assert (result.trouble, result.detail) == (Trouble.REFUSED, "the address is loopback")
+        assert (result.trouble, result.detail) == (
+            Trouble.REFUSED,
+            "the address may not be called",
+        )
         assert target.connections == 0
         assert isinstance(await client.send(a_request(target.url())), Answer)
 

@@ -1,6 +1,8 @@
 """Gates of several processes on one database, and an origin that dies under load."""
 
 import heapq
+import math
+from collections.abc import Collection
 from uuid import UUID
 
 from betimes.app.delivery import StoredBreakers
@@ -68,12 +70,34 @@ async def test_a_prober_that_dies_is_replaced(database: Database, clock: ManualC
     assert await other.ask(TENANT, DEAD, retry=False) is None
 
 
-async def test_a_target_that_dies_for_ten_minutes(database: Database, clock: ManualClock) -> None:
+def brought_forward(
+    waiting: list[tuple[float, int, int]], behind: dict[int, int], now: float
+) -> list[tuple[float, int, int]]:
+    """What the store does with parcels that wait for a breaker: along the ramp they come back."""
+    moved = [one for one in waiting if one[1] not in behind]
+    for place, (who, tries) in enumerate(sorted(behind.items()), 1):
+        moved.append((now + 5.0 * math.log2(1.0 + place / 50.0), who, tries))
+    heapq.heapify(moved)
+    return moved
+
+
+async def test_a_target_that_dies_for_ten_minutes(  # noqa: PLR0915 -- a simulation, step by step
+    database: Database, clock: ManualClock
+) -> None:
     """A thousand runs a minute: only probes reach it, nobody is lost, and it comes back slowly.
 
     Time is the test's; the gates, their appointments and the shared breakers are real.
     """
+    woken: list[object] = []
     gates = some_gates(database, clock, 1, ceiling=64)
+    told = gates._breakers
+    assert told is not None
+
+    async def wake(closed: Collection[object]) -> None:
+        woken.extend(closed)
+
+    told.wake = wake  # type: ignore[method-assign]
+    behind: dict[int, int] = {}
     dies, back, ends = 60.0, 660.0, 900.0
     waiting = [(number * 0.06, number, 1) for number in range(int(ends / 0.06))]
     heapq.heapify(waiting)
@@ -90,12 +114,19 @@ async def test_a_target_that_dies_for_ten_minutes(database: Database, clock: Man
         if now - ticked >= 5:
             await gates.tick()
             ticked = now
+            if (TENANT, DEAD) in woken:
+                waiting = brought_forward(waiting, behind, now)
+                behind.clear()
+            woken.clear()
             assert await gates.ask(TENANT, WELL, retry=False) is None, "others are not held up"
             gates.done(TENANT, WELL, Health.GOOD, seconds=0.01, pause=None)
             well.append(now)
         held = await gates.ask(TENANT, DEAD, retry=attempt > 1)
+        behind.pop(number, None)
         if held is not None:
             heapq.heappush(waiting, (now + held.seconds, number, attempt))
+            if held.waits_for_breaker:
+                behind[number] = attempt
             continue
         sent.append(now)
         if dies <= now < back:

@@ -14,6 +14,7 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from betimes.domain.errors import Locked, SchedulerError, Unavailable
+from betimes.domain.origins import ANY, OpenSecret
 from betimes.domain.outcome import Failed, Succeeded
 from betimes.domain.webhook import shown_secret
 from betimes.target.answer import Patience
@@ -49,14 +50,16 @@ class Store:
     """Secrets as a database would have them."""
 
     values: dict[str, list[bytes]] = field(default_factory=dict)
+    origins: Sequence[str] = (ANY,)
     fault: SchedulerError | None = None
     asked: int = 0
 
-    async def read(self, _: UUID, names: Sequence[str]) -> Mapping[str, Sequence[bytes]]:
+    async def read(self, _: UUID, names: Sequence[str]) -> Mapping[str, OpenSecret]:
         self.asked += 1
         if self.fault is not None:
             raise self.fault
-        return {name: self.values[name] for name in names if name in self.values}
+        known = [name for name in names if name in self.values]
+        return {name: OpenSecret(self.values[name], self.origins) for name in known}
 
 
 def of(**values: str) -> Store:
@@ -189,6 +192,112 @@ async def test_a_redirect_elsewhere_carries_no_secrets() -> None:
     assert target.received[0].headers["x-key"] == CANARY
     assert other.received[0].headers["x-plain"] == "1"
     assert CANARY not in str(other.received[0])
+
+
+def elsewhere(port: int) -> Store:
+    """A secret that is bound to another port of this machine."""
+    return Store({"s": [CANARY.encode()]}, origins=["https://api.example.com", f"http://a:{port}"])
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"headers": {"x-a": "{{secret:s}}"}},
+        {"auth": {"type": "bearer", "secret": "s"}},
+        {"auth": {"type": "basic", "username": "me", "secret": "s"}},
+        {"auth": {"type": "header", "header": "x-key", "secret": "s"}},
+        {"secret_ref": "s"},
+        {"client_certificate": "s"},
+        {"ca_certificates": "{{secret:s}}"},
+    ],
+)
+async def test_a_secret_is_sent_to_the_origins_it_is_bound_to_only(named: dict[str, Any]) -> None:
+    """Judged again for every attempt, whatever was allowed when the target was written."""
+    async with a_target() as target:
+        done = await outcome(elsewhere(1), {"url": target.url(), **named})
+    assert isinstance(done, Failed)
+    assert (done.error.type, done.retryable) == ("SecretNotBound", True)
+    assert "https://api.example.com" in done.error.message
+    assert target.received == []
+
+
+async def test_a_bound_secret_goes_where_it_may() -> None:
+    async with a_target() as target:
+        origin = target.url().rpartition("/")[0]
+        store = Store({"s": [CANARY.encode()]}, origins=[origin])
+        done = await outcome(store, {"url": target.url(), "headers": {"x-a": "{{secret:s}}"}})
+        assert isinstance(done, Succeeded), done
+        assert target.received[0].headers["x-a"] == CANARY
+        store.origins = []
+        done = await outcome(store, {"url": target.url(), "headers": {"x-a": "{{secret:s}}"}})
+    assert isinstance(done, Failed), "bound to nothing, it is sent nowhere"
+    assert len(target.received) == 1
+
+
+async def test_neither_a_client_secret_nor_its_token_leaves_its_origins() -> None:
+    """A token is worth what the secret is: whoever gets it acts for us."""
+    async with a_target() as tokens, a_target() as target:
+        tokens.behave = TokenEndpoint().serve
+        giver, taker = (one.url().rpartition("/")[0] for one in (tokens, target))
+        for origins in ([giver], [taker], []):
+            store = Store({"s": [CANARY.encode()]}, origins=origins)
+            done = await outcome(store, oauth(tokens, target))
+            assert isinstance(done, Failed)
+            assert done.error.type == "SecretNotBound"
+        assert (tokens.received, target.received) == ([], [])
+        store = Store({"s": [CANARY.encode()]}, origins=[giver, taker])
+        assert isinstance(await outcome(store, oauth(tokens, target)), Succeeded)
+
+
+@pytest.mark.parametrize("status", [302, 307])
+async def test_a_redirect_elsewhere_is_not_signed_with_a_secret(status: int) -> None:
+    """What was signed for one origin proves nothing to another, and is not repeated there."""
+    store = Store({"sign": [shown_secret(bytes(range(32))).encode()]})
+    async with a_target() as other, a_target() as target:
+
+        async def away(_: Received, writer: asyncio.StreamWriter) -> None:
+            writer.write(answer(status, b"", {"location": other.url("/elsewhere")}))
+
+        async def on(_: Received, writer: asyncio.StreamWriter) -> None:
+            writer.write(answer(status, b"", {"location": "/further"}))
+
+        target.behave, other.behave = away, on
+        sent = {"url": target.url(), "follow_redirects": 2, "secret_ref": "sign"}
+        await outcome(store, sent)
+    assert "webhook-signature" in target.received[0].headers
+    assert len(other.received) == 2
+    for one in other.received:
+        assert "webhook-signature" not in one.headers
+
+
+async def test_our_own_token_is_not_kept_as_evidence() -> None:
+    """A target that sends back what it was sent would show it to every reader of runs."""
+    token = "lea_AAbbCC-_" + "x" * 90
+
+    async def everything(received: Received, writer: asyncio.StreamWriter) -> None:
+        sent = received.headers["betimes-lease"]
+        body = json.dumps({"headers": received.headers, "url": f"/?t={sent}"}).encode()
+        writer.write(answer(500, body, {"x-echo": f"was {sent}"}))
+
+    async def policies(_: UUID) -> UrlPolicy:
+        return DEV
+
+    async with a_target(behave=everything) as target, a_client() as client:
+        delivery = Delivery(
+            client=client,
+            clock=RealClock(),
+            policies=policies,
+            patience=Patience(),
+            gates=some_gates(),
+            lease_token=lambda _: token,
+        )
+        done = await delivery.deliver(Attempt({"url": target.url()}))
+    assert target.received[0].headers["betimes-lease"] == token
+    assert isinstance(done, Failed)
+    kept = json.loads(done.http or "")
+    assert kept["headers"]["x-echo"] == "was [hidden]"
+    assert json.loads(kept["body"])["headers"]["betimes-lease"] == "[hidden]"
+    assert token not in (done.http or "")
 
 
 async def test_a_signing_secret_of_its_own_signs_with_every_version() -> None:
@@ -367,17 +476,17 @@ async def test_secrets_are_remembered_for_seconds_and_no_longer() -> None:
     remembered = Remembered(read=store.read, clock=clock)
     tenant = UUID(int=1)
     for _ in range(3):
-        assert (await remembered.open(tenant, ["s"]))["s"] == [b"one"]
+        assert (await remembered.open(tenant, ["s"]))["s"].values == [b"one"]
     assert store.asked == 1
     clock.advance(5.1)
     store.values.clear()
     assert (await remembered.open(tenant, ["s"])).get("s") is None
     store.values["s"] = [b"two"]
     clock.advance(5.1)
-    assert (await remembered.open(tenant, ["s"]))["s"] == [b"two"]
+    assert (await remembered.open(tenant, ["s"]))["s"].values == [b"two"]
     store.fault = Unavailable("away")
     clock.advance(59.0)
-    assert (await remembered.open(tenant, ["s"]))["s"] == [b"two"]
+    assert (await remembered.open(tenant, ["s"]))["s"].values == [b"two"]
     clock.advance(2.0)
     with pytest.raises(NoSecret):
         await remembered.open(tenant, ["s"])

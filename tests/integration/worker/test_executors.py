@@ -39,14 +39,20 @@ async def test_a_thread_that_exceeds_its_time_keeps_its_place(
     database: Database, clock: ManualClock
 ) -> None:
     """It is reported, it is told, and its place is free when it ends."""
-    handlers, end = Handlers(), threading.Event()
-    handlers.add("block", lambda context: end.wait(20) and context.cancelled)
+    handlers, began, end = Handlers(), threading.Event(), threading.Event()
+
+    def block(context: Context) -> bool:
+        began.set()
+        return end.wait(20) and context.cancelled
+
+    handlers.add("block", block)
     started = Signal[int]()
     (run,) = await enqueue(database, clock.now(), ["block"], options={"timeout_ms": 1000})
     signals = WorkerSignals(suspended=started.send)
     async with a_worker(database, clock, handlers=handlers, signals=signals) as bench:
         await bench.parts.lookout.tick()
         await started.wait()
+        assert await asyncio.to_thread(began.wait, 20)
         clock.advance(1)
         bench.parts.executor.running.tick()
         await settle_down()

@@ -28,7 +28,7 @@ async def end(line: Line, state: RunState) -> list[Any]:
     for one in list(line.held):
         line.held.remove(one)
         row, now = one.row, line.clock.now()
-        held = Held({ParcelId(one.parcel): Fence(one.fence)}, [ParcelId(one.parcel)])
+        held = Held({(ParcelId(one.parcel), Fence(one.fence))}, [ParcelId(one.parcel)])
         dead = DeadLetter("f", "RETRIES_EXHAUSTED") if state is RunState.DEAD else None
         ending = Ending(
             run=RunId(row["id"]),

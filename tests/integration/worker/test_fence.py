@@ -84,13 +84,14 @@ async def test_a_stale_worker_is_refused_and_changes_nothing(
 async def test_without_the_fence_the_stale_worker_would_win(
     database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Knock-out: the guard of the statement, and nothing else, is what refuses."""
+    """Knock-out: the guard of the statement and the check of each report are what refuses."""
     query = finish.SQL["lock_parcels"]
     guard = " AND ((id, fence) IN"
     assert guard in " ".join(query.text.split())
     unguarded = " ".join(query.text.split()).partition(" AND worker_id IS NOT DISTINCT FROM")[0]
     unused = " AND $3::uuid IS NOT NULL AND $4::integer[] IS NOT NULL FOR UPDATE"
     monkeypatch.setitem(finish.SQL, query.name, replace(query, text=unguarded + unused))
+    monkeypatch.setattr(finish.Held, "valid", staticmethod(lambda told, _: list(told)))
     (run,) = await enqueue(database, clock.now(), ["sleep"], payload=b'{"seconds": 30}')
     async with (
         a_worker(database, clock, number=1) as first,

@@ -16,7 +16,7 @@ from betimes.ops.runs import cancel_run, get_run
 from betimes.ops.workflow_control import approve_node
 from betimes.ops.workflow_runs import get_workflow_run
 from betimes.ops.workflow_target import LOOK_AGAIN, follow_workflow, workflow_run_of
-from betimes.ops.workflows import put_workflow
+from betimes.ops.workflows import prepare, put_workflow
 from betimes.store.database import Database
 from betimes.testing import ManualClock
 from betimes.worker.builtin import builtin_handlers
@@ -54,7 +54,7 @@ async def a_following(database: Database, clock: ManualClock) -> Any:
 
 async def put(flow: Flow, nodes: dict[str, Any], **more: Any) -> None:
     written = definition(nodes, **more)
-    await put_workflow(flow.desk, TENANT, "flow", written, work_for(written))
+    await put_workflow(flow.desk, TENANT, "flow", prepare(written, lambda: work_for(written)))
 
 
 async def test_a_run_waits_for_its_workflow_without_holding_anything(

@@ -24,11 +24,12 @@ class Duty:
         if answer is not None:
             raise answer
 
-    async def run(self, clock: ManualClock, recorder: Recorder) -> None:
+    async def run(self, clock: ManualClock, recorder: Recorder, *, survives: bool = False) -> None:
         telemetry = Telemetry(clock=clock, handlers=[recorder])
         every = timedelta(0)
         beats = beat(clock, every=every, stopping=self.stopping)
-        await attend(self.tick, beats=beats, troubles=Outage(duty="x", telemetry=telemetry))
+        troubles = Outage(duty="x", telemetry=telemetry)
+        await attend(self.tick, beats=beats, troubles=troubles, survives=survives)
 
 
 async def test_an_outage_is_told_once_and_its_end_too(clock: ManualClock) -> None:
@@ -42,3 +43,10 @@ async def test_an_outage_is_told_once_and_its_end_too(clock: ManualClock) -> Non
 async def test_any_other_error_ends_the_duty(clock: ManualClock) -> None:
     with pytest.raises(Bug):
         await Duty(None, Bug("ours"), None).run(clock, Recorder())
+
+
+async def test_a_duty_that_keeps_nothing_in_memory_survives_any_error(clock: ManualClock) -> None:
+    recorder = Recorder()
+    await Duty(None, Bug("ours"), KeyError("ours"), None).run(clock, recorder, survives=True)
+    told = [event.name for event in recorder.events if event.level != "debug"]
+    assert told == ["outage.began", "outage.ended"]

@@ -5,7 +5,9 @@ from datetime import date
 import pytest
 
 from betimes.domain.errors import BadSchedule, Invalid, TooLarge
-from betimes.schedule import Calendar, Schedule, import_calendar
+from betimes.schedule import Budget, Calendar, Schedule, import_calendar
+from betimes.schedule.calendar import CalendarRule, OpenDays
+from betimes.schedule.year_days import numbers
 from facts_kit import parse, utc
 
 HOLIDAYS = Calendar.of("holidays", ["2026-01-01", "2026-12-24/2026-12-26", date(2026, 5, 1)])
@@ -240,14 +242,22 @@ def test_refusals_of_icalendars() -> None:
             import_calendar("x", text, 2026, 2027)
         assert str(caught.value) == sentence
     padded = event("DTSTART:20260101").ljust(1_048_576)
-    assert import_calendar("x", padded, 2026, 2027).contains(20_454)
+    imported = import_calendar("x", padded, 2026, 2027)
+    assert (imported.firsts, imported.lasts) == ((20_454,), (20_454,))
 
 
 def test_dates_of_a_calendar() -> None:
-    """Days by their numbers; the next one that is in, and the end of a range."""
+    """Days as bits of their year, the next one that is in, the next that is out, the last one."""
     calendar = Calendar.of("x", ["1970-01-05/1970-01-07", "1970-01-20"], ["sun"])
+    budget = Budget()
 
-    assert [day for day in range(21) if calendar.contains(day)] == [3, 4, 5, 6, 10, 17, 19]
-    assert [calendar.next_in(day) for day in (0, 4, 7, 11, 18, 20)] == [3, 4, 10, 17, 19, 24]
-    assert Calendar.of("y", ["1970-01-05"]).next_in(5) is None
-    assert [calendar.last_in(day) for day in (3, 4, 6, 10, 19)] == [3, 6, 6, 10, 19]
+    assert numbers(calendar.of_year(1970, budget), 7) == [3, 4, 5, 6, 10, 17, 19]
+    dates = OpenDays(CalendarRule(include=(calendar,)))
+    following = [dates.following(day, budget, allowed=True) for day in (0, 4, 7, 11, 18, 20)]
+    assert following == [3, 4, 10, 17, 19, 24]
+    following = [dates.following(day, budget, allowed=False) for day in (0, 3, 6, 10, 19)]
+    assert following == [0, 7, 7, 11, 20]
+    assert [dates.preceding(day, budget) for day in (3, 4, 9, 16)] == [3, 4, 6, 10]
+    once = OpenDays(CalendarRule(include=(Calendar.of("y", ["1970-01-05"]),)))
+    assert once.following(5, budget, allowed=True) is None
+    assert [once.preceding(day, budget) for day in (3, 4, 365 + 364)] == [None, 4, 4]

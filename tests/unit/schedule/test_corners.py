@@ -6,6 +6,7 @@ import pytest
 
 from betimes.domain.errors import BadSchedule, Bug
 from betimes.schedule import Calendar, Schedule
+from betimes.schedule.budget import Budget
 from betimes.schedule.dst import Dst, read_dst
 from betimes.schedule.fire import spread
 from betimes.schedule.moment import read_moment, to_datetime
@@ -114,11 +115,11 @@ def test_positions_in_every_period() -> None:
         "FREQ=MONTHLY;BYDAY=MO;BYSETPOS=5;COUNT=2": ["2026-03-30", "2026-06-29"],
     }
     for text, expected in rules.items():
-        clock = RuleClock(read_rule(text), start)
-        found = clock.between(start - 1, start + 400 * 86_400, 3)
+        clock = RuleClock(read_rule(text), start, Budget())
+        found = clock.between(start - 1, start + 400 * 86_400, 3, Budget())
         shown = [to_datetime(second * 1_000_000).strftime("%Y-%m-%d") for second in found]
         assert shown == expected, text
-        assert clock.count(start - 1, found[-1]) == len(expected)
+        assert clock.count(start - 1, found[-1], Budget()) == len(expected)
 
 
 def test_counts_that_cannot_be_reached() -> None:

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from betimes.schedule import Calendar, Schedule
+from betimes.schedule import Budget, Calendar, Schedule
 from betimes.schedule.moment import to_datetime
 from facts_kit import parse, utc
 
@@ -83,7 +83,8 @@ def test_what_fires_all_the_time_goes_on_after_a_closed_date(expression: str, ro
     assert fire is not None
     assert fire.local.isoformat() == "2026-01-05T00:00:00+01:00"
     assert fire.flags == ()
-    assert schedule.count(*year) == plain.count(*year)
+    # A year of rolling dates is more than one evaluation may cost: here only the sum matters.
+    assert schedule.count(*year, budget=Budget(100_000)) == plain.count(*year)
 
 
 def test_a_dense_schedule_far_away() -> None:

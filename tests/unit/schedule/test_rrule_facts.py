@@ -10,9 +10,12 @@ import pytest
 
 from betimes.domain.errors import BadSchedule
 from betimes.schedule import fire_times
+from betimes.schedule.budget import Budget
 from betimes.schedule.civil import date_of, day_of
-from betimes.schedule.rrule_days import week_number
+from betimes.schedule.rrule_days import allowed_days
+from betimes.schedule.rrule_syntax import Rule
 from betimes.schedule.series import Listed
+from betimes.schedule.year_days import kind_of, numbers, year_start
 from facts_kit import parse, utc
 
 SECOND = timedelta(seconds=1)
@@ -111,31 +114,57 @@ def test_times_of_rules(start: str, rule: str, expected: list[str]) -> None:
     assert [moment[8:19].replace("T", " ") for moment in found] == expected
 
 
+def days_of_weeks(year: int, weeks: tuple[int, ...], week_start: int) -> list[int]:
+    """The days of a year that a rule with these numbers of weeks allows."""
+    rule = Rule("YEARLY", by_week_number=weeks, week_start=week_start)
+    return [year_start(year) + place for place in numbers(allowed_days(kind_of(year), rule))]
+
+
 def test_weeks_are_numbered_as_in_iso_8601() -> None:
-    """Thirty years, day by day; the last number of a year is how many weeks it has."""
-    for day in range(day_of(1999, 1, 1), day_of(2029, 1, 1)):
-        year, week, _ = date_of(day).isocalendar()
-        assert week_number(day, 1) == (week, date(year, 12, 28).isocalendar().week)
+    """Forty years, week by week, from either end; the last one is as many as its year has."""
+    for year in range(1990, 2030):
+        days = [date_of(day) for day in range(day_of(year, 1, 1), day_of(year + 1, 1, 1))]
+        for week in range(1, 54):
+            expected = [day for day in days if day.isocalendar().week == week]
+            assert [date_of(day) for day in days_of_weeks(year, (week,), 1)] == expected
+            ends = {y: date(y, 12, 28).isocalendar().week for y in (year - 1, year, year + 1)}
+            back = [
+                day
+                for day in days
+                if day.isocalendar().week - ends[day.isocalendar().year] - 1 == -week
+            ]
+            assert [date_of(day) for day in days_of_weeks(year, (-week,), 1)] == back
 
 
 @pytest.mark.parametrize("week_start", range(7))
 def test_weeks_that_begin_on_any_day(week_start: int) -> None:
     """A week belongs to the year of its fourth day."""
-    for day in range(day_of(2019, 12, 1), day_of(2026, 2, 1)):
-        first = day - (date_of(day).isoweekday() - week_start) % 7
-        fourth = date_of(first + 3)
-        assert week_number(day, week_start)[0] == (fourth.timetuple().tm_yday - 1) // 7 + 1
+    for year in range(2016, 2027):
+        found = {week: days_of_weeks(year, (week,), week_start) for week in range(1, 54)}
+        for day in range(day_of(year, 1, 1), day_of(year + 1, 1, 1)):
+            first = day - (date_of(day).isoweekday() - week_start) % 7
+            fourth = date_of(first + 3)
+            week = (fourth.timetuple().tm_yday - 1) // 7 + 1
+            assert [number for number, days in found.items() if day in days] == [week]
 
 
 def test_a_list_of_instants_has_open_beginnings_and_closed_ends() -> None:
     """(after, until], as everywhere."""
     listed = Listed((30, 10, 20, 20))
 
-    assert listed.between(10, 30, 9) == [20, 30]
-    assert listed.between(9, 29, 9) == [10, 20]
-    assert listed.between(9, 30, 2) == [10, 20]
-    assert [listed.count(9, 30), listed.count(10, 30), listed.count(10, 29)] == [3, 2, 1]
-    assert [listed.next(9), listed.next(10), listed.next(30)] == [10, 20, None]
+    assert listed.between(10, 30, 9, Budget()) == [20, 30]
+    assert listed.between(9, 29, 9, Budget()) == [10, 20]
+    assert listed.between(9, 30, 2, Budget()) == [10, 20]
+    assert [
+        listed.count(9, 30, Budget()),
+        listed.count(10, 30, Budget()),
+        listed.count(10, 29, Budget()),
+    ] == [3, 2, 1]
+    assert [listed.next(9, Budget()), listed.next(10, Budget()), listed.next(30, Budget())] == [
+        10,
+        20,
+        None,
+    ]
 
 
 def test_a_start_that_is_taken_away_again() -> None:

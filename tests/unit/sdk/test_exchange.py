@@ -1,6 +1,8 @@
 """What is sent, what an answer means, and when a request may be repeated."""
 
 import json
+import socket
+import ssl
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +19,7 @@ from betimes.sdk.operation import Operation
 MANNER = Manner(
     api_key="key",
     timeout=30.0,
-    attempts=3,
+    retry_for=60.0,
     agent="test",
     new_key=lambda: "fresh",
     roll=lambda: 0.5,
@@ -104,17 +106,38 @@ WRONG = problem(422, "invalid_schedule", retryable=False)
 def test_only_what_is_safe_is_repeated(
     operation: Operation, failure: Response | errors.Unreachable, *, repeats: bool
 ) -> None:
-    pause = pause_after(a_request(operation), failure, tried=1, manner=MANNER)
+    pause = pause_after(a_request(operation), failure, tried=1, spent=0.0, manner=MANNER)
     assert (pause is not None) == repeats
-    assert pause_after(a_request(operation), failure, tried=3, manner=MANNER) is None
+    over = pause_after(a_request(operation), failure, tried=3, spent=60.0, manner=MANNER)
+    assert over is None
 
 
 def test_pauses_grow_and_obey_the_server() -> None:
-    first = pause_after(a_request(READ), BUSY, tried=1, manner=MANNER)
-    second = pause_after(a_request(READ), BUSY, tried=2, manner=MANNER)
-    assert (first, second) == (0.1, 0.2)
+    def pause(failure: Response, *, tried: int = 1, spent: float = 0.0) -> float | None:
+        return pause_after(a_request(READ), failure, tried=tried, spent=spent, manner=MANNER)
+
+    assert [pause(BUSY, tried=tried) for tried in (1, 2, 3)] == [0.1, 0.2, 0.4]
+    assert pause(BUSY, tried=100) == 2.5, "they do not grow for ever"
     told = problem(503, "overloaded", retryable=True, retry_after="4")
-    assert pause_after(a_request(READ), told, tried=1, manner=MANNER) == 4.0
+    assert pause(told) == 4.0
+    assert pause(BUSY, tried=100, spent=59.0) == 1.0, "the last try is at the very end"
+    assert pause(told, spent=57.0) is None, "the server wants to be left alone for longer"
+
+
+@pytest.mark.parametrize(
+    ("fault", "lasting"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "unknown"), True),
+        (socket.gaierror(socket.EAI_AGAIN, "not now"), False),
+        (ssl.SSLCertVerificationError("not trusted"), True),
+        (ConnectionRefusedError(), False),
+        (TimeoutError(), False),
+    ],
+)
+def test_what_does_not_change_is_not_asked_again(fault: OSError, *, lasting: bool) -> None:
+    lost = errors.Unreachable("http://x", fault, sent=False)
+    pause = pause_after(a_request(READ), lost, tried=1, spent=0.0, manner=MANNER)
+    assert (pause is None) == lasting
 
 
 def test_addresses() -> None:

@@ -5,11 +5,17 @@ from typing import Any
 import pytest
 
 from betimes.domain.errors import Refused
+from betimes.domain.origins import OpenSecret
 from betimes.target.auth import NoSecret, credentials, filled, read_auth
 from betimes.target.definition import read_target
 from target_kit import DEV
 
-OPENED = {"a": [b"one", b"old"], "b": [b"two"], "lines": [b"x\r\nx-evil: 1"], "bytes": [b"\xff"]}
+OPENED = {
+    "a": OpenSecret([b"one", b"old"]),
+    "b": OpenSecret([b"two"]),
+    "lines": OpenSecret([b"x\r\nx-evil: 1"]),
+    "bytes": OpenSecret([b"\xff"]),
+}
 
 
 def target(**more: Any) -> Any:
@@ -31,7 +37,7 @@ def test_every_reference_is_found() -> None:
     )
     assert found.secrets == ("a", "b", "ca", "cert", "sign")
     assert found.hidden == {"a", "b"}
-    assert found.private == {"x-a", "authorization"}
+    assert found.private == {"x-a", "authorization", "webhook-signature"}
     assert found.private_headers == ("x-a: Token {{secret:a}}",)
     assert "x-plain: {{secret}} {{other:a}}" in found.headers
     assert not any("secret:a" in line for line in found.headers)

@@ -9,12 +9,14 @@ import pytest
 from betimes.domain.ids import JobId, RunId, compose
 from betimes.domain.spec import RunSpec
 from betimes.store.parcels import WantedRun
-from betimes.store.specs import SpecKey
+from betimes.store.specs import SpecKey, weight_of
 from betimes.worker import plans as module
 from betimes.worker.handlers import Handlers, Kind
 from betimes.worker.plans import Plans, on_the_loop
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+EACH = module.KNOWN_BYTES + weight_of("{}", "{}", None)
+"""What a job with a definition of its own takes."""
 
 
 class Known:
@@ -60,7 +62,7 @@ async def test_a_definition_is_read_once() -> None:
 
 async def test_a_claim_of_more_definitions_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was known when the claim began is forgotten to make room, and still there for it."""
-    monkeypatch.setattr(module, "KNOWN_MAX", 2)
+    monkeypatch.setattr(module, "KNOWN_BYTES_MAX", 2 * EACH)
     plans = make_plans(Known())
     await plans.of([run_of(1), run_of(2)])
     runs = [run_of(job) for job in (1, 2, 3, 4, 5)]
@@ -71,7 +73,7 @@ async def test_a_claim_of_more_definitions_than_are_kept(monkeypatch: pytest.Mon
 
 async def test_jobs_that_fire_in_turns_are_mostly_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """More jobs than are kept, always in the same order: to forget the oldest would know none."""
-    monkeypatch.setattr(module, "KNOWN_MAX", 64)
+    monkeypatch.setattr(module, "KNOWN_BYTES_MAX", 64 * EACH)
     specs = Known()
     plans = make_plans(specs)
     for _ in range(20):
@@ -101,3 +103,23 @@ async def test_definitions_that_are_the_same_share_a_plan() -> None:
 
     first, second = await make_plans(OneForAll()).of([run_of(1), run_of(2)])
     assert first is second
+
+
+async def test_what_is_kept_is_bounded_by_bytes() -> None:
+    """A hundred thousand jobs with a payload of their own took gigabytes; ad-hoc runs as well."""
+
+    class Large:
+        async def read(self, wanted: Iterable[SpecKey]) -> dict[SpecKey, RunSpec]:
+            return {key: RunSpec(handler="h", payload=bytes(1 << 20)) for key in wanted}
+
+    plans = make_plans(Large())
+    for job in range(300):
+        (plan,) = await plans.of([run_of(job)])
+        assert len(plan.spec.payload or b"") == 1 << 20
+    assert plans.weight <= module.KNOWN_BYTES_MAX
+    assert len(plans._made) <= 64
+    for number in range(20_000):
+        own = run_of(1)._replace(job=None, revision=None, options=f'{{"tags":{{"n":"{number}"}}}}')
+        await plans.of([own])
+    assert plans.weight <= module.KNOWN_BYTES_MAX + module.AD_HOC_BYTES_MAX
+    assert len(plans._ad_hoc) < 6_000

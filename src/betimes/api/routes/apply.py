@@ -6,7 +6,7 @@ from betimes.api.acting import answer, intent_of, perform
 from betimes.api.admitting import check_accepting, check_open
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import new_job, reference_of
+from betimes.api.definitions import read_job, reference_of
 from betimes.api.finding import SEPARATOR
 from betimes.api.problem import Trouble
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, NoQuery, Policy, Route
@@ -18,6 +18,7 @@ from betimes.domain.scopes import Scope
 from betimes.ops.acting import Deed, Told
 from betimes.ops.apply import ANCHOR, Applied, Wanted, apply_jobs
 from betimes.ops.desk import Desk
+from betimes.ops.evaluating import Evaluations
 from betimes.ops.quotas import check_jobs
 from betimes.wire import apply as wire
 from betimes.wire.jobs import NewJob
@@ -34,10 +35,11 @@ async def apply(call: Call[NoQuery, wire.ApplyJobs]) -> Reply:
         works=body.jobs,
         references=[reference_of(asked) for asked in body.jobs],
     )
-    wanted = []
+    wanted, evaluations = [], Evaluations()
     for place, asked in enumerate(body.jobs):
         try:
-            wanted.append(Wanted(new=new_job(asked, context), anchored=_says_anchor(asked)))
+            new = await read_job(evaluations, asked, context)
+            wanted.append(Wanted(new=new, anchored=_says_anchor(asked)))
         except Refused as refused:
             refused.pointer = f"/jobs/{place}{refused.pointer}"
             raise

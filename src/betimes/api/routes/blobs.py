@@ -7,11 +7,12 @@ from betimes.api.call import Call, Reply
 from betimes.api.grants import Grant, read_grant, write_grant
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, NoQuery, Policy, Route
 from betimes.api.shaping import maybe_span, missing, read_id, read_span
-from betimes.domain.errors import Invalid, NotFound
+from betimes.domain.errors import Forbidden, Invalid, NotFound
 from betimes.domain.ids import shard_of, to_text
 from betimes.domain.scopes import Scope
 from betimes.ops import blobs as ops
 from betimes.ops.acting import Told
+from betimes.ops.credentials import Unknown
 from betimes.ops.desk import Desk
 from betimes.wire import queues as wire
 from betimes.wire.base import shown_duration, shown_instant, shown_maybe
@@ -87,7 +88,7 @@ async def grant(call: Call[NoQuery, wire.NewGrant]) -> Reply:
         await ops.get_blob_row(call.service.desk, call.tenant, identity)
     except NotFound:
         raise missing("blob", text) from None
-    given = Grant(call.tenant, identity, call.service.now() + lasts)
+    given = Grant(call.tenant, identity, call.service.now() + lasts, call.caller.key)
     token = write_grant(call.service.grant_secret, given)
 
     async def verb(_: Desk) -> str:
@@ -110,6 +111,10 @@ async def grant(call: Call[NoQuery, wire.NewGrant]) -> Reply:
 async def read_granted(call: Call[NoQuery, None]) -> Reply:
     """The blob of a grant; whoever has the link may read it."""
     given = read_grant(call.service.grant_secret, call.path["grant"], now=call.service.now())
+    try:
+        await call.service.credentials.check_giver(given.tenant, given.by)
+    except (Unknown, Forbidden):  # whoever has a link is told nothing about the tenant
+        raise missing("grant", "") from None
     try:
         return _content(await ops.get_blob(call.service.desk, given.tenant, given.blob))
     except NotFound:

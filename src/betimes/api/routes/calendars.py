@@ -14,6 +14,7 @@ from betimes.domain.scopes import Scope
 from betimes.ops import calendars as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
+from betimes.ops.evaluating import beside
 from betimes.schedule import Calendar, import_calendar
 from betimes.wire import calendars as wire
 from betimes.wire.base import Page, shown_instant
@@ -70,8 +71,9 @@ async def read(call: Call[NoQuery, None]) -> Reply:
 async def put(call: Call[wire.PutOptions, wire.PutCalendar]) -> Reply:
     """Make a calendar, or replace all its dates; jobs that use it are planned anew."""
     name = _named(call.path["calendar"])
+    calendar = await beside(lambda: _dates(call, name))
     fresh = ops.new_calendar(
-        call.service.desk, name, calendar=_dates(call, name), description=call.body.description
+        call.service.desk, name, calendar=calendar, description=call.body.description
     )
     known = await ops.find_calendars(call.service.desk, call.tenant, [name])
     replaces = known[name].revision if name in known else None

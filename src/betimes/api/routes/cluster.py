@@ -89,7 +89,6 @@ async def shards(call: Call[NoQuery, None]) -> Reply:
             owner=None if row.owner is None else to_text("nod", row.owner),
             epoch=str(row.epoch),
             lease_until=shown_maybe(row.lease_until),
-            planned_through=shown_maybe(row.planned_through),
             published_through=shown_maybe(row.published_through),
         )
         for row in found

@@ -13,9 +13,10 @@ from betimes.api.context import targets_of
 from betimes.api.endpoint_shapes import FULL, kept_rate, shown_endpoint
 from betimes.api.etag import expected_revision, tag_of
 from betimes.api.problem import Trouble
+from betimes.api.rights import require
 from betimes.api.route import Keyed, Load, NoQuery, Route
 from betimes.api.shaping import coerced, missing, page, paged, read_span
-from betimes.domain.errors import Forbidden, Invalid, NotFound
+from betimes.domain.errors import Invalid, NotFound
 from betimes.domain.event import Severity
 from betimes.domain.ids import from_text, to_text
 from betimes.domain.scopes import Scope
@@ -31,10 +32,13 @@ FIRST = UUID(int=0)
 HIDDEN_PATH = "/…"
 
 
-def _check_payload(call: Call[Any, Any], payload: str | None) -> None:
-    """Whoever lets payloads be sent must be allowed to read them."""
-    if payload == FULL and Scope.PAYLOADS_READ not in call.caller.scopes:
-        raise Forbidden(f"the payload {FULL} needs the scope {Scope.PAYLOADS_READ}")
+def _check_payload(call: Call[Any, Any], settings: Mapping[str, Any]) -> None:
+    """Whoever lets payloads be sent must be allowed to read them: where to, and what of.
+
+    The settings are those there will be, so that nobody moves an endpoint that others have made.
+    """
+    if settings.get("payload") == FULL:
+        require(call, Scope.PAYLOADS_READ, f"an endpoint with the payload {FULL}")
 
 
 async def list_all(call: Call[wire.ListEndpoints, None]) -> Reply:
@@ -73,8 +77,8 @@ async def create(call: Call[NoQuery, wire.NewEndpoint]) -> Reply:
     """Make an endpoint; a webhook's secret is in the answer, this once."""
     body, notifying = call.body, call.service.notifying
     address, credential = _place(call, body.type, body.url, body.address)
-    _check_payload(call, body.payload)
     settings: dict[str, Any] = {"concurrency": body.concurrency, "payload": body.payload}
+    _check_payload(call, settings)
     if body.rate is not None:
         settings["rate"] = kept_rate(body.rate)
     if body.type == "chat":
@@ -130,7 +134,6 @@ def _changed(
     if body.url is not None or body.address is not None:
         address, credential = _place(call, endpoint.kind, body.url, body.address)
         changed = replace(changed, address=address)
-    _check_payload(call, body.payload)
     settings: dict[str, Any] = {
         name: value
         for name, value in (("concurrency", body.concurrency), ("payload", body.payload))
@@ -140,7 +143,10 @@ def _changed(
         settings["rate"] = None if body.rate is None else kept_rate(body.rate)
     if body.style is not None and endpoint.kind == "chat":
         settings["style"] = body.style
-    return replace(changed, settings={**endpoint.settings, **settings}), credential
+    changed = replace(changed, settings={**endpoint.settings, **settings})
+    if body != wire.ChangeEndpoint(disabled=True):  # to stop payloads asks for no right to them
+        _check_payload(call, changed.settings)
+    return changed, credential
 
 
 def _filter(asked: wire.EventFilter | None) -> ops.Filter:
@@ -226,6 +232,7 @@ async def rotate(call: Call[NoQuery, wire.RotateSecret | None]) -> Reply:
     """Sign with a new secret; the present one signs beside it for a while."""
     endpoint, _ = await found_endpoint(call)
     expected_revision(call.request, endpoint.revision)
+    _check_payload(call, endpoint.settings)
     asked = call.body or wire.RotateSecret()
     overlap = read_span(asked.overlap, pointer="/overlap")
     key = call.service.notifying.secret_key
@@ -244,6 +251,7 @@ async def enable(call: Call[NoQuery, None]) -> Reply:
     """Send again."""
     endpoint, _ = await found_endpoint(call)
     expected_revision(call.request, endpoint.revision)
+    _check_payload(call, endpoint.settings)
 
     async def verb(desk: Desk) -> ops.Endpoint:
         return await ops.enable_endpoint(desk, endpoint)

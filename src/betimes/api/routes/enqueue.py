@@ -12,6 +12,7 @@ from betimes.api.reading import convert, single
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs import WRITE_PROBLEMS
 from betimes.api.run_shapes import new_run
+from betimes.api.targets import Rules
 from betimes.api.told_runs import told_enqueued
 from betimes.domain.run import NewRun
 from betimes.domain.scopes import Scope
@@ -74,7 +75,7 @@ def _run(call: Call[NoQuery, bytes]) -> NewRun:
         asked["notify"] = [{"url": asked.pop("callback")}]
     shaped: wire.NewRun = convert(asked, wire.NewRun)
     check_unmarked(call.body)
-    return replace(new_run(shaped, targets_of(call)), payload=call.body or None)
+    return replace(new_run(shaped, Rules(policy=targets_of(call))), payload=call.body or None)
 
 
 def _number(header: str, value: str) -> int:

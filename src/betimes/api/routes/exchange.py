@@ -12,7 +12,7 @@ from betimes.api.acting import answer, perform
 from betimes.api.admitting import admitted_demand
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import Context, asked_again, new_job, reference_of
+from betimes.api.definitions import Context, asked_again, read_job, reference_of
 from betimes.api.problem import Trouble, trouble_of
 from betimes.api.reading import convert
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, Policy, Route
@@ -29,6 +29,7 @@ from betimes.ops.calendars import CalendarRow, find_calendars, new_calendar, put
 from betimes.ops.create import NewJob
 from betimes.ops.desk import Desk
 from betimes.ops.each import create_each
+from betimes.ops.evaluating import Evaluations
 from betimes.ops.listing import JobFilter, find_job_page
 from betimes.ops.meter import Demand
 from betimes.schedule import Calendar
@@ -201,9 +202,10 @@ async def _create(
     done: more.Imported,
 ) -> None:
     new: dict[int, NewJob] = {}
+    evaluations = Evaluations()
     for place, one in asked.items():
         try:
-            new[place] = new_job(one, context)
+            new[place] = await read_job(evaluations, one, context)
         except (Refused, Trouble) as error:
             skipped[place] = error
     made = await create_each(desk, call.tenant, list(new.values()))

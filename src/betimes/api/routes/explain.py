@@ -7,9 +7,10 @@ from typing import Any
 from betimes.api.call import Call, Reply
 from betimes.api.finding import find_job, run_in_path
 from betimes.api.problem import Trouble
+from betimes.api.rights import require
 from betimes.api.route import Load, NoQuery, Route
 from betimes.api.shaping import maybe_instant, missing
-from betimes.domain.errors import Forbidden, NotFound
+from betimes.domain.errors import NotFound
 from betimes.domain.ids import to_text
 from betimes.domain.scopes import Scope
 from betimes.ops import explain as ops
@@ -101,8 +102,7 @@ async def explain_either(call: Call[wire.ExplainEither, None]) -> Reply:
     moved: Call[Any, Any] = replace(call, path={"job": query.job or "", "run": query.run or ""})
     if query.run is not None:
         return await explain_run(moved)
-    if Scope.JOBS_READ not in call.caller.scopes:
-        raise Forbidden(f"the key lacks the scope {Scope.JOBS_READ}")
+    require(call, Scope.JOBS_READ, "to explain a job")
     return await explain_job(moved)
 
 

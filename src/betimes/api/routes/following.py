@@ -18,7 +18,7 @@ from betimes.api.routes.trail import shown_act
 from betimes.api.shaping import maybe_instant
 from betimes.domain.ids import RunId
 from betimes.domain.scopes import Scope
-from betimes.domain.states import FINAL
+from betimes.domain.states import FINAL, RunState
 from betimes.ops import trail
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
@@ -74,12 +74,10 @@ class LogFollower:
             yield b"retry: 3000\n\n"
             while not service.draining.begun:
                 # The state first: lines written before the end are then read after it.
-                state = (await find_run(self._call)).run.state
-                found = False
-                async for piece in self._lines():
-                    found = True
+                state, lines = await self._look()
+                for piece in lines:
                     yield piece
-                if found:
+                if lines:
                     quiet_since = service.clock.monotonic()
                     continue
                 if state in FINAL:
@@ -93,19 +91,26 @@ class LogFollower:
         finally:
             service.admission.close_stream(self._call.caller)
 
-    async def _lines(self) -> AsyncIterator[bytes]:
-        lines = await read_log(
-            self._call.service.desk,
-            self._call.tenant,
-            self._run,
-            after=self._after,
-            attempt=self._call.query.attempt,
-            most=LINES,
-        )
-        for line in lines:
-            self._after = line.seq
-            told = encode(msgspec.to_builtins(shown_line(line)))
-            yield b"id: %d\nevent: line\ndata: %b\n\n" % (line.seq, told)
+    async def _look(self) -> tuple[RunState, list[bytes]]:
+        """The state, and a page of lines; of one tenant one such look at a time."""
+        call = self._call
+        async with call.service.streams.turn(call.tenant) as desk:
+            state = (await find_run(call, desk)).run.state
+            lines = await read_log(
+                desk,
+                call.tenant,
+                self._run,
+                after=self._after,
+                attempt=call.query.attempt,
+                most=LINES,
+            )
+        if lines:
+            self._after = lines[-1].seq
+        return state, [
+            b"id: %d\nevent: line\ndata: %b\n\n"
+            % (line.seq, encode(msgspec.to_builtins(shown_line(line))))
+            for line in lines
+        ]
 
 
 async def export_audit(call: Call[NoQuery, wire.ExportAudit]) -> Reply:
@@ -160,16 +165,17 @@ class Exporter:
 
     async def _page(self) -> list[trail.Entry]:
         body = self._call.body
-        acts = await trail.list_acts(
-            self._call.service.desk,
-            self._call.tenant,
-            before=self._before,
-            since=self._since,
-            action=body.action,
-            resource=body.resource,
-            actor=body.actor,
-            most=ACTS,
-        )
+        async with self._call.service.streams.turn(self._call.tenant) as desk:
+            acts = await trail.list_acts(
+                desk,
+                self._call.tenant,
+                before=self._before,
+                since=self._since,
+                action=body.action,
+                resource=body.resource,
+                actor=body.actor,
+                most=ACTS,
+            )
         if acts:
             self._before = (acts[-1].act.at, acts[-1].shard, acts[-1].number)
         return acts

@@ -1,17 +1,19 @@
 """The load ahead: as it is, and as it would be."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from betimes.api.call import Call, Reply
 from betimes.api.definitions import Context, read_schedule
 from betimes.api.finding import job_of
-from betimes.api.problem import Trouble
+from betimes.api.rights import require
 from betimes.api.route import Load, NoQuery, Policy, Route
 from betimes.api.shaping import maybe_instant, read_span
 from betimes.domain.ids import JobId, to_text
 from betimes.domain.scopes import Scope
 from betimes.ops import forecast as ops
+from betimes.ops.evaluating import Evaluations
 from betimes.wire import forecast as wire
 from betimes.wire.base import shown_duration, shown_instant
 
@@ -22,8 +24,8 @@ async def ahead(call: Call[wire.ForecastQuery, None]) -> Reply:
     """Fires per step, what they need, hot steps, advice."""
     query = call.query
     every = query.group_by == "tenant"
-    if every and Scope.CLUSTER_READ not in call.caller.scopes:
-        raise Trouble("scope_missing", "grouping by tenant asks for the scope cluster:read")
+    if every:
+        require(call, Scope.CLUSTER_READ, "grouping by tenant")
     asked = _asked(call, query, by=query.group_by)
     found = await ops.forecast(call.service.desk, None if every else call.tenant, asked)
     return Reply(value=_shown(found))
@@ -34,13 +36,20 @@ async def what_if(call: Call[NoQuery, wire.WhatIf]) -> Reply:
     body, desk = call.body, call.service.desk
     asked = _asked(call, body, by=body.group_by)
     context = Context(timezone=call.caller.timezone, now=call.service.now(), by=call.caller.key)
+    evaluations = Evaluations()
+
+    async def read(schedule: Any, pointer: str) -> dict[str, Any]:
+        return await evaluations.run(
+            lambda budget: read_schedule(
+                schedule, replace(context, budget=budget), pointer=pointer
+            ).to_dict()
+        )
+
     changes = ops.Changes(
         add=[
             ops.Added(
                 label=_label(body.group_by, one.queue, one.handler),
-                schedule=read_schedule(
-                    one.schedule, context, pointer=f"/add/{place}/schedule"
-                ).to_dict(),
+                schedule=await read(one.schedule, f"/add/{place}/schedule"),
                 jobs=one.count,
             )
             for place, one in enumerate(body.add)
@@ -49,7 +58,7 @@ async def what_if(call: Call[NoQuery, wire.WhatIf]) -> Reply:
         change=[
             (
                 await job_of(call, one.job),
-                read_schedule(one.schedule, context, pointer=f"/change/{place}/schedule").to_dict(),
+                await read(one.schedule, f"/change/{place}/schedule"),
             )
             for place, one in enumerate(body.change)
         ],

@@ -11,8 +11,8 @@ from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
 from betimes.api.definitions import (
     asked_again,
-    definition_of,
-    new_job,
+    read_definition,
+    read_job,
     reference_of,
     shown_job,
 )
@@ -22,10 +22,12 @@ from betimes.api.finding import find_job, split_name
 from betimes.api.merging import merge_patch
 from betimes.api.problem import Trouble
 from betimes.api.reading import convert
+from betimes.api.rights import require
 from betimes.api.route import Keyed, Load, Policy, Route
 from betimes.api.routes.insights import stats_of
 from betimes.api.routes.jobs_list import add_last_runs, check_view, list_all
 from betimes.api.shaping import selected
+from betimes.api.targets import HIDDEN
 from betimes.api.told_jobs import told_made, told_of
 from betimes.domain.errors import NotFound
 from betimes.domain.job import Job
@@ -34,6 +36,7 @@ from betimes.ops.acting import Told
 from betimes.ops.dedupe import MadeJob, create_made
 from betimes.ops.desk import Desk
 from betimes.ops.end import RunsOf, delete_job
+from betimes.ops.evaluating import Evaluations
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.read import get_named_job
 from betimes.ops.update import ANCHOR, kept_anchor, update_job
@@ -47,7 +50,7 @@ async def create(call: Call[wire.CreateOptions, wire.NewJob]) -> Reply:
     """Create a job."""
     body = call.body
     context = await context_of(call, body.schedule, works=[body], references=[reference_of(body)])
-    new = new_job(body, context)
+    new = await read_job(Evaluations(), body, context)
 
     async def verb(desk: Desk) -> MadeJob:
         shard = shard_of_idempotency(desk, call.tenant, call.key.key) if call.key else None
@@ -100,7 +103,7 @@ async def _create_named(call: Call[wire.ReplaceOptions, wire.NewJob]) -> Reply:
     check_accepting(call)
     body = call.body
     context = await context_of(call, body.schedule, works=[body], references=[reference_of(body)])
-    new = new_job(body, context)
+    new = await read_job(Evaluations(), body, context)
     if told := await admitted(call, jobs=[new], only_try=call.query.validate_only):
         return told
     await check_open(call, [new.definition.queue], [new.definition.handler])
@@ -133,8 +136,23 @@ async def patch(call: Call[wire.PatchOptions, Members]) -> Reply:
     asked: wire.NewJob = convert(merged, wire.NewJob)
     if (asked.name, asked.group) != (job.name, job.group):
         raise Trouble("invalid_parameter", "a job cannot be renamed; create a new one")
+    _check_kept(call, job, asked)
     pending = call.query.apply_to == "pending"
     return await _update(call, job, asked, event="job.updated", pending=pending)
+
+
+def _check_kept(call: Call[wire.PatchOptions, Members], job: Job, asked: wire.NewJob) -> None:
+    """Whoever sends elsewhere what they have not given themselves must be allowed to read it."""
+    stored, patch = job.definition.target, call.body.get("target")
+    given = patch if isinstance(patch, dict) else {}
+    if not isinstance(asked.target, wire.HttpTarget) or asked.target.url == stored.get("url"):
+        return
+    reference = job.definition.options.get("payload_ref")
+    kept = {"payload": job.definition.payload, "payload_ref": reference}
+    moved = [name for name, value in kept.items() if value is not None and name not in call.body]
+    moved += [f"target/{name}" for name in HIDDEN if name in stored and name not in given]
+    if moved:
+        require(call, Scope.PAYLOADS_READ, f"to send the {moved[0]} of a job to another URL")
 
 
 async def _update(
@@ -144,7 +162,7 @@ async def _update(
     # A reference that stays may have expired meanwhile; that is no reason to refuse other edits.
     fresh = [] if reference == job.definition.options.get("payload_ref") else [reference]
     context = await context_of(call, asked.schedule, works=[asked], references=fresh, job=job)
-    definition = definition_of(asked, context)
+    definition = await read_definition(Evaluations(), asked, context)
     if not (isinstance(asked.schedule, dict) and ANCHOR in asked.schedule):
         definition = kept_anchor(definition, job.definition)
     if definition.queue != job.definition.queue:

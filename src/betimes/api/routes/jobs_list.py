@@ -8,9 +8,9 @@ from betimes.api.call import Call, Reply
 from betimes.api.definitions import shown_job
 from betimes.api.paging import BY_ID, Turned, above, below, read_place, scope_of, turn
 from betimes.api.problem import Trouble
+from betimes.api.rights import require
 from betimes.api.searching import search_into
 from betimes.api.shaping import coerced, maybe_instant, page, paged
-from betimes.domain.errors import Forbidden
 from betimes.domain.ids import to_text
 from betimes.domain.job import Job
 from betimes.domain.scopes import Scope
@@ -41,8 +41,8 @@ SEARCHED = {
 
 def check_view(call: Call[Any, Any], view: str) -> None:
     """Payloads are shown only to keys that may read them."""
-    if view != "basic" and Scope.PAYLOADS_READ not in call.caller.scopes:
-        raise Forbidden(f"the view {view} needs the scope {Scope.PAYLOADS_READ}")
+    if view != "basic":
+        require(call, Scope.PAYLOADS_READ, f"the view {view}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ import msgspec
 from betimes.api.acting import answer, perform
 from betimes.api.admitting import admitted_demand, check_open
 from betimes.api.call import Call, Reply
-from betimes.api.context import context_of
+from betimes.api.context import check_stored, context_of
 from betimes.api.definitions import (
     Context,
-    new_job,
     payload_of,
+    read_job,
     reference_of,
 )
 from betimes.api.etag import expected_revision
@@ -34,6 +34,7 @@ from betimes.ops.create import NewJob
 from betimes.ops.dedupe import MadeJob, create_made
 from betimes.ops.desk import Desk
 from betimes.ops.each import create_each
+from betimes.ops.evaluating import Evaluations
 from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.meter import Demand
 from betimes.ops.read import get_revisions
@@ -51,7 +52,10 @@ async def create_many(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
     if body.mode == "independent":
         return await _each_alone(call)
     context = await _context(call)
-    new = [_read(context, place, asked) for place, asked in enumerate(body.items)]
+    evaluations = Evaluations()
+    new = [
+        await _read(evaluations, context, place, asked) for place, asked in enumerate(body.items)
+    ]
     await check_open(
         call, {one.definition.queue for one in new}, {one.definition.handler for one in new}
     )
@@ -82,9 +86,11 @@ async def _context(call: Call[Any, wire.NewJobs]) -> Context:
     )
 
 
-def _read(context: Context, place: int, asked: wire.NewJob) -> NewJob:
+async def _read(
+    evaluations: Evaluations, context: Context, place: int, asked: wire.NewJob
+) -> NewJob:
     try:
-        return new_job(asked, context)
+        return await read_job(evaluations, asked, context)
     except Refused as refused:
         refused.pointer = f"/items/{place}{refused.pointer}"
         raise
@@ -132,9 +138,10 @@ async def _each(
 ) -> list[wire.BatchItem]:
     told = {place: _refused(call, trouble) for place, trouble in call.unread.items()}
     new: dict[int, NewJob] = {}
+    evaluations = Evaluations()
     for place, item in call.placed(call.body.items):
         try:
-            one = _read(context, place, item)
+            one = await _read(evaluations, context, place, item)
             await check_open(call, [one.definition.queue], [one.definition.handler])
         except (Refused, Trouble) as error:
             told[place] = _refused(call, error)
@@ -191,6 +198,7 @@ async def rollback(call: Call[NoQuery, Rollback]) -> Reply:
     wanted = next((one for one in old if one.revision == call.body.revision), None)
     if wanted is None:
         raise missing("revision", str(call.body.revision))
+    await check_stored(call, wanted.definition.target, kept=[job.definition.target])
 
     carried = wanted.definition.options.get("calendars") or {}
     calendars = await find_calendars(call.service.desk, call.tenant, carried)
@@ -264,6 +272,6 @@ ROUTES = (
         keyed=Keyed.OPTIONAL,
         load=Load.WRITE,
         headers=("ETag",),
-        problems=("invalid_state", "precondition_failed", "invalid_schedule"),
+        problems=("invalid_state", "precondition_failed", "invalid_schedule", "url_not_allowed"),
     ),
 )

@@ -1,6 +1,6 @@
 """Leases: what workers report about the runs they hold."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +15,7 @@ from betimes.api.problem import Trouble
 from betimes.api.route import BATCH_BYTES_MAX, Load, NoQuery, Policy, Route
 from betimes.api.shaping import coerced, maybe_instant, read_instant, read_span
 from betimes.api.worker_limits import CHECKPOINT_BYTES_MAX, EXTEND_MAX, RESULT_BYTES_MAX
-from betimes.domain.ids import to_text
+from betimes.domain.ids import TenantId, to_text
 from betimes.domain.outcome import (
     Cancelled,
     ErrorFacts,
@@ -28,6 +28,7 @@ from betimes.domain.outcome import (
 from betimes.domain.scopes import Scope
 from betimes.domain.states import shown
 from betimes.ops import leases as ops
+from betimes.ops.desk import Desk
 from betimes.wire import workers as wire
 from betimes.wire.base import shown_instant, shown_maybe
 
@@ -39,7 +40,12 @@ TIMED_OUT = "TimedOut"
 
 
 def _lease(call: Call[Any, Any]) -> ops.HeldLease:
-    return read_token(call.service.lease_secret, call.tenant, call.path["lease"])
+    return held_lease(call, call.path["lease"])
+
+
+def held_lease(call: Call[Any, Any], text: str) -> ops.HeldLease:
+    """What a token stands for, as far as the caller's key reaches."""
+    return read_token(call.service.lease_secret, call.tenant, text, queues=call.caller.queues)
 
 
 async def _report(
@@ -186,25 +192,45 @@ async def logs(call: Call[NoQuery, wire.LogLines]) -> Reply:
 
 async def batch(call: Call[NoQuery, wire.Reports]) -> Reply:
     """Many reports in one transaction; each has a status of its own."""
+    service = call.service
+    done = await report_many(
+        service.desk,
+        call.tenant,
+        call.body.items,
+        secret=service.lease_secret,
+        queues=call.caller.queues,
+        now=service.now(),
+        roll=service.roll,
+    )
+    return Reply(status=207, value=wire.ReportsDone(items=done))
+
+
+async def report_many(
+    desk: Desk,
+    tenant: TenantId,
+    items: Sequence[wire.ReportOne],
+    *,
+    secret: bytes,
+    queues: Collection[str] = (),
+    now: datetime,
+    roll: Callable[[], float],
+) -> list[wire.Reported]:
+    """Each is answered for itself: one that cannot be read, or is stale, stands in nobody's way."""
     reports: list[ops.Report] = []
     places: list[int] = []
-    done: list[wire.Reported] = [
-        wire.Reported(status=404, lease_id=one.lease_id, code="not_found")
-        for one in call.body.items
-    ]
-    for place, one in enumerate(call.body.items):
+    done = [wire.Reported(status=404, lease_id=one.lease_id, code="not_found") for one in items]
+    for place, one in enumerate(items):
         try:
-            lease = read_token(call.service.lease_secret, call.tenant, one.lease_id)
+            lease = read_token(secret, tenant, one.lease_id, queues=queues)
         except Trouble:
             continue
-        outcome = outcome_of(one, call.service.now())
         metrics = one.metrics if one.action == "complete" else NOTHING
-        reports.append(ops.Report(lease=lease, outcome=outcome, metrics=metrics))
+        reports.append(ops.Report(lease=lease, outcome=outcome_of(one, now), metrics=metrics))
         places.append(place)
-    settled = await ops.report(call.service.desk, call.tenant, reports, roll=call.service.roll)
+    settled = await ops.report(desk, tenant, reports, roll=roll)
     for place, became in zip(places, settled, strict=True):
-        done[place] = reported(call.body.items[place].lease_id, became)
-    return Reply(status=207, value=wire.ReportsDone(items=done))
+        done[place] = reported(items[place].lease_id, became)
+    return done
 
 
 def reported(text: str, settled: ops.Settled) -> wire.Reported:

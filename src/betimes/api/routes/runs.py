@@ -9,7 +9,7 @@ from betimes.api.acting import intent_of, perform, replied
 from betimes.api.admitting import admitted, check_open
 from betimes.api.call import Call, Reply
 from betimes.api.callbacks import Listeners, listeners_of
-from betimes.api.context import accepted_of, targets_of
+from betimes.api.context import accepted_of, rules_of
 from betimes.api.finding import find_run, missing_run, run_in_path
 from betimes.api.problem import Trouble, body_of, trouble_of
 from betimes.api.references import References, references_of
@@ -19,7 +19,7 @@ from betimes.api.routes.jobs_list import check_view
 from betimes.api.routes.runs_list import list_all, list_of_job
 from betimes.api.run_shapes import last_attempt, new_run, shown_attempt, shown_run
 from betimes.api.shaping import missing, selected
-from betimes.api.targets import redaction_of
+from betimes.api.targets import Rules, redaction_of
 from betimes.api.told_runs import told_enqueued, told_runs
 from betimes.api.waiting import prefer_wait, until_final
 from betimes.domain.errors import NotFound, Refused
@@ -35,7 +35,6 @@ from betimes.ops.idempotency import shard_of_idempotency
 from betimes.ops.making import Enqueued, make_runs
 from betimes.ops.runs import RunView
 from betimes.ops.schemas import Accepted
-from betimes.target.url import UrlPolicy
 from betimes.wire import runs as wire
 from betimes.wire.base import Page, shown_instant
 from betimes.wire.jobs import BatchItem
@@ -47,7 +46,7 @@ async def enqueue(call: Call[NoQuery, wire.NewRun]) -> Reply:
     references = await references_of(call, [call.body.payload_ref])
     new = new_run(
         call.body,
-        targets_of(call),
+        await rules_of(call, [call.body.target]),
         trace=call.request.trace,
         accepted=accepted,
         references=references,
@@ -95,7 +94,7 @@ async def _read_all(
     """What can be enqueued, and what not by its place in the batch."""
     items = call.body.items
     seen = _Seen(
-        targets=targets_of(call),
+        targets=await rules_of(call, (one.target for one in items)),
         accepted=await accepted_of(call, items),
         references=await references_of(call, (one.payload_ref for one in items)),
         listeners=await listeners_of(call, items),
@@ -119,7 +118,7 @@ async def _read_all(
 class _Seen:
     """What the items of a batch are held against, looked up once for all of them."""
 
-    targets: UrlPolicy
+    targets: Rules
     accepted: Accepted
     references: References
     listeners: Listeners

@@ -27,9 +27,10 @@ from betimes.ops import backfill as ops
 from betimes.ops.acting import Told
 from betimes.ops.checks import check_instant
 from betimes.ops.desk import Desk
+from betimes.ops.evaluating import evaluated
 from betimes.ops.manual import Overlap
 from betimes.ops.upcoming import EVERY_KIND, Soon, SoonKind, list_upcoming
-from betimes.schedule import Schedule, preview
+from betimes.schedule import Budget, Schedule, preview
 from betimes.wire import schedules as wire
 from betimes.wire.base import Page, shown_instant, shown_maybe
 
@@ -47,9 +48,14 @@ async def look_ahead(call: Call[NoQuery, wire.PreviewSchedule]) -> Reply:
     """The next fires of a schedule, and what may surprise about it."""
     body = call.body
     context = await _context(call, body.timezone, body.schedule)
-    schedule = read_schedule(body.schedule, context)
     begin = maybe_instant(body.from_, pointer="/from") or call.service.now()
-    return _preview(schedule, begin=begin, end=_end(body, begin), count=body.count)
+    end = _end(body, begin)
+
+    def work(budget: Budget) -> Reply:
+        schedule = read_schedule(body.schedule, replace(context, budget=budget))
+        return _preview(schedule, budget, begin=begin, end=end, count=body.count)
+
+    return await evaluated(work)
 
 
 def _end(body: wire.PreviewSchedule, begin: datetime) -> datetime | None:
@@ -63,11 +69,12 @@ def _end(body: wire.PreviewSchedule, begin: datetime) -> datetime | None:
 
 
 def _preview(
-    schedule: Schedule, *, begin: Any, end: Any, count: int, excluded: bool = True
+    schedule: Schedule, budget: Budget, *, begin: Any, end: Any, count: int, excluded: bool = True
 ) -> Reply:
     if end is not None and end <= begin:
         raise Trouble("invalid_parameter", "expected an end later than the beginning")
-    return Reply(value=wire.Preview(**preview(schedule, begin, count, end, excluded=excluded)))
+    shown = preview(schedule, begin, count, end, excluded=excluded, budget=budget)
+    return Reply(value=wire.Preview(**shown))
 
 
 async def understand(call: Call[NoQuery, wire.ParseSchedule]) -> Reply:
@@ -78,8 +85,14 @@ async def understand(call: Call[NoQuery, wire.ParseSchedule]) -> Reply:
             f"expected words in English (locale en), got the locale {call.body.locale}",
         )
     context = await _context(call, call.body.timezone)
-    schedule, *others = _readings(call.body.text, context)
-    fires = schedule.fires(context.now, limit=PARSED_FIRES)
+    return await evaluated(
+        lambda budget: _understood(call.body.text, replace(context, budget=budget))
+    )
+
+
+def _understood(text: str, context: Context) -> Reply:
+    schedule, *others = _readings(text, context)
+    fires = schedule.fires(context.now, limit=PARSED_FIRES, budget=context.budget)
     return Reply(
         value=wire.Parsed(
             schedule=schedule.to_dict(),
@@ -113,13 +126,14 @@ async def next_of_job(call: Call[wire.NextFires, None]) -> Reply:
     """The next fires of a job."""
     job = await find_job(call)
     query = call.query
-    return _preview(
-        timetable_of(job),
-        begin=maybe_instant(query.from_, pointer="/from") or call.service.now(),
-        end=maybe_instant(query.to, pointer="/to"),
-        count=query.count,
-        excluded=query.excluded,
-    )
+    begin = maybe_instant(query.from_, pointer="/from") or call.service.now()
+    end = maybe_instant(query.to, pointer="/to")
+
+    def work(budget: Budget) -> Reply:
+        timetable, most, excluded = timetable_of(job, budget), query.count, query.excluded
+        return _preview(timetable, budget, begin=begin, end=end, count=most, excluded=excluded)
+
+    return await evaluated(work)
 
 
 async def upcoming(call: Call[wire.Upcoming, None]) -> Reply:

@@ -8,7 +8,7 @@ from typing import Any
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
 from betimes.api.problem import Trouble
-from betimes.api.route import Load, NoQuery, Route
+from betimes.api.route import Keyed, Load, NoQuery, Route
 from betimes.api.shaping import coerced, missing, page, paged
 from betimes.domain.errors import Invalid, NotFound
 from betimes.domain.scopes import Scope
@@ -33,6 +33,7 @@ def _members(row: ops.SecretName) -> dict[str, Any]:
         "created_at": shown_instant(row.created_at),
         "updated_at": shown_instant(row.updated_at),
         "created_by": row.created_by,
+        "origins": list(row.origins),
     }
 
 
@@ -74,7 +75,13 @@ async def put(call: Call[NoQuery, wire.PutSecret]) -> Reply:
 
     async def verb(desk: Desk) -> ops.Written:
         return await ops.put_secret(
-            desk, call.tenant, name, value, keep=call.body.keep, by=call.caller.key
+            desk,
+            call.tenant,
+            name,
+            value,
+            keep=call.body.keep,
+            by=call.caller.key,
+            origins=call.body.origins,
         )
 
     return await perform(call, verb, _written)
@@ -86,8 +93,29 @@ def _written(done: ops.Written) -> Told:
     return Told(
         answer=answer(status, shown_secret(row), headers={"Location": f"/v1/secrets/{row.name}"}),
         resource=f"secret:{row.name}",
-        after={"version": row.version},
+        after={"version": row.version, "origins": list(row.origins)},
         changed=done.changed,
+    )
+
+
+async def bind(call: Call[NoQuery, wire.BindSecret]) -> Reply:
+    """Say where a secret may be sent; it was sent elsewhere for the last time."""
+    name = _name(call)
+
+    async def verb(desk: Desk) -> ops.SecretName:
+        try:
+            return await ops.bind_secret(desk, call.tenant, name, call.body.origins)
+        except NotFound:
+            raise missing("secret", name) from None
+
+    return await perform(
+        call,
+        verb,
+        lambda row: Told(
+            answer=answer(HTTPStatus.OK, shown_secret(row)),
+            resource=f"secret:{row.name}",
+            after={"origins": list(row.origins)},
+        ),
     )
 
 
@@ -176,6 +204,20 @@ ROUTES = (
         load=Load.WRITE,
         problems=("vault_locked", "quota_exceeded", "conflict"),
         headers=("Location",),
+        example={"value": "a-token", "origins": ["https://api.example.com"]},
+    ),
+    Route(
+        method="PATCH",
+        path="/v1/secrets/{secret}",
+        name="secrets.bind",
+        says="Say where a secret may be sent.",
+        handler=bind,
+        scope=Scope.SECRETS_WRITE,
+        body=wire.BindSecret,
+        answers={200: wire.Secret},
+        keyed=Keyed.OPTIONAL,
+        load=Load.WRITE,
+        example={"origins": ["https://api.example.com", "https://*.example.org"]},
     ),
     Route(
         method="DELETE",

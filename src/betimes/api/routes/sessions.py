@@ -8,7 +8,7 @@ from betimes.api.problem import Trouble
 from betimes.api.route import Load, NoQuery, Route
 from betimes.api.shaping import missing
 from betimes.api.visiting import session_cookie, set_cookie
-from betimes.domain.errors import NotFound
+from betimes.domain.errors import Forbidden, NotFound
 from betimes.domain.ids import to_text
 from betimes.ops.acting import Intent, Told, act
 from betimes.ops.credentials import Unknown
@@ -110,10 +110,7 @@ async def ask_device(call: Call[NoQuery, wire.NewDevice]) -> Reply:
     """Begin to sign in a device: it shows a code that a person answers elsewhere."""
     call.service.admission.note_failure(f"device:{call.request.address}")
     asking = await call.service.devices.ask(call.body.name)
-    host = call.request.header(b"host") or ""
-    scheme = call.request.header(b"x-forwarded-proto") or "http"
-    scheme = scheme if scheme in ("http", "https") else "http"
-    place = f"{scheme}://{host}{VERIFY_PATH}"
+    place = f"{_public_url(call)}{VERIFY_PATH}"
     return Reply(
         value=wire.DeviceAsking(
             device_code=asking.device_code,
@@ -124,6 +121,15 @@ async def ask_device(call: Call[NoQuery, wire.NewDevice]) -> Reply:
             expires_in=int(asking.expires_in.total_seconds()),
         )
     )
+
+
+def _public_url(call: Call[Any, Any]) -> str:
+    """Where people reach us, which no header of a request decides: anybody can send those."""
+    if (known := call.service.settings.public_url) is not None:
+        return known.rstrip("/")
+    host, port = call.request.server or ("localhost", None)
+    host = f"[{host}]" if ":" in host else host
+    return f"http://{host}" if port is None else f"http://{host}:{port}"
 
 
 async def device_token(call: Call[NoQuery, wire.DeviceToken]) -> Reply:
@@ -137,6 +143,12 @@ async def device_token(call: Call[NoQuery, wire.DeviceToken]) -> Reply:
         raise Trouble(refused.code, refused.sentence) from None
     if grant.tenant is None:
         raise Trouble("expired_token", "the device code is unknown, used up or too old")
+    try:
+        await call.service.credentials.check_giver(grant.tenant, grant.answered_by or "")
+    except (Unknown, Forbidden):
+        raise Trouble(
+            "access_denied", "whoever has let the device in may not do so any more"
+        ) from None
 
     async def verb(desk: Desk) -> MadeKey:
         return await devices.redeem(desk, call.body.device_code, grant)

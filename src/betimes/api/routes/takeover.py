@@ -11,7 +11,7 @@ from betimes.api.acting import answer, perform
 from betimes.api.admitting import admitted_demand
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import Context, new_job
+from betimes.api.definitions import Context, read_job
 from betimes.api.problem import Trouble, trouble_of
 from betimes.api.reading import convert
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, Policy, Route
@@ -22,6 +22,7 @@ from betimes.importers import Verdict, crontab, kubernetes
 from betimes.ops.acting import Told
 from betimes.ops.dedupe import create_made
 from betimes.ops.desk import Desk
+from betimes.ops.evaluating import Evaluations, beside
 from betimes.ops.meter import Demand
 from betimes.ops.pause import pause_job
 from betimes.wire import jobs, queues
@@ -45,7 +46,7 @@ async def import_crontab(call: Call[queues.ImportCrontab, bytes]) -> Reply:
     )
     text = _text(call.body)
     _check_lines(text)
-    return await _take_over(call, crontab.read_crontab(text, where))
+    return await _take_over(call, await beside(lambda: crontab.read_crontab(text, where)))
 
 
 async def import_manifests(call: Call[queues.ImportManifests, queues.Manifests]) -> Reply:
@@ -54,7 +55,8 @@ async def import_manifests(call: Call[queues.ImportManifests, queues.Manifests])
     where = kubernetes.Where(
         timezone=query.timezone or call.caller.timezone, handler=query.handler, queue=query.queue
     )
-    return await _take_over(call, kubernetes.read_manifests(call.body.items, where))
+    items = call.body.items
+    return await _take_over(call, await beside(lambda: kubernetes.read_manifests(items, where)))
 
 
 def _text(body: bytes) -> str:
@@ -119,7 +121,8 @@ async def _one(
         return
     try:
         asked: jobs.NewJob = convert(dict(verdict.job), jobs.NewJob)
-        ((job, _),) = await create_made(desk, call.tenant, [new_job(asked, context)])
+        new = await read_job(Evaluations(), asked, context)
+        ((job, _),) = await create_made(desk, call.tenant, [new])
     except (Refused, Trouble) as error:
         done.skipped.append({"place": verdict.place, "reason": trouble_of(error).detail})
         return

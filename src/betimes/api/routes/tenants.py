@@ -186,7 +186,7 @@ async def _quotas(
     service, now = call.service, call.service.now()
     used = await usage_of(service.desk, tenant)
     flows = service.meter.flow(service.desk, tenant, limits)
-    rates = service.admission.usage(tenant, call.caller.key, limits)
+    rates = service.admission.usage(tenant, limits)
     items: list[wire.QuotaShown] = []
     for name in sorted({*ops.QUOTAS, *used, *rates}):
         shown = wire.QuotaShown(name=name, limit=limits.get(name), used=used.get(name))

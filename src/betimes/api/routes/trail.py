@@ -5,25 +5,26 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import msgspec
-
-from betimes.api.call import Call, Reply, encode
+from betimes.api.call import Call, Reply
+from betimes.api.event_shapes import event_piece, shown_event
 from betimes.api.problem import Trouble
 from betimes.api.route import Load, NoQuery, Policy, Route
 from betimes.api.shaping import coerced, maybe_instant, missing, page, paged, read_instant
+from betimes.api.streams import PAGE, Piece
 from betimes.domain.errors import Invalid, NotFound
-from betimes.domain.ids import floor_of, from_text, time_ms_of, to_ms, to_text
+from betimes.domain.ids import floor_of, from_text, to_ms
 from betimes.domain.scopes import Scope
 from betimes.ops import trail as ops
+from betimes.rhythm import first_of
 from betimes.wire import more as wire
 from betimes.wire.base import Page, shown_instant
 
 FOREVER = (datetime(2200, 1, 1, tzinfo=UTC), 0, 0)
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
-STREAM_PAGE = 500
-POLL_SECONDS = 0.5
+SLICE = 100
 COMMENT_SECONDS = 15.0
-LOOK_BACK_MS = 6_000
+REMEMBERED_MS = 60_000
+"""How long a stream that has caught up remembers what it was told."""
 PARTS = 2
 
 
@@ -103,17 +104,6 @@ async def verify(call: Call[NoQuery, None]) -> Reply:
     return Reply(value=wire.Verified(intact=all(chain.intact for chain in chains), chains=chains))
 
 
-def shown_event(event: ops.EventRow) -> wire.Event:
-    """An event as it is shown."""
-    return wire.Event(
-        id=to_text("evt", event.id),
-        type=event.type,
-        subject=event.subject,
-        at=shown_instant(event.created_at),
-        data=dict(event.body),
-    )
-
-
 def _event_id(text: str) -> UUID:
     try:
         return from_text("evt", text)
@@ -143,15 +133,11 @@ async def list_events(call: Call[wire.ListEvents, None]) -> Reply:
 
 async def stream(call: Call[wire.StreamEvents, None]) -> Reply:
     """Events as they happen; `Last-Event-ID` resumes."""
-    call.service.admission.open_stream(call.caller)
     said = call.request.header(b"last-event-id")
-    try:
-        last = _now(call) if said is None else _event_id(said)
-    except Trouble:
-        call.service.admission.close_stream(call.caller)
-        raise
+    last = _now(call) if said is None else _event_id(said)
+    call.service.admission.open_stream(call.caller)
     return Reply(
-        stream=Follower(call, last).pieces(),
+        stream=Follower(call, last, resumes=said is not None).pieces(),
         media="text/event-stream",
         headers={"X-Accel-Buffering": "no"},
     )
@@ -162,61 +148,70 @@ def _now(call: Call[Any, Any]) -> UUID:
 
 
 class Follower:
-    """Follows the events of a tenant.
+    """One stream of a tenant's events: a place in what is kept for all of them."""
 
-    Ids are made before their transactions commit, so an event may appear after one with a later id.
-    Each look therefore goes a little back, and what was told already is left out.
-    """
-
-    def __init__(self, call: Call[wire.StreamEvents, None], last: UUID) -> None:
+    def __init__(self, call: Call[wire.StreamEvents, None], last: UUID, *, resumes: bool) -> None:
         self._call = call
         self._after = last
-        self._told: dict[UUID, None] = {last: None}
+        self._types = tuple(call.query.types) or None
+        self._resumes = resumes
+        self._caught: set[UUID] = set()
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The text of the stream."""
-        clock = self._call.service.clock
-        quiet_since = clock.monotonic()
+        """The text of the stream; it ends when the node does, or when it fell behind."""
+        service = self._call.service
+        hub = service.streams.enter(self._call.tenant, self._types)
+        place = hub.end
         try:
             yield b"retry: 3000\n\n"
-            while not self._call.service.draining.begun:
-                fresh = await self._fresh()
-                for event in fresh:
-                    yield _piece(event)
-                if fresh:
-                    quiet_since = clock.monotonic()
-                elif clock.monotonic() - quiet_since > COMMENT_SECONDS:
-                    quiet_since = clock.monotonic()
+            if self._resumes:
+                async for text in self._missed():
+                    yield text
+            while not service.draining.begun:
+                changed = hub.changed
+                kept = hub.since(place, most=SLICE)
+                if kept is None:
+                    yield b": fell behind; resume with Last-Event-ID\n\n"
+                    return
+                place += len(kept)
+                for piece in kept:
+                    if self._wants(piece):
+                        yield piece.text
+                if kept:
+                    continue
+                if hub.is_over:
+                    return
+                if await first_of(changed.wait(), service.clock.sleep(COMMENT_SECONDS)):
                     yield b": still here\n\n"
-                await clock.sleep(POLL_SECONDS)
         finally:
-            self._call.service.admission.close_stream(self._call.caller)
+            service.streams.leave(hub, self._types)
+            service.admission.close_stream(self._call.caller)
 
-    async def _fresh(self) -> list[ops.EventRow]:
-        newest = max(self._told)
-        back = floor_of(max(time_ms_of(newest) - LOOK_BACK_MS, time_ms_of(self._after)))
-        found = await ops.list_events(
-            self._call.service.desk,
-            self._call.tenant,
-            after=max(back, self._after),
-            types=self._call.query.types or None,
-            most=STREAM_PAGE,
-            settled=False,
-        )
-        fresh = [event for event in found if event.id not in self._told]
-        self._told |= dict.fromkeys(event.id for event in fresh)
-        horizon = floor_of(time_ms_of(max(self._told)) - 2 * LOOK_BACK_MS)
-        self._told = {one: None for one in self._told if one >= horizon}
-        return fresh
+    def _wants(self, piece: Piece) -> bool:
+        chosen = self._types is None or piece.type in self._types
+        return chosen and piece.id > self._after and piece.id not in self._caught
 
-
-def _piece(event: ops.EventRow) -> bytes:
-    shown = shown_event(event)
-    return b"id: %b\nevent: %b\ndata: %b\n\n" % (
-        shown.id.encode(),
-        shown.type.encode(),
-        encode(msgspec.to_builtins(shown)),
-    )
+    async def _missed(self) -> AsyncIterator[bytes]:
+        """What has happened since the last one it was told, page by page."""
+        after = self._after
+        while not self._call.service.draining.begun:
+            async with self._call.service.streams.turn(self._call.tenant) as desk:
+                found = await ops.list_events(
+                    desk,
+                    self._call.tenant,
+                    after=after,
+                    types=self._types,
+                    most=PAGE,
+                    settled=False,
+                )
+            # What is older than this cannot be among what comes next.
+            horizon = floor_of(to_ms(self._call.service.now()) - REMEMBERED_MS)
+            self._caught |= {event.id for event in found if event.id >= horizon}
+            for event in found:
+                yield event_piece(event)
+            if len(found) < PAGE:
+                return
+            after = found[-1].id
 
 
 ROUTES = (

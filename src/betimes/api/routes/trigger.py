@@ -2,8 +2,8 @@
 
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
+from betimes.api.event_shapes import shown_event
 from betimes.api.route import Keyed, Load, NoQuery, Route
-from betimes.api.routes.trail import shown_event
 from betimes.domain.scopes import Scope
 from betimes.ops import trigger as ops
 from betimes.ops.acting import Told

@@ -190,7 +190,9 @@ async def delete(call: Call[NoQuery, None]) -> Reply:
 async def leave(call: Call[NoQuery, None]) -> Reply:
     """A worker goes; it has given back what it held."""
     try:
-        await ops.delete_worker(call.service.desk, call.tenant, _worker(call))
+        await ops.delete_worker(
+            call.service.desk, call.tenant, _worker(call), bound=call.caller.queues
+        )
     except NotFound:
         raise missing("worker", call.path["worker"]) from None
     return Reply(status=204)
@@ -206,7 +208,9 @@ async def heartbeat(call: Call[NoQuery, wire.Heartbeat]) -> Reply:
     for place, one in enumerate(call.body.running):
         ttl = maybe_span(one.by, pointer=f"/running/{place}/by") or service.settings.lease_ttl
         try:
-            lease = read_token(service.lease_secret, call.tenant, one.lease_id)
+            lease = read_token(
+                service.lease_secret, call.tenant, one.lease_id, queues=call.caller.queues
+            )
         except Trouble:
             lost.append(one.lease_id)
             continue
@@ -222,6 +226,7 @@ async def heartbeat(call: Call[NoQuery, wire.Heartbeat]) -> Reply:
             worker,
             leases,
             draining=call.body.state == "draining",
+            bound=call.caller.queues,
             facts={name: value for name, value in said.items() if value is not None},
             notes=notes,
         )
@@ -250,6 +255,8 @@ async def lease(call: Call[NoQuery, wire.LeaseRuns]) -> Reply:
         known = await ops.get_worker(service.desk, call.tenant, worker)
     except NotFound:
         raise missing("worker", call.path["worker"]) from None
+    if not ops.serves_within(known, call.caller.queues):
+        raise missing("worker", call.path["worker"])
     waited = queues or list(known.queues)
     patience = min(body.wait, service.settings.long_poll_max.total_seconds())
     deadline = service.clock.monotonic() + patience
@@ -276,8 +283,8 @@ async def lease(call: Call[NoQuery, wire.LeaseRuns]) -> Reply:
     shown = [
         shown_lease(
             one,
-            write_token(secret, tenant, one.lease),
-            grant=payload_grant(service.grant_secret, tenant, one),
+            write_token(secret, tenant, one.lease, queue=one.queue),
+            grant=payload_grant(service.grant_secret, tenant, one, by=call.caller.key),
         )
         for one in runs
     ]

@@ -1,30 +1,29 @@
 """Workflows: graphs of work, in versions."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
-from betimes.api.context import targets_of
+from betimes.api.context import rules_of
 from betimes.api.etag import expected_revision, stale, tag_of, unchanged, wants_none
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs_list import check_view
 from betimes.api.shaping import coerced, missing, page, paged
-from betimes.api.workflow_shapes import (
-    definition_of,
-    shown_workflow,
-    shown_workflow_run,
-    works_of,
-)
+from betimes.api.targets import secrets_named
+from betimes.api.workflow_shapes import prepared, shown_workflow, shown_workflow_run
 from betimes.domain.errors import NotFound
 from betimes.domain.scopes import Scope
 from betimes.ops import workflows as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
 from betimes.ops.workflow_runs import NewWorkflowRun, WorkflowRunView, start_workflow
+from betimes.rhythm import aside_if_large
 from betimes.wire import workflows as wire
 from betimes.wire.base import Page
+from betimes.wire.jobs import Target
 from betimes.wire.keys import PageOnly
 
 FIRST = 1 << 30
@@ -39,7 +38,7 @@ async def list_all(call: Call[wire.ListWorkflows, None]) -> Reply:
     limit = coerced(call.query.limit)
     found = await ops.list_workflows(call.service.desk, call.tenant, after=after, most=limit)
     cursor = None
-    if len(found) == limit:
+    if ops.is_cut(found, limit):
         cursor = call.leaves.write(scope, [found[-1].name])
     return paged(call, page([shown_workflow(one) for one in found], cursor=cursor))
 
@@ -96,7 +95,7 @@ async def versions(call: Call[PageOnly, None]) -> Reply:
     limit = coerced(call.query.limit)
     found = await ops.list_versions(call.service.desk, call.tenant, name, before=before, most=limit)
     cursor = None
-    if len(found) == limit:
+    if ops.is_cut(found, limit):
         cursor = call.leaves.write(scope, [found[-1].version])
     return paged(call, page([shown_workflow(one) for one in found], cursor=cursor))
 
@@ -104,9 +103,9 @@ async def versions(call: Call[PageOnly, None]) -> Reply:
 async def put(call: Call[NoQuery, wire.PutWorkflow]) -> Reply:
     """Keep a workflow; what differs from its newest version becomes the next one."""
     name, body = named(call), call.body
-    definition = definition_of(body)
-    ops.check_definition(definition)
-    works = works_of(body, targets_of(call))
+    nodes = [node.target for node in body.nodes.values()]
+    rules = await rules_of(call, nodes, kept=await _kept_targets(call, name, nodes))
+    written = await aside_if_large(len(call.raw), prepared, body, rules)
     replaces = await _replaces(call, name)
 
     async def verb(desk: Desk) -> ops.Put:
@@ -114,13 +113,25 @@ async def put(call: Call[NoQuery, wire.PutWorkflow]) -> Reply:
             desk,
             call.tenant,
             name,
-            definition,
-            works,
+            written,
             replaces=replaces,
             by=call.caller.key,
         )
 
     return await perform(call, verb, _told)
+
+
+async def _kept_targets(
+    call: Call[Any, Any], name: str, nodes: Iterable[Target | None]
+) -> list[Mapping[str, Any]]:
+    """The targets of the newest version, where it matters that one of them stays as it is."""
+    if not secrets_named(nodes):
+        return []
+    try:
+        found = await ops.get_workflow(call.service.desk, call.tenant, name)
+    except NotFound:
+        return []
+    return [work.target for work in ops.plan_of(found.content).work.values()]
 
 
 async def _replaces(call: Call[Any, Any], name: str) -> int | None:
@@ -181,7 +192,7 @@ async def start(call: Call[NoQuery, wire.StartWorkflow]) -> Reply:
         tags=body.tags,
         by=call.caller.key,
     )
-    new.check()
+    new.check(await ops.plan_of(workflow.content))
 
     async def verb(desk: Desk) -> WorkflowRunView:
         return await start_workflow(desk, call.tenant, new)

@@ -27,6 +27,7 @@ SELECT :shard::smallint, fresh.id, :tenant::uuid, fresh.due_at, :created_at::tim
 -- name: insert_waiting_parcels :exec
 -- Put several parcels into the queue with one statement; their runs stand one after the other in one list.
 -- In a queue without fairness all keys stand in one row.
+-- Published: their runs were inserted in this transaction, in state 1, which no publisher reads
 INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, run_ids, fair, when_full, gate, line,
                              rate_key, handler)
 SELECT :shard::smallint, fresh.id, :tenant::uuid, fresh.queue, fresh.priority, fresh.lane, fresh.rank, fresh.visible_at,

@@ -13,6 +13,16 @@ SELECT :shard::smallint, jobs.id, missed.first, missed.last, jobs.tenant_id, job
  WHERE true  -- so that no reader takes ON CONFLICT for the condition of the join
 ON CONFLICT (shard, from_at, job_id) DO NOTHING;
 
+-- name: find_shards_missed :many
+-- In which of these shards a fire was planned between its cursor and an instant, and is not published.
+-- Scatter: one probe of an index per shard
+-- Index: runs_pkey
+-- Returns: shard int2
+SELECT wanted.shard FROM unnest(:shards::smallint[], :lows::uuid[]) AS wanted (shard, low)
+ WHERE (SELECT true FROM betimes.runs
+         WHERE runs.shard = wanted.shard AND runs.id >= wanted.low AND runs.id >= :low::uuid AND runs.id < :high::uuid
+           AND runs.state = 0 AND runs.trigger = 0 LIMIT 1);
+
 -- name: find_missed_jobs :many
 -- Jobs with fires that were planned and that nobody came to publish, a bounded number. Not those that wait for the end
 -- of their own run, and not what was planned under another definition: that runs as it is.
@@ -29,7 +39,8 @@ SELECT DISTINCT missed.job_id FROM (
 -- name: delete_missed_runs :many
 -- Take back what was planned and not published in time, as if it had never been planned.
 -- Index: runs_job_idx
--- Guard: the caller keeps the shard to itself; what is published is not in the span
+-- Guard: the caller keeps the shard to itself and the span lies beyond the cursor, where no run in state 0 is in a parcel:
+-- only the publisher, which moves the cursor, and the sweeper, which stays behind it, put runs in that state into parcels
 -- Returns: job_id uuid, fire_at timestamptz
 DELETE FROM betimes.runs USING betimes.jobs
  WHERE runs.shard = :shard::smallint AND runs.id >= :low::uuid AND runs.id < :high::uuid AND runs.job_id = ANY (:jobs::uuid[])
@@ -74,6 +85,24 @@ SELECT job_id, tenant_id, revision, from_at, 0::bigint AS fires, queue, priority
 DELETE FROM betimes.gaps USING unnest(:jobs::uuid[], :firsts::timestamptz[]) AS settled (job_id, from_at)
  WHERE gaps.shard = :shard::smallint AND gaps.job_id = settled.job_id AND gaps.from_at = settled.from_at
 RETURNING gaps.job_id, gaps.from_at;
+
+-- name: find_accounted :many
+-- Fires of jobs, each job from a first through a last instant, that have a run or a decision: nobody decides about them again.
+-- A decision stands under its first fire, and none begins before a span and reaches into it: the first fire of a span has
+-- no account.
+-- Index: runs_job_idx, decisions_pkey
+-- Guard: the caller holds the jobs
+-- Returns: job_id uuid, first timestamptz, fire_at timestamptz, until_at timestamptz
+SELECT span.job_id, span.first, found.fire_at, found.until_at
+  FROM unnest(:jobs::uuid[], :firsts::timestamptz[], :lasts::timestamptz[], :lows::uuid[]) AS span (job_id, first, last, low)
+ CROSS JOIN LATERAL (
+    SELECT runs.fire_at, NULL::timestamptz AS until_at FROM betimes.runs
+     WHERE runs.shard = :shard::smallint AND runs.job_id = span.job_id AND runs.id >= span.low
+       AND runs.fire_at >= span.first AND runs.fire_at <= span.last AND runs.trigger IN (0, 3)
+    UNION ALL
+    SELECT decisions.fire_at, coalesce(decisions.until_at, decisions.fire_at) FROM betimes.decisions
+     WHERE decisions.shard = :shard::smallint AND decisions.job_id = span.job_id
+       AND decisions.fire_at >= span.first AND decisions.fire_at <= span.last) AS found;
 
 -- name: settle_jobs :many
 -- Count the late fires of jobs, and complete those that have nothing else left. Missing and cancelled ones get none.
@@ -157,6 +186,7 @@ UPDATE betimes.catchups
 -- Put late work into the queue, in the transaction that inserted its runs; with an episode it waits for approval.
 -- In a queue without fairness all keys stand in one row.
 -- Guard: the caller's transaction; it inserts a run and its parcel together or not at all
+-- Published: their runs were inserted in this transaction, in state 1, which no publisher reads
 WITH contents AS (
     SELECT number, array_agg(run_id ORDER BY position) AS run_ids
       FROM unnest(:numbers::integer[], :runs::uuid[]) WITH ORDINALITY AS run (number, run_id, position)

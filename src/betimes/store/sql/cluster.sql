@@ -8,8 +8,8 @@ SELECT id, shards, paused_at, paused_reason, created_at, clock_timestamp() AS no
 -- name: read_all_shards :many
 -- Every shard with its owner, its epoch and how far it has come.
 -- Scatter: the table has one row per shard
--- Returns: shard int2, owner uuid, epoch int8, lease_until timestamptz, planned_through timestamptz, published_through timestamptz, swept_through timestamptz
-SELECT shard, owner, epoch, lease_until, planned_through, published_through, swept_through FROM betimes.shards ORDER BY shard;
+-- Returns: shard int2, owner uuid, epoch int8, lease_until timestamptz, published_through timestamptz, swept_through timestamptz
+SELECT shard, owner, epoch, lease_until, published_through, swept_through FROM betimes.shards ORDER BY shard;
 
 -- name: read_all_nodes :many
 -- Every node that is known, the newest heartbeat first.

@@ -104,8 +104,9 @@ RETURNING id;
 -- Index: runs_pkey
 -- Guard: only rows that are not over; the caller holds their parcels, and nobody has leased them
 -- Returns: id uuid
+-- What no parcel holds yet keeps its fire, which the schedule of that revision may not have: nobody takes it back for it.
 UPDATE betimes.runs
-   SET revision = :revision::integer, handler = :handler::text
+   SET revision = :revision::integer, handler = :handler::text, moved = moved OR state = 0
  WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4
 RETURNING id;
 

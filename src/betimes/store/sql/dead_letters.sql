@@ -51,13 +51,15 @@ SELECT number, worker_id, fence, started_at, finished_at, next_retry_at, outcome
  ORDER BY number, fence LIMIT :most::integer;
 
 -- name: resolve_dead_letters :many
--- Close open dead letters, as redriven or as discarded.
+-- Close open dead letters, as redriven (1) or as discarded (2).
 -- Index: dead_letters_pkey
--- Guard: only open ones
+-- Guard: only open ones; as redriven only those whose run is there to be redriven
 -- Returns: run_id uuid
 UPDATE betimes.dead_letters
    SET state = :state::smallint, resolved_at = :now::timestamptz, note = coalesce(:note::text, note)
  WHERE shard = :shard::smallint AND run_id = ANY (:runs::uuid[]) AND state = 0
+   AND (:state::smallint <> 1 OR EXISTS (SELECT FROM betimes.runs
+                                          WHERE runs.shard = dead_letters.shard AND runs.id = dead_letters.run_id))
 RETURNING run_id;
 
 -- name: annotate_dead_letter :maybe

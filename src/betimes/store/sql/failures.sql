@@ -1,5 +1,12 @@
 -- Jobs that fail again and again, and their pause.
 
+-- name: find_pausing_jobs :many
+-- Of some jobs, those that shall pause after some failures.
+-- Index: jobs_pkey
+-- Returns: id uuid
+SELECT id FROM betimes.jobs
+ WHERE shard = :shard::smallint AND id = ANY (:jobs::uuid[]) AND state = 0 AND schedule ->> 'pause_after_failures' IS NOT NULL;
+
 -- name: lock_failing_jobs :many
 -- Of the jobs whose runs have just died, those that shall pause after some failures, locked: two deaths at once are
 -- counted one after the other.

@@ -1,4 +1,5 @@
--- What became of attempts. Every statement repeats what the worker holds: parcel, fence, worker.
+-- What became of attempts. Every statement repeats what the worker holds: parcel, fence, worker. What the ends write
+-- about jobs is locked before the parcels are (ARCHITECTURE.md, "The order of locks").
 
 -- The shapes below are chosen so that rows are found by primary key whatever the planner believes:
 -- `IS NOT DISTINCT FROM` keeps the index on worker_id out of it, which finds everything a worker holds
@@ -12,8 +13,8 @@
 -- and writing in one statement lost runs under load (a parcel deleted, its runs not finished).
 -- Index: parcels_pkey
 -- Guard: worker and fence, under a lock that conflicts with the reaper
--- Returns: id uuid
-SELECT id FROM betimes.parcels
+-- Returns: id uuid, fence int4
+SELECT id, fence FROM betimes.parcels
  WHERE shard = :shard::smallint AND id = ANY (:parcels::uuid[])
    AND worker_id IS NOT DISTINCT FROM :worker::uuid
    AND ((id, fence) IN (SELECT * FROM unnest(:parcels::uuid[], :fences::integer[]))) IS TRUE
@@ -32,7 +33,9 @@ WITH gone AS (
        SET state = 4, attempt = (:attempts::smallint[])[done.streak], fence = (:fences::integer[])[done.streak],
            worker_id = :worker::uuid,
            first_started_at = coalesce(runs.first_started_at, (:started::timestamptz[])[done.streak]),
-           started_at = (:started::timestamptz[])[done.streak], finished_at = (:finished::timestamptz[])[done.streak],
+           started_at = (:started::timestamptz[])[done.streak],
+           -- Whatever a clock did meanwhile, nothing ends before it began.
+           finished_at = greatest((:finished::timestamptz[])[done.streak], (:started::timestamptz[])[done.streak]),
            result = done.result, error = NULL, reason = NULL
       FROM unnest(:runs::uuid[], :streaks::integer[], :results::bytea[]) AS done (id, streak, result)
      WHERE runs.shard = :shard::smallint AND runs.id = done.id AND runs.id >= :low::uuid AND runs.state < 4
@@ -79,7 +82,9 @@ WITH finished AS (
 UPDATE betimes.runs
    SET state = ended.state, attempt = ended.attempt, fence = ended.fence, worker_id = :worker::uuid,
        first_started_at = coalesce(runs.first_started_at, ended.started_at),
-       started_at = coalesce(ended.started_at, runs.started_at), finished_at = ended.finished_at,
+       started_at = coalesce(ended.started_at, runs.started_at),
+       finished_at = CASE WHEN ended.finished_at IS NOT NULL
+                          THEN greatest(ended.finished_at, coalesce(ended.started_at, runs.started_at)) END,
        result = ended.result, error = ended.error::jsonb,
        -- Whoever asked for the end has said why; the worker only knows that it was asked.
        reason = CASE WHEN ended.state = 6 AND runs.cancel_at IS NOT NULL THEN coalesce(runs.reason, ended.reason)
@@ -116,7 +121,7 @@ UPDATE betimes.parcels
 -- Remember attempts that did not succeed; a repeated report changes nothing.
 INSERT INTO betimes.attempts (shard, run_id, number, tenant_id, worker_id, fence, started_at, finished_at, next_retry_at, outcome, error, http)
 SELECT :shard::smallint, tried.run_id, tried.number, tried.tenant_id, :worker::uuid, tried.fence, tried.started_at,
-       tried.finished_at, tried.next_retry_at, tried.outcome, tried.error::jsonb, tried.http::jsonb
+       greatest(tried.finished_at, tried.started_at), tried.next_retry_at, tried.outcome, tried.error::jsonb, tried.http::jsonb
   FROM unnest(:runs::uuid[], :numbers::smallint[], :tenants::uuid[], :fences::integer[], :started::timestamptz[],
               :finished::timestamptz[], :retries::timestamptz[], :outcomes::smallint[], :errors::text[], :https::text[])
        AS tried (run_id, number, tenant_id, fence, started_at, finished_at, next_retry_at, outcome, error, http)
@@ -192,11 +197,16 @@ SELECT runs.id AS run_id
    AND (runs.cancel_at < '9999-01-01 00:00:00+00' OR runs.state >= 4 OR runs.fence >= ours.fence);
 
 -- name: follow_jobs :exec
--- Give jobs with a fixed delay their next fire, now that their run has ended.
--- Index: jobs_pkey
+-- Give jobs with a fixed delay their next fire, now that their run has ended. Not while a later run of theirs is not over:
+-- this one was brought back, and the end of the later one says when to go on.
+-- Index: jobs_pkey, runs_job_idx
 -- Guard: revision, and only where no next fire is waiting
 UPDATE betimes.jobs
    SET next_fire_at = step.next_fire_at
-  FROM unnest(:jobs::uuid[], :revisions::integer[], :next_fires::timestamptz[]) AS step (id, revision, next_fire_at)
+  FROM unnest(:runs::uuid[], :jobs::uuid[], :revisions::integer[], :next_fires::timestamptz[])
+       AS step (run_id, id, revision, next_fire_at)
  WHERE jobs.shard = :shard::smallint AND jobs.id = step.id AND jobs.revision = step.revision
-   AND jobs.next_fire_at IS NULL AND jobs.state = 0;
+   AND jobs.next_fire_at IS NULL AND jobs.state = 0
+   AND NOT EXISTS (SELECT FROM betimes.runs
+                    WHERE runs.shard = :shard::smallint AND runs.job_id = step.id AND runs.id > step.run_id
+                      AND runs.trigger = 0 AND runs.state < 4);

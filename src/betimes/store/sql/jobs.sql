@@ -71,6 +71,13 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
   FROM betimes.jobs WHERE shard = :shard::smallint AND id = :id::uuid
    FOR UPDATE;
 
+-- name: hold_jobs :many
+-- Some jobs, held until the transaction ends, before anything of their runs is.
+-- Index: jobs_pkey
+-- Guard: the row locks, in the order of the ids
+-- Returns: id uuid
+SELECT id FROM betimes.jobs WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) ORDER BY id FOR NO KEY UPDATE;
+
 -- name: list_jobs :many
 -- Jobs of one tenant in the order of their ids, page by page.
 -- Scatter: a tenant's jobs lie in every shard

@@ -10,6 +10,11 @@ SELECT api_keys.id, api_keys.tenant_id, api_keys.name, kind, digest, scopes, que
   FROM betimes.api_keys JOIN betimes.tenants ON tenants.id = api_keys.tenant_id
  WHERE api_keys.id = :id::text;
 
+-- name: read_tenant_state :maybe
+-- Whether a tenant is open, for those who act for it without a key.
+-- Returns: state int2, state_reason text
+SELECT state, state_reason FROM betimes.tenants WHERE id = :tenant::uuid;
+
 -- name: list_keys :many
 -- Keys of a tenant, oldest first, page by page.
 -- Index: api_keys_tenant_idx
@@ -66,7 +71,8 @@ SELECT count(*) AS keys FROM betimes.api_keys
 -- name: count_admins :one
 -- How many administrator's keys there are that may be used.
 -- Returns: keys int8
-SELECT count(*) AS keys FROM betimes.api_keys WHERE kind = 'ak' AND revoked_at IS NULL;
+SELECT count(*) AS keys FROM betimes.api_keys
+ WHERE kind = 'ak' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now());
 
 -- name: adopt_pepper :one
 -- Keep the check of the first pepper; whoever comes later learns whether it has the same.

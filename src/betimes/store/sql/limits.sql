@@ -1,7 +1,7 @@
 -- Who may be in flight beside whom. What is in flight is counted from leased parcels, never kept as a number.
 
--- Order of locks, everywhere: parcels we hold (by shard and id), then limits (by tenant, kind and key), then parcels
--- that nobody holds, and those only where they are free (SKIP LOCKED). So nobody waits in a circle.
+-- Order of locks (all of it: ARCHITECTURE.md, "The order of locks"): parcels we hold (by shard and id), then limits (by
+-- tenant, kind and key), then parcels that nobody holds, and those only where they are free (SKIP LOCKED).
 
 -- name: declare_limits :exec
 -- Say how many runs of some concurrency keys may be in flight; the last word counts. Costs a look where it is known.

@@ -13,11 +13,7 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
          ORDER BY id LIMIT :scan::integer) AS jobs
  WHERE (:states::smallint[] IS NULL OR CASE
         -- Whose last fires are planned and not over is active, though it is stored as complete.
-        WHEN state = 3 AND EXISTS (
-            SELECT FROM (SELECT runs.state, runs.trigger FROM betimes.runs
-                          WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id
-                          ORDER BY runs.id DESC LIMIT 256) AS newest
-             WHERE newest.state < 4 AND newest.trigger = 0) THEN 0::smallint
+        WHEN state = 3 AND betimes.is_under_way(shard, id) THEN 0::smallint
         ELSE state END = ANY (:states::smallint[]))
    AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
    AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
@@ -26,16 +22,10 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
    AND (:kinds::text[] IS NULL OR schedule ->> 'type' = ANY (:kinds::text[]))
    AND (:targets::text[] IS NULL OR coalesce(target ->> 'type', 'task') = ANY (:targets::text[]))
    AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
-   AND (:fire_after::timestamptz IS NULL OR coalesce(
-        (SELECT runs.fire_at FROM betimes.runs
-          WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id AND runs.id >= :soon::uuid AND runs.state < 4
-            AND runs.trigger = 0
-          ORDER BY runs.id LIMIT 1), next_fire_at) > :fire_after::timestamptz)
-   AND (:fire_before::timestamptz IS NULL OR coalesce(
-        (SELECT runs.fire_at FROM betimes.runs
-          WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id AND runs.id >= :soon::uuid AND runs.state < 4
-            AND runs.trigger = 0
-          ORDER BY runs.id LIMIT 1), next_fire_at) < :fire_before::timestamptz)
+   AND (:fire_after::timestamptz IS NULL
+        OR coalesce(betimes.next_planned(shard, id, :soon::uuid), next_fire_at) > :fire_after::timestamptz)
+   AND (:fire_before::timestamptz IS NULL
+        OR coalesce(betimes.next_planned(shard, id, :soon::uuid), next_fire_at) < :fire_before::timestamptz)
    AND (:text::text IS NULL OR position(lower(:text::text) IN lower(name)) > 0)
  ORDER BY id LIMIT :most::integer;
 
@@ -52,11 +42,7 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
          ORDER BY id DESC LIMIT :scan::integer) AS jobs
  WHERE (:states::smallint[] IS NULL OR CASE
         -- Whose last fires are planned and not over is active, though it is stored as complete.
-        WHEN state = 3 AND EXISTS (
-            SELECT FROM (SELECT runs.state, runs.trigger FROM betimes.runs
-                          WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id
-                          ORDER BY runs.id DESC LIMIT 256) AS newest
-             WHERE newest.state < 4 AND newest.trigger = 0) THEN 0::smallint
+        WHEN state = 3 AND betimes.is_under_way(shard, id) THEN 0::smallint
         ELSE state END = ANY (:states::smallint[]))
    AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
    AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
@@ -65,16 +51,10 @@ SELECT id, tenant_id, job_group, name, next_fire_at, paused_until, created_at, u
    AND (:kinds::text[] IS NULL OR schedule ->> 'type' = ANY (:kinds::text[]))
    AND (:targets::text[] IS NULL OR coalesce(target ->> 'type', 'task') = ANY (:targets::text[]))
    AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
-   AND (:fire_after::timestamptz IS NULL OR coalesce(
-        (SELECT runs.fire_at FROM betimes.runs
-          WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id AND runs.id >= :soon::uuid AND runs.state < 4
-            AND runs.trigger = 0
-          ORDER BY runs.id LIMIT 1), next_fire_at) > :fire_after::timestamptz)
-   AND (:fire_before::timestamptz IS NULL OR coalesce(
-        (SELECT runs.fire_at FROM betimes.runs
-          WHERE runs.shard = jobs.shard AND runs.job_id = jobs.id AND runs.id >= :soon::uuid AND runs.state < 4
-            AND runs.trigger = 0
-          ORDER BY runs.id LIMIT 1), next_fire_at) < :fire_before::timestamptz)
+   AND (:fire_after::timestamptz IS NULL
+        OR coalesce(betimes.next_planned(shard, id, :soon::uuid), next_fire_at) > :fire_after::timestamptz)
+   AND (:fire_before::timestamptz IS NULL
+        OR coalesce(betimes.next_planned(shard, id, :soon::uuid), next_fire_at) < :fire_before::timestamptz)
    AND (:text::text IS NULL OR position(lower(:text::text) IN lower(name)) > 0)
  ORDER BY id DESC LIMIT :most::integer;
 
@@ -97,18 +77,15 @@ SELECT id FROM betimes.jobs WHERE tenant_id = :tenant::uuid AND id < :after::uui
 -- name: list_jobs_sorted :many
 -- Jobs of one tenant that fit a filter, by name, next fire or last change, from a place on in either direction. No index
 -- has these orders, because every creation would pay for it: what fits is sorted, and counted no further than a bound.
+-- What may fit by its row alone is counted; by the runs planned of it, which decide what it shows, only those are judged.
 -- Scatter: a tenant's jobs lie in every shard
 -- Index: jobs_tenant_idx
 -- Returns: fitting int8, key text, id uuid, tenant_id uuid, job_group text, name text, next_fire_at timestamptz, paused_until timestamptz, created_at timestamptz, updated_at timestamptz, revision int4, fires int8, state int2, priority int2, after_completion int2, queue text, handler text, tzdata text, schedule text, target text, payload bytea, options text, state_reason text, created_by text
-WITH few AS MATERIALIZED (
-    SELECT shard, id,
-           -- What has no such thing comes last.
-           (CASE :by::text WHEN 'name' THEN coalesce('0' || name || chr(1) || job_group, '1')
-                           WHEN 'next_fire_at' THEN coalesce('0' || lpad((extract(epoch FROM next_fire_at) * 1000000)::bigint::text, 20, '0'), '1')
-                           ELSE '0' || lpad((extract(epoch FROM updated_at) * 1000000)::bigint::text, 20, '0') END) COLLATE "C" AS key
+WITH wide AS MATERIALIZED (
+    SELECT shard, id, name, job_group, next_fire_at, updated_at, state
       FROM betimes.jobs
      WHERE tenant_id = :tenant::uuid
-       AND (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+       AND (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]) OR (state = 3 AND 0 = ANY (:states::smallint[])))
        AND (:queues::text[] IS NULL OR queue = ANY (:queues::text[]))
        AND (:handlers::text[] IS NULL OR handler = ANY (:handlers::text[]))
        AND (:group::text IS NULL OR job_group = :group::text)
@@ -116,10 +93,25 @@ WITH few AS MATERIALIZED (
        AND (:kinds::text[] IS NULL OR schedule ->> 'type' = ANY (:kinds::text[]))
        AND (:targets::text[] IS NULL OR coalesce(target ->> 'type', 'task') = ANY (:targets::text[]))
        AND (:tags::text IS NULL OR options -> 'tags' @> :tags::text::jsonb)
-       AND (:fire_after::timestamptz IS NULL OR next_fire_at > :fire_after::timestamptz)
-       AND (:fire_before::timestamptz IS NULL OR next_fire_at < :fire_before::timestamptz)
        AND (:text::text IS NULL OR position(lower(:text::text) IN lower(name)) > 0)
      LIMIT :bound::integer + 1
+), shown AS MATERIALIZED (
+    SELECT shard, id, name, job_group, updated_at,
+           CASE WHEN state = 3 AND :states::smallint[] IS NOT NULL AND betimes.is_under_way(shard, id) THEN 0::smallint
+                ELSE state END AS state,
+           CASE WHEN :by::text = 'next_fire_at' OR :fire_after::timestamptz IS NOT NULL OR :fire_before::timestamptz IS NOT NULL
+                THEN coalesce(betimes.next_planned(shard, id, :soon::uuid), next_fire_at) END AS next_fire_at
+      FROM wide
+), few AS (
+    SELECT shard, id,
+           -- What has no such thing comes last.
+           (CASE :by::text WHEN 'name' THEN coalesce('0' || name || chr(1) || job_group, '1')
+                           WHEN 'next_fire_at' THEN coalesce('0' || lpad((extract(epoch FROM next_fire_at) * 1000000)::bigint::text, 20, '0'), '1')
+                           ELSE '0' || lpad((extract(epoch FROM updated_at) * 1000000)::bigint::text, 20, '0') END) COLLATE "C" AS key
+      FROM shown
+     WHERE (:states::smallint[] IS NULL OR state = ANY (:states::smallint[]))
+       AND (:fire_after::timestamptz IS NULL OR next_fire_at > :fire_after::timestamptz)
+       AND (:fire_before::timestamptz IS NULL OR next_fire_at < :fire_before::timestamptz)
 ), page AS (
     SELECT shard, id, key FROM few
      WHERE CASE WHEN :at_key::text IS NULL THEN true
@@ -128,11 +120,13 @@ WITH few AS MATERIALIZED (
      ORDER BY CASE WHEN :up::boolean THEN key END, CASE WHEN :up::boolean THEN id END, key DESC, id DESC
      LIMIT :most::integer
 )
-SELECT (SELECT count(*) FROM few) AS fitting, page.key, jobs.id, tenant_id, job_group, name, next_fire_at, paused_until, created_at,
+SELECT counted.fitting, page.key, jobs.id, tenant_id, job_group, name, next_fire_at, paused_until, created_at,
        updated_at, revision, fires, state, priority, after_completion, queue, handler, tzdata, schedule::text AS schedule,
        target::text AS target, CASE WHEN :payloads::boolean THEN payload END AS payload, options::text AS options,
        state_reason::text AS state_reason, created_by
-  FROM page JOIN betimes.jobs ON jobs.shard = page.shard AND jobs.id = page.id
+  FROM (SELECT count(*) AS fitting FROM wide) AS counted
+  -- One row without a job when none is shown: how many were counted is to be known then, too.
+  LEFT JOIN (page JOIN betimes.jobs ON jobs.shard = page.shard AND jobs.id = page.id) ON true
  ORDER BY CASE WHEN :up::boolean THEN page.key END, CASE WHEN :up::boolean THEN page.id END, page.key DESC, page.id DESC;
 
 -- name: list_runs_where :many

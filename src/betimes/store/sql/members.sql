@@ -108,17 +108,19 @@ RETURNING user_code;
 -- Guard: an open wish, in its time
 -- Returns: name text
 UPDATE betimes.device_grants
-   SET state = :state::smallint, tenant_id = :tenant::uuid, scopes = :scopes::text[], answered_by = :by::text
+   SET state = :state::smallint, tenant_id = :tenant::uuid, scopes = :scopes::text[], answered_by = :by::text,
+       key_until = :key_until::timestamptz
  WHERE user_code = :user_code::text AND state = 0 AND expires_at > :now::timestamptz
 RETURNING name;
 
 -- name: poll_grant :maybe
 -- What became of a device's wish; asking is noted, because it may not be done too often.
--- Returns: name text, state int2, tenant_id uuid, scopes _text, answered_by text, expires_at timestamptz, polled_at timestamptz
+-- Returns: name text, state int2, tenant_id uuid, scopes _text, answered_by text, expires_at timestamptz, polled_at timestamptz, key_until timestamptz
 UPDATE betimes.device_grants AS grants SET polled_at = :now::timestamptz
   FROM (SELECT digest, polled_at FROM betimes.device_grants WHERE digest = :digest::bytea FOR UPDATE) AS before
  WHERE grants.digest = before.digest
-RETURNING grants.name, grants.state, grants.tenant_id, grants.scopes, grants.answered_by, grants.expires_at, before.polled_at;
+RETURNING grants.name, grants.state, grants.tenant_id, grants.scopes, grants.answered_by, grants.expires_at, before.polled_at,
+          grants.key_until;
 
 -- name: redeem_grant :maybe
 -- Use up a wish that was granted.

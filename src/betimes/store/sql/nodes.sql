@@ -18,12 +18,17 @@ RETURNING coalesce(:now::timestamptz, clock_timestamp()) AS now;
 
 -- name: list_nodes :many
 -- Every node heard of since an instant, oldest first.
--- Returns: id uuid, name text, version text, roles text[], started_at timestamptz, heartbeat_at timestamptz, skew_ms float8, draining bool, drain_at timestamptz
-SELECT id, name, version, roles, started_at, heartbeat_at, skew_ms, draining, drain_at
+-- Returns: id uuid, name text, version text, roles text[], started_at timestamptz, heartbeat_at timestamptz, skew_ms float8, draining bool, drain_at timestamptz, capacity int4
+SELECT id, name, version, roles, started_at, heartbeat_at, skew_ms, draining, drain_at, capacity
   FROM betimes.nodes
  WHERE heartbeat_at > :since
  ORDER BY started_at, id
  LIMIT :rows_max;
+
+-- name: note_capacity :exec
+-- Say how many shards a coordinator can serve, as it has measured.
+-- Index: nodes_pkey
+UPDATE betimes.nodes SET capacity = :capacity::integer WHERE id = :id;
 
 -- name: leave_node :exec
 -- Forget a node that says goodbye.

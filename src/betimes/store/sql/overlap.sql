@@ -5,20 +5,21 @@
 -- that, or something waits in the job's line, or will because it was missed. Most of the time nothing comes back.
 -- A bound from both sides lets all partitions but one or two drop out; what was not found within them is asked for
 -- again with a lower one.
+-- Scatter: the runs of one publishing, a probe of an index for each
 -- Index: runs_job_idx, parcels_line_idx
 -- Returns: id uuid, earlier uuid
 SELECT wanted.id, earlier.id AS earlier
-  FROM unnest(:ids::uuid[], :jobs::uuid[]) AS wanted (id, job_id)
+  FROM unnest(:shards::smallint[], :ids::uuid[], :jobs::uuid[]) AS wanted (shard, id, job_id)
   LEFT JOIN LATERAL (
     SELECT runs.id, runs.state, runs.overlap, runs.moved, runs.first_started_at FROM betimes.runs
-     WHERE runs.shard = :shard::smallint AND runs.job_id = wanted.job_id AND runs.id < wanted.id
+     WHERE runs.shard = wanted.shard AND runs.job_id = wanted.job_id AND runs.id < wanted.id
        AND runs.id >= :low::uuid AND runs.id < :high::uuid
      ORDER BY runs.id DESC LIMIT 1) AS earlier ON true
  WHERE (earlier.state >= 4 AND earlier.overlap > 0 AND NOT earlier.moved AND earlier.first_started_at IS NOT NULL) IS NOT TRUE
     -- The limit keeps it a probe for each; without it, all parcels of the shard would be read once.
     OR (SELECT true FROM betimes.parcels
-         WHERE parcels.shard = :shard::smallint AND parcels.line = wanted.job_id AND parcels.line IS NOT NULL LIMIT 1)
-    OR (SELECT true FROM betimes.gaps WHERE gaps.shard = :shard::smallint AND gaps.job_id = wanted.job_id LIMIT 1);
+         WHERE parcels.shard = wanted.shard AND parcels.line = wanted.job_id AND parcels.line IS NOT NULL LIMIT 1)
+    OR (SELECT true FROM betimes.gaps WHERE gaps.shard = wanted.shard AND gaps.job_id = wanted.job_id LIMIT 1);
 
 -- name: find_earlier :many
 -- The newest runs of some jobs below a bound each, newest first, a bounded number. Undecided is what waits for its own
@@ -55,17 +56,18 @@ SELECT id, state, overlap, first_started_at IS NOT NULL AS started FROM betimes.
 -- name: read_lines :many
 -- What stands in the lines of some jobs and is not over, best rank first, a bounded number of each; what somebody has to
 -- approve first does not stand there yet.
+-- Scatter: the jobs of one publishing, a probe of an index for each
 -- Index: parcels_line_idx
 -- Returns: line uuid, parcel_id uuid, run_id uuid, held int2, leased bool, state int2, visible_at timestamptz
 SELECT wanted.job_id AS line, standing.parcel_id, standing.run_id, standing.held, standing.leased, standing.state,
        standing.visible_at
-  FROM unnest(:jobs::uuid[]) AS wanted (job_id)
+  FROM unnest(:shards::smallint[], :jobs::uuid[]) AS wanted (shard, job_id)
  CROSS JOIN LATERAL (
     SELECT parcels.id AS parcel_id, runs.id AS run_id, parcels.held, parcels.worker_id IS NOT NULL AS leased, runs.state,
            parcels.visible_at
       FROM betimes.parcels
-      JOIN betimes.runs ON runs.shard = :shard::smallint AND runs.id = parcels.run_ids[1]
-     WHERE parcels.shard = :shard::smallint AND parcels.line = wanted.job_id AND parcels.line IS NOT NULL
+      JOIN betimes.runs ON runs.shard = wanted.shard AND runs.id = parcels.run_ids[1]
+     WHERE parcels.shard = wanted.shard AND parcels.line = wanted.job_id AND parcels.line IS NOT NULL
        AND parcels.held <> 3 AND runs.state < 4
      ORDER BY parcels.rank LIMIT :most::integer) AS standing;
 

@@ -1,12 +1,18 @@
 -- The durable queue: handfuls of runs that wait, are leased, or wait for their retry.
 
 -- name: read_near_due :many
--- Runs of one shard that still need a parcel, in the order of their dueness.
+-- Runs of some shards that still need a parcel, in the order of their dueness, a bounded number of each shard.
+-- Scatter: one walk along an index per shard
 -- Index: runs_pkey
--- Returns: id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text, fair int2, gate text, when_full int2, line uuid, rate_key text, job_id uuid, overlap int2, handler text
-SELECT id, tenant_id, due_at, priority, queue, fair, gate, when_full, NULL::uuid AS line, rate_key, job_id, overlap, handler FROM betimes.runs
- WHERE shard = :shard::smallint AND id >= :low::uuid AND id < :high::uuid AND state = 0
- ORDER BY id LIMIT :most::integer;
+-- Returns: shard int2, id uuid, tenant_id uuid, due_at timestamptz, priority int2, queue text, fair int2, gate text, when_full int2, line uuid, rate_key text, job_id uuid, overlap int2, handler text
+SELECT wanted.shard, near.*
+  FROM unnest(:shards::smallint[], :lows::uuid[]) AS wanted (shard, low)
+ CROSS JOIN LATERAL (
+    SELECT id, tenant_id, due_at, priority, queue, fair, gate, when_full, NULL::uuid AS line, rate_key, job_id, overlap, handler
+      FROM betimes.runs
+     WHERE runs.shard = wanted.shard AND runs.id >= wanted.low AND runs.id >= :low::uuid AND runs.id < :high::uuid
+       AND runs.state = 0
+     ORDER BY runs.id LIMIT :most::integer) AS near;
 
 -- name: find_waiting :many
 -- Which queues of which tenants have something visible, with the best rank of each, shard by shard,
@@ -61,6 +67,7 @@ SELECT place.number, best.rank
 -- handlers can do everything but what is ours, whose names begin with a colon.
 -- Index: parcels_ready_idx
 -- Guard: SKIP LOCKED keeps workers apart; the fence that rises here guards every later write
+-- Published: the rest was in the parcel it is split from
 -- Returns: id uuid, tenant_id uuid, queue text, priority int2, lane int2, visible_at timestamptz, fence int4, deliveries int4, run_ids _uuid, lease_until timestamptz, fair int2, gate text, when_full int2, line uuid, rate_key text
 WITH picked AS MATERIALIZED (
     SELECT id, tenant_id, queue, priority, lane, fair, rank, visible_at, fence, deliveries, run_ids, handler
@@ -197,42 +204,46 @@ SELECT held.run_id, parcels.id AS parcel_id, parcels.worker_id, parcels.fence, p
  WHERE parcels.shard = :shard::smallint AND parcels.run_ids && :runs::uuid[] AND held.run_id = ANY (:runs::uuid[]);
 
 -- name: publish_parcels :many
--- Put the parcels of runs that are nearly due into the queue and move the cursor, all or nothing.
--- In a queue without fairness all keys stand in one row.
--- Index: shards_pkey
+-- Put the parcels of runs that are nearly due into the queue and move the cursors of their shards, for each shard all
+-- or nothing. In a queue without fairness all keys stand in one row.
+-- Scatter: the table of shards has one row per shard
 -- Guard: owner, epoch and a lease that has not run out, and a cursor that is not yet there: a repeat inserts nothing
--- Returns: id uuid
+-- Published: the cursor passes them in the same statement
+-- Returns: shard int2
 WITH moved AS (
-    UPDATE betimes.shards SET published_through = :through::timestamptz
-     WHERE shard = :shard::smallint AND owner = :node::uuid AND epoch = :epoch::bigint
-       AND lease_until >= coalesce(:now::timestamptz, statement_timestamp())
-       AND (published_through IS NULL OR published_through < :through::timestamptz)
-    RETURNING shard
+    UPDATE betimes.shards SET published_through = held.through
+      FROM unnest(:claimed::smallint[], :epochs::bigint[], :throughs::timestamptz[]) AS held (shard, epoch, through)
+     WHERE shards.shard = held.shard AND shards.owner = :node::uuid AND shards.epoch = held.epoch
+       AND shards.lease_until >= coalesce(:now::timestamptz, statement_timestamp())
+       AND (shards.published_through IS NULL OR shards.published_through < held.through)
+    RETURNING shards.shard
 ), contents AS (
     SELECT number, array_agg(run_id ORDER BY position) AS run_ids
       FROM unnest(:numbers::integer[], :runs::uuid[]) WITH ORDINALITY AS run (number, run_id, position)
      GROUP BY number
+), published AS (
+    INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, rank, visible_at, run_ids, fair, when_full, gate, line,
+                                 rate_key, handler)
+    SELECT parcel.shard, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.rank, parcel.visible_at,
+           contents.run_ids, CASE WHEN parcel.fair > 0 AND EXISTS (
+                SELECT FROM betimes.queues
+                 WHERE queues.tenant_id = parcel.tenant_id AND queues.name = parcel.queue AND queues.fairness = 'none')
+                THEN 0 ELSE parcel.fair END, parcel.when_full, parcel.gate, parcel.line, parcel.rate_key, parcel.handler
+      FROM unnest(:shards::smallint[], :ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :ranks::timestamptz[],
+                  :visible::timestamptz[], :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :rate_keys::text[],
+                  :handlers::text[])
+           WITH ORDINALITY AS parcel (shard, id, tenant_id, queue, priority, rank, visible_at, fair, when_full, gate, line, rate_key,
+                                      handler, number)
+      JOIN contents ON contents.number = parcel.number
+      JOIN moved ON moved.shard = parcel.shard
 )
-INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, rank, visible_at, run_ids, fair, when_full, gate, line,
-                             rate_key, handler)
-SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.rank, parcel.visible_at,
-       contents.run_ids, CASE WHEN parcel.fair > 0 AND EXISTS (
-            SELECT FROM betimes.queues
-             WHERE queues.tenant_id = parcel.tenant_id AND queues.name = parcel.queue AND queues.fairness = 'none')
-            THEN 0 ELSE parcel.fair END, parcel.when_full, parcel.gate, parcel.line, parcel.rate_key, parcel.handler
-  FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :ranks::timestamptz[],
-              :visible::timestamptz[], :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :rate_keys::text[],
-              :handlers::text[])
-       WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, rank, visible_at, fair, when_full, gate, line, rate_key,
-                                  handler, number)
-  JOIN contents ON contents.number = parcel.number
- WHERE EXISTS (SELECT FROM moved)
-RETURNING id;
+SELECT shard FROM moved;
 
 -- name: insert_parcels :exec
--- Put parcels into the queue in the transaction that inserted their runs.
+-- Put parcels into the queue: in the transaction that inserts their runs, moves the cursor past them or moves them.
 -- In a queue without fairness all keys stand in one row.
 -- Guard: the caller's transaction; it inserts a run and its parcel together or not at all
+-- Published: the caller has written a state other than 0 into their rows, or the cursor has passed them
 WITH contents AS (
     SELECT number, array_agg(run_id ORDER BY position) AS run_ids
       FROM unnest(:numbers::integer[], :runs::uuid[]) WITH ORDINALITY AS run (number, run_id, position)
@@ -240,17 +251,17 @@ WITH contents AS (
 )
 INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, run_ids,
                              fair, when_full, gate, line, rate_key, held, held_at, handler)
-SELECT :shard::smallint, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.lane, parcel.rank,
+SELECT parcel.shard, parcel.id, parcel.tenant_id, parcel.queue, parcel.priority, parcel.lane, parcel.rank,
        parcel.visible_at, parcel.fence, parcel.deliveries, contents.run_ids, CASE WHEN parcel.fair > 0 AND EXISTS (
             SELECT FROM betimes.queues
              WHERE queues.tenant_id = parcel.tenant_id AND queues.name = parcel.queue AND queues.fairness = 'none')
             THEN 0 ELSE parcel.fair END, parcel.when_full, parcel.gate,
        parcel.line, parcel.rate_key, parcel.held, CASE WHEN parcel.held > 0 THEN statement_timestamp() END,
        parcel.handler
-  FROM unnest(:ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
+  FROM unnest(:shards::smallint[], :ids::uuid[], :tenants::uuid[], :queues::text[], :priorities::smallint[], :lanes::smallint[],
               :ranks::timestamptz[], :visible::timestamptz[], :fences::integer[], :deliveries::integer[],
               :fairs::smallint[], :whens::smallint[], :gates::text[], :lines::uuid[], :rate_keys::text[], :holds::smallint[],
               :handlers::text[])
-       WITH ORDINALITY AS parcel (id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, fair, when_full,
+       WITH ORDINALITY AS parcel (shard, id, tenant_id, queue, priority, lane, rank, visible_at, fence, deliveries, fair, when_full,
                                   gate, line, rate_key, held, handler, number)
   JOIN contents ON contents.number = parcel.number;

@@ -5,10 +5,17 @@
 -- Returns: made bool
 SELECT betimes.ensure_partition(:parent::text, :day::date) AS made;
 
+-- name: scan_partition :one
+-- Look through the next blocks of an aged day for rows that are kept, and watch the day from the first call on; true when
+-- the whole day has been looked through.
+-- Returns: scanned bool
+SELECT betimes.scan_partition(:parent::text, :day::date, :blocks::integer) AS scanned;
+
 -- name: drop_partition :one
--- Drop the partition of one day with everything in it.
--- Returns: dropped bool
-SELECT betimes.drop_partition(:parent::text, :day::date) AS dropped;
+-- Drop the partition of one day and move on what is kept of it: how many rows moved, null when the day stays.
+-- Guard: under the lock that lets nobody write to the day
+-- Returns: moved int4
+SELECT betimes.drop_partition(:parent::text, :day::date, :most::integer) AS moved;
 
 -- name: list_partitions :many
 -- The days that have a partition, by table; the default partitions are not listed.

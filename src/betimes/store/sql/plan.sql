@@ -93,12 +93,16 @@ SELECT :shard::smallint, betimes.new_id(:shard::smallint), kept.tenant_id, 'run.
   FROM kept WHERE starts_with(kept.code, 'CATCHUP_');
 
 -- name: read_far_jobs :many
--- Jobs of one shard whose next fire lies beyond an instant, page by page: nothing of it is planned yet.
+-- Jobs of some shards whose next fire lies beyond an instant, a page of each: nothing of it is planned yet.
+-- Scatter: one walk along an index per shard
 -- Index: jobs_pkey
--- Returns: id uuid, revision int4, next_fire_at timestamptz, schedule text
-SELECT id, revision, next_fire_at, schedule::text AS schedule FROM betimes.jobs
- WHERE shard = :shard::smallint AND id > :after::uuid AND next_fire_at > :beyond::timestamptz
- ORDER BY id LIMIT :most::integer;
+-- Returns: shard int2, id uuid, revision int4, next_fire_at timestamptz, schedule text
+SELECT wanted.shard, far.*
+  FROM unnest(:shards::smallint[], :afters::uuid[]) AS wanted (shard, after)
+ CROSS JOIN LATERAL (
+    SELECT id, revision, next_fire_at, schedule::text AS schedule FROM betimes.jobs
+     WHERE jobs.shard = wanted.shard AND jobs.id > wanted.after AND jobs.next_fire_at > :beyond::timestamptz
+     ORDER BY jobs.id LIMIT :most::integer) AS far;
 
 -- name: refresh_jobs :many
 -- Replace next fires after the zone rules changed; an edit or an advance meanwhile wins.
@@ -113,13 +117,16 @@ UPDATE betimes.jobs
 RETURNING jobs.id;
 
 -- name: auto_pause_jobs :many
--- Set jobs aside whose schedule can no longer be read, so that they do not stop their shard.
--- Index: jobs_pkey
--- Guard: revision
+-- Set jobs aside whose schedule can no longer be read, so that they do not stop their shard. The reason keeps the fire
+-- from which on nobody has accounted for anything.
+-- Index: jobs_next_fire_idx
+-- Guard: revision and the fire it stands at
 -- Returns: id uuid
 UPDATE betimes.jobs
    SET state = 2, next_fire_at = NULL, updated_at = coalesce(:now::timestamptz, statement_timestamp()),
-       state_reason = jsonb_build_object('code', 'SCHEDULE_UNREADABLE', 'detail', broken.why)
-  FROM unnest(:ids::uuid[], :revisions::integer[], :whys::text[]) AS broken (id, revision, why)
- WHERE jobs.shard = :shard::smallint AND jobs.id = broken.id AND jobs.revision = broken.revision AND jobs.state = 0
+       state_reason = broken.reason::jsonb
+  FROM unnest(:ids::uuid[], :revisions::integer[], :expected::timestamptz[], :reasons::text[])
+       AS broken (id, revision, expected, reason)
+ WHERE jobs.shard = :shard::smallint AND jobs.id = broken.id AND jobs.revision = broken.revision
+   AND jobs.next_fire_at = broken.expected AND jobs.state = 0
 RETURNING jobs.id;

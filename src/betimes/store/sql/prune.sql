@@ -14,14 +14,18 @@ DELETE FROM betimes.dead_letters USING aged
 RETURNING dead_letters.run_id;
 
 -- name: prune_default_runs :many
--- Forget ended runs whose day never had a partition, or has none any more, a bounded number.
+-- Forget ended runs whose day never had a partition, or has none any more, or is kept for others, a bounded number. Those
+-- that lie among the dead letters are kept as long as these.
 -- Index: runs_pkey
+-- Guard: the row lock, under which each is asked again whether it has ended
 -- Returns: id uuid
 WITH aged AS MATERIALIZED (
     SELECT runs.id FROM betimes.runs
      WHERE runs.shard = :shard::smallint AND runs.id < :before_id::uuid AND runs.state >= 4
        AND runs.finished_at < :before::timestamptz
-     LIMIT :most::integer FOR UPDATE SKIP LOCKED
+       AND (runs.state <> 5 OR NOT EXISTS (SELECT FROM betimes.dead_letters
+                                            WHERE dead_letters.shard = runs.shard AND dead_letters.run_id = runs.id))
+     LIMIT :most::integer FOR UPDATE OF runs SKIP LOCKED
 )
 DELETE FROM betimes.runs USING aged
  WHERE runs.shard = :shard::smallint AND runs.id = aged.id AND runs.id < :before_id::uuid
@@ -104,26 +108,31 @@ WITH gone AS (
 SELECT id FROM gone;
 
 -- name: prune_run_logs :many
--- Forget lines of logs older than runs are kept, a bounded number.
+-- Forget lines of logs older than runs are kept, a bounded number; not those of runs that have not ended or are dead.
 -- Index: run_logs_at_idx
 -- Returns: run_id uuid
 WITH aged AS MATERIALIZED (
     SELECT run_id, seq FROM betimes.run_logs
      WHERE shard = :shard::smallint AND at < :before::timestamptz
-     ORDER BY at LIMIT :most::integer FOR UPDATE SKIP LOCKED
+       AND NOT EXISTS (SELECT FROM betimes.runs
+                        WHERE runs.shard = run_logs.shard AND runs.id = run_logs.run_id AND (runs.state < 4 OR runs.state = 5))
+     ORDER BY at LIMIT :most::integer FOR UPDATE OF run_logs SKIP LOCKED
 )
 DELETE FROM betimes.run_logs USING aged
  WHERE run_logs.shard = :shard::smallint AND run_logs.run_id = aged.run_id AND run_logs.seq = aged.seq
 RETURNING run_logs.run_id;
 
 -- name: prune_run_notes :many
--- Forget what workers said about runs longer ago than runs are kept, a bounded number.
+-- Forget what workers said about runs longer ago than runs are kept, a bounded number; a run that has not ended or is
+-- dead keeps its checkpoint.
 -- Index: run_notes_updated_idx
 -- Returns: run_id uuid
 WITH aged AS MATERIALIZED (
     SELECT run_id FROM betimes.run_notes
      WHERE shard = :shard::smallint AND updated_at < :before::timestamptz
-     ORDER BY updated_at LIMIT :most::integer FOR UPDATE SKIP LOCKED
+       AND NOT EXISTS (SELECT FROM betimes.runs
+                        WHERE runs.shard = run_notes.shard AND runs.id = run_notes.run_id AND (runs.state < 4 OR runs.state = 5))
+     ORDER BY updated_at LIMIT :most::integer FOR UPDATE OF run_notes SKIP LOCKED
 )
 DELETE FROM betimes.run_notes USING aged
  WHERE run_notes.shard = :shard::smallint AND run_notes.run_id = aged.run_id
@@ -159,7 +168,7 @@ SELECT count(*) AS runs, (array_agg(page.id ORDER BY page.id DESC))[1] AS last_i
 
 -- name: prune_queue_runs :many
 -- Forget runs of some queues that ended before an instant, among those with ids in a span. Those that lie among the
--- dead letters are kept as long as these.
+-- dead letters are kept as long as these, and one that has begun anew meanwhile stays.
 -- Index: runs_pkey
 -- Returns: id uuid
 WITH page AS MATERIALIZED (
@@ -173,6 +182,7 @@ DELETE FROM betimes.runs USING page JOIN unnest(:tenants::uuid[], :queues::text[
  WHERE runs.shard = :shard::smallint AND runs.id = page.id AND runs.id > :low::uuid AND runs.id <= :high::uuid
    AND NOT EXISTS (SELECT FROM betimes.dead_letters
                     WHERE dead_letters.shard = :shard::smallint AND dead_letters.run_id = page.id)
+   AND runs.state >= 4
 RETURNING runs.id;
 
 -- name: find_retaining_jobs :many

@@ -26,17 +26,21 @@ SELECT id, tenant_id, name, version, queues, handlers, slots, busy, started_at, 
 
 -- name: beat_worker :maybe
 -- Say that a worker is alive, and what it says of itself; once told to drain it stays so.
+-- Guard: the queues that the caller's key is bound to, if it is
 -- Returns: draining bool
 UPDATE betimes.workers
    SET heartbeat_at = :now::timestamptz, busy = :busy::integer, draining = draining OR :draining::boolean,
        details = CASE WHEN :facts::text IS NULL THEN details ELSE coalesce(details, '{}') || :facts::text::jsonb END
- WHERE id = :id::uuid AND tenant_id = :tenant::uuid
+ WHERE id = :id::uuid AND tenant_id = :tenant::uuid AND (:bound::text[] IS NULL OR queues <@ :bound::text[])
 RETURNING draining;
 
 -- name: delete_worker :maybe
 -- Forget a worker.
+-- Guard: the queues that the caller's key is bound to, if it is
 -- Returns: id uuid
-DELETE FROM betimes.workers WHERE id = :id::uuid AND tenant_id = :tenant::uuid RETURNING id;
+DELETE FROM betimes.workers
+ WHERE id = :id::uuid AND tenant_id = :tenant::uuid AND (:bound::text[] IS NULL OR queues <@ :bound::text[])
+RETURNING id;
 
 -- name: free_worker :many
 -- Give back what a worker holds that is about to be forgotten; the delivery does not count, and its leases are lost.

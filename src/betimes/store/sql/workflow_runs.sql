@@ -22,6 +22,15 @@ SELECT id, tenant_id, workflow, version, job_id, run_id, state, stop, input, err
   FROM betimes.workflow_runs WHERE shard = :shard::smallint AND id = :id::uuid
    FOR UPDATE;
 
+-- name: claim_workflow_run :maybe
+-- The same, if nobody holds it now: they move it, and nobody waits for that.
+-- Index: workflow_runs_pkey
+-- Returns: id uuid, tenant_id uuid, workflow text, version int4, job_id uuid, run_id uuid, state int2, stop int2, input bytea, error text, options text, digest bytea, started_at timestamptz, deadline_at timestamptz, finished_at timestamptz, created_by text, retries int4
+SELECT id, tenant_id, workflow, version, job_id, run_id, state, stop, input, error::text AS error, options::text AS options,
+       digest, started_at, deadline_at, finished_at, created_by, retries
+  FROM betimes.workflow_runs WHERE shard = :shard::smallint AND id = :id::uuid
+   FOR UPDATE SKIP LOCKED;
+
 -- name: read_workflow_run :maybe
 -- One workflow run as it is.
 -- Index: workflow_runs_pkey
@@ -93,11 +102,11 @@ UPDATE betimes.workflow_nodes
    AND workflow_nodes.node = fresh.node;
 
 -- name: insert_workflow_items :exec
--- Items of a mapped node whose runs were made.
+-- Items of mapped nodes whose runs were made.
 -- Guard: the primary key; the caller holds the workflow run
 INSERT INTO betimes.workflow_items (shard, workflow_run_id, node, place, tenant_id, run_id)
-SELECT :shard::smallint, :workflow_run::uuid, :node::text, :first::integer + fresh.number::integer - 1, :tenant::uuid, fresh.run_id
-  FROM unnest(:runs::uuid[]) WITH ORDINALITY AS fresh (run_id, number);
+SELECT :shard::smallint, :workflow_run::uuid, fresh.node, fresh.place, :tenant::uuid, fresh.run_id
+  FROM unnest(:nodes::text[], :places::integer[], :runs::uuid[]) AS fresh (node, place, run_id);
 
 -- name: end_workflow_items :many
 -- Write what became of items; those that another run stands for by now are not touched.
@@ -114,11 +123,18 @@ UPDATE betimes.workflow_items
 RETURNING workflow_items.node, workflow_items.place, workflow_items.state;
 
 -- name: find_running_items :many
--- Runs of items that have not ended.
+-- Runs of items that have not ended and that nobody has asked to end, as many as are wanted.
 -- Index: workflow_items_pkey
 -- Returns: run_id uuid
-SELECT run_id FROM betimes.workflow_items
- WHERE shard = :shard::smallint AND workflow_run_id = :workflow_run::uuid AND node = :node::text AND state = 2;
+SELECT items.run_id
+  FROM betimes.workflow_items AS items
+ CROSS JOIN LATERAL (
+    SELECT state, cancel_at FROM betimes.runs WHERE runs.shard = :shard::smallint AND runs.id = items.run_id
+    -- One look by id for each item, however many runs there are beside them.
+    OFFSET 0) AS work
+ WHERE items.shard = :shard::smallint AND items.workflow_run_id = :workflow_run::uuid
+   AND items.node = ANY (:nodes::text[]) AND items.state = 2 AND work.state < 4 AND work.cancel_at IS NULL
+ LIMIT :most::integer;
 
 -- name: delete_workflow_items :exec
 -- Forget the items of nodes that are done again.
@@ -173,22 +189,28 @@ SELECT id, node, state, result, error::text AS error, reason, started_at, finish
  WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state >= 4;
 
 -- name: find_due_turns :many
--- Workflow runs that are to be looked at, the longest due first. Usually none, and then this reads next to nothing.
+-- Workflow runs that are to be looked at, the longest due first, and how many of the rows that were read are theirs.
+-- Usually none, and then this reads next to nothing.
 -- Scatter: one look for all shards
 -- Index: workflow_turns_due_idx
--- Returns: shard int2, workflow_run_id uuid
-SELECT shard, workflow_run_id
+-- Returns: shard int2, workflow_run_id uuid, words int8
+SELECT shard, workflow_run_id, count(*) AS words
   FROM (SELECT shard, workflow_run_id, due_at FROM betimes.workflow_turns
-         WHERE due_at <= coalesce(:now::timestamptz, statement_timestamp())
+         WHERE due_at <= coalesce(:now::timestamptz, statement_timestamp()) AND workflow_run_id <> ALL (:but::uuid[])
          ORDER BY due_at LIMIT :rows::integer) AS due
  GROUP BY shard, workflow_run_id ORDER BY min(due_at) LIMIT :most::integer;
 
 -- name: take_turns :many
--- Take everything that is due of one workflow run; what is written meanwhile stays for the next turn.
+-- Take what is due of one workflow run, as much as one turn has room for; the rest stays due for the next one.
+-- Index: workflow_turns_pkey
 -- Guard: the caller holds the workflow run, and does in the same transaction what is to be done
 -- Returns: cause uuid
 DELETE FROM betimes.workflow_turns
- WHERE shard = :shard::smallint AND workflow_run_id = :workflow_run::uuid AND due_at <= :now::timestamptz
+ WHERE shard = :shard::smallint AND workflow_run_id = :workflow_run::uuid
+   AND cause IN (SELECT taken.cause FROM betimes.workflow_turns AS taken
+                  WHERE taken.shard = :shard::smallint AND taken.workflow_run_id = :workflow_run::uuid
+                    AND taken.due_at <= :now::timestamptz
+                  LIMIT :most::integer)
 RETURNING cause;
 
 -- name: postpone_turns :exec
@@ -208,12 +230,25 @@ INSERT INTO betimes.workflow_turns (shard, workflow_run_id, cause, tenant_id, du
 VALUES (:shard::smallint, :workflow_run::uuid, :cause::uuid, :tenant::uuid, :due_at::timestamptz)
 ON CONFLICT (shard, workflow_run_id, cause) DO UPDATE SET due_at = excluded.due_at;
 
+-- name: add_turns :exec
+-- Look at workflow runs at an instant, for one cause each.
+-- Index: workflow_turns_pkey
+INSERT INTO betimes.workflow_turns (shard, workflow_run_id, cause, tenant_id, due_at)
+SELECT fresh.shard, fresh.workflow_run_id, fresh.cause, fresh.tenant_id, :due_at::timestamptz
+  FROM unnest(:shards::smallint[], :workflow_runs::uuid[], :causes::uuid[], :tenants::uuid[])
+       AS fresh (shard, workflow_run_id, cause, tenant_id)
+ON CONFLICT (shard, workflow_run_id, cause) DO NOTHING;
+
 -- name: find_lost_nodes :many
--- Nodes that count as running although their run is over: whose word was lost, which must not be.
+-- Nodes that count as running although their run is over and no word of that waits: it was lost, which must not be.
 -- Scatter: a sweep over all shards, page by page
 -- Index: workflow_nodes_running_idx
--- Returns: shard int2, workflow_run_id uuid, run_id uuid, tenant_id uuid, is_over bool
-SELECT page.shard, page.workflow_run_id, page.run_id, page.tenant_id, coalesce(runs.state >= 4, true) AS is_over
+-- Returns: shard int2, workflow_run_id uuid, run_id uuid, tenant_id uuid, is_lost bool
+SELECT page.shard, page.workflow_run_id, page.run_id, page.tenant_id,
+       coalesce(runs.state >= 4, true)
+       AND NOT EXISTS (SELECT FROM betimes.workflow_turns AS word
+                        WHERE word.shard = page.shard AND word.workflow_run_id = page.workflow_run_id
+                          AND word.cause = page.run_id) AS is_lost
   FROM (SELECT shard, workflow_run_id, run_id, tenant_id FROM betimes.workflow_nodes
          WHERE state = 2 AND run_id IS NOT NULL AND (shard, run_id) > (:shard::smallint, :after::uuid)
          ORDER BY shard, run_id LIMIT :most::integer) AS page
@@ -224,8 +259,12 @@ SELECT page.shard, page.workflow_run_id, page.run_id, page.tenant_id, coalesce(r
 -- The same for items.
 -- Scatter: a sweep over all shards, page by page
 -- Index: workflow_items_running_idx
--- Returns: shard int2, workflow_run_id uuid, run_id uuid, tenant_id uuid, is_over bool
-SELECT page.shard, page.workflow_run_id, page.run_id, page.tenant_id, coalesce(runs.state >= 4, true) AS is_over
+-- Returns: shard int2, workflow_run_id uuid, run_id uuid, tenant_id uuid, is_lost bool
+SELECT page.shard, page.workflow_run_id, page.run_id, page.tenant_id,
+       coalesce(runs.state >= 4, true)
+       AND NOT EXISTS (SELECT FROM betimes.workflow_turns AS word
+                        WHERE word.shard = page.shard AND word.workflow_run_id = page.workflow_run_id
+                          AND word.cause = page.run_id) AS is_lost
   FROM (SELECT shard, workflow_run_id, run_id, tenant_id FROM betimes.workflow_items
          WHERE state = 2 AND (shard, run_id) > (:shard::smallint, :after::uuid)
          ORDER BY shard, run_id LIMIT :most::integer) AS page

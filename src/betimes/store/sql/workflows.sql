@@ -30,23 +30,31 @@ SELECT name, version, id, definition, digest, created_at, created_by
  ORDER BY version DESC LIMIT 1;
 
 -- name: list_workflows :many
--- The newest version of each workflow of a tenant, by name.
+-- The newest version of each workflow of a tenant, by name; no more than fit into so many bytes, and one more.
 -- Scatter: a tenant's workflows lie in every shard
 -- Index: workflows_tenant_idx
 -- Returns: name text, version int4, id uuid, definition bytea, digest bytea, created_at timestamptz, created_by text
-SELECT DISTINCT ON (name) name, version, id, definition, digest, created_at, created_by
-  FROM betimes.workflows
- WHERE tenant_id = :tenant::uuid AND deleted_at IS NULL AND name > :after::text
- ORDER BY name, version DESC LIMIT :most::integer;
+SELECT name, version, id, definition, digest, created_at, created_by
+  FROM (SELECT newest.*, sum(octet_length(definition)) OVER (ORDER BY name) - octet_length(definition) AS before
+          FROM (SELECT DISTINCT ON (name) name, version, id, definition, digest, created_at, created_by
+                  FROM betimes.workflows
+                 WHERE tenant_id = :tenant::uuid AND deleted_at IS NULL AND name > :after::text
+                 ORDER BY name, version DESC LIMIT :most::integer) AS newest) AS page
+ WHERE page.before < :bytes::bigint
+ ORDER BY name;
 
 -- name: list_workflow_versions :many
--- Versions of a workflow, newest first.
+-- Versions of a workflow, newest first; no more than fit into so many bytes, and one more.
 -- Returns: name text, version int4, id uuid, definition bytea, digest bytea, created_at timestamptz, created_by text
 SELECT name, version, id, definition, digest, created_at, created_by
-  FROM betimes.workflows
- WHERE shard = :shard::smallint AND tenant_id = :tenant::uuid AND name = :name::text AND deleted_at IS NULL
-   AND version < :before::integer
- ORDER BY version DESC LIMIT :most::integer;
+  FROM (SELECT versions.*, sum(octet_length(definition)) OVER (ORDER BY version DESC) - octet_length(definition) AS before
+          FROM (SELECT name, version, id, definition, digest, created_at, created_by
+                  FROM betimes.workflows
+                 WHERE shard = :shard::smallint AND tenant_id = :tenant::uuid AND name = :name::text
+                   AND deleted_at IS NULL AND version < :before::integer
+                 ORDER BY version DESC LIMIT :most::integer) AS versions) AS page
+ WHERE page.before < :bytes::bigint
+ ORDER BY version DESC;
 
 -- name: delete_workflow :many
 -- Mark every version of a workflow as deleted; the next one goes on counting.

@@ -1,0 +1,260 @@
+"""Everybody locks in one order: shard, job, parcels, runs (ARCHITECTURE.md, "The order of locks").
+
+Whoever waits for something holds nothing that comes later in it. So each test lets somebody wait
+for a shard or a job, and looks whether parcels are free meanwhile.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from betimes.coordinator.deadlines import DeadlineKeeper
+from betimes.domain.errors import Unavailable
+from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, WorkerId
+from betimes.domain.job import Job
+from betimes.domain.states import RunState
+from betimes.ops import NewJob, create_job
+from betimes.ops.dead_letters import redrive
+from betimes.ops.desk import Desk
+from betimes.ops.grip import grip
+from betimes.ops.pause import pause_job
+from betimes.ops.runs import cancel_run, retry_run
+from betimes.store.control import hold
+from betimes.store.database import Database
+from betimes.store.ending import DeadLetter, Ending, Follow, Streak
+from betimes.store.finish import MARGIN, Finishing, Held, Page, write_endings
+from betimes.store.pool import Lane
+from betimes.testing import ManualClock
+from line_kit import WORKER, Line
+from line_kit import Held as Leased
+from ops_kit import SECOND, TENANT, every, fetch, make_desk
+
+HERE = WorkerId(WORKER)
+JOBS, SHARDS = "jobs", "shards"
+SHARDS_MADE = 4
+
+
+async def a_leased_run(
+    database: Database, clock: ManualClock, **schedule: Any
+) -> tuple[Desk, Line, Job, Leased]:
+    """A job, one run of which a worker holds."""
+    desk = make_desk(database, clock)
+    line = await Line.make(database, clock)
+    begins = {"anchor": clock.now().isoformat()} if "mode" in schedule else {}
+    job = await create_job(desk, TENANT, NewJob(definition=every(5, schedule=schedule | begins)))
+    await line.coordinate(6)
+    assert await line.lease() == 1
+    return desk, line, job, line.held[0]
+
+
+def ending(line: Line, job: Job, leased: Leased, *, follows: bool = False) -> Ending:
+    now = line.clock.now()
+    follow = Follow(RunId(leased.row["id"]), job.id, job.revision, now + 5 * SECOND)
+    return Ending(
+        run=RunId(leased.row["id"]),
+        parcel=ParcelId(leased.parcel),
+        fence=Fence(leased.fence),
+        tenant=TENANT,
+        queue="default",
+        priority=5,
+        job=job.id,
+        handler="noop",
+        state=RunState.SUCCEEDED if follows else RunState.DEAD,
+        attempt=1,
+        started_at=now,
+        ended_at=now,
+        dead=None if follows else DeadLetter("f", "RETRIES_EXHAUSTED"),
+        follow=follow if follows else None,
+    )
+
+
+def held(leased: Leased) -> Held:
+    return Held({ParcelId(leased.parcel): Fence(leased.fence)}, [ParcelId(leased.parcel)])
+
+
+@asynccontextmanager
+async def locked(database: Database, table: str, shard: ShardId) -> Any:
+    """Somebody else has locked the rows of a table in one shard."""
+    async with database.connection(Lane.API) as connection, connection.transaction():
+        await connection.fetch(
+            f"SELECT FROM betimes.{table} WHERE shard = $1 FOR NO KEY UPDATE",
+            shard,
+        )
+        yield
+
+
+async def somebody_waits(database: Database, work: "asyncio.Task[Any]") -> None:
+    """Until a session waits for a lock."""
+    while not await fetch(
+        database,
+        "SELECT pid FROM pg_locks WHERE NOT granted"
+        " AND (database IS NULL OR database = (SELECT oid FROM pg_database"
+        "                                       WHERE datname = current_database()))",
+    ):
+        assert not work.done(), "it has waited for nothing"
+
+
+async def is_free(database: Database, table: str, shard: ShardId) -> bool:
+    """Whether nobody has locked a row of a table in one shard."""
+    try:
+        async with database.connection(Lane.ENGINE) as connection, connection.transaction():
+            await connection.fetch(
+                f"SELECT FROM betimes.{table} WHERE shard = $1 FOR UPDATE NOWAIT",
+                shard,
+            )
+    except Unavailable:
+        return False
+    return True
+
+
+async def check_order(
+    database: Database,
+    shard: ShardId,
+    work: Callable[[], Coroutine[Any, Any, Any]],
+    *,
+    waits_for: str,
+    later: tuple[str, ...] = ("parcels",),
+) -> None:
+    """While it waits for one thing, what comes later in the order is free."""
+    async with asyncio.TaskGroup() as group, locked(database, waits_for, shard):
+        task = group.create_task(work())
+        await somebody_waits(database, task)
+        free = {table: await is_free(database, table, shard) for table in later}
+    assert all(free.values()), f"it waits for {waits_for} and has locked {free}"
+
+
+@pytest.mark.parametrize("waits_for", [JOBS, SHARDS])
+async def test_a_death_that_pauses_its_job(
+    database: Database, clock: ManualClock, waits_for: str
+) -> None:
+    _, line, job, leased = await a_leased_run(database, clock, pause_after_failures=1)
+    finishing = Finishing(database, HERE)
+    later = ("parcels",) if waits_for == JOBS else ("jobs", "parcels")
+
+    async def work() -> None:
+        await finishing.otherwise(job.shard, held(leased), [ending(line, job, leased)])
+
+    await check_order(database, job.shard, work, waits_for=waits_for, later=later)
+    (row,) = await fetch(database, "SELECT state FROM betimes.jobs")
+    assert row["state"] == 2
+
+
+async def test_a_death_and_plain_successes_in_one_flush(
+    database: Database, clock: ManualClock
+) -> None:
+    """The fast endings of a page come after the jobs of its slow ones."""
+    desk, line, job, leased = await a_leased_run(database, clock, pause_after_failures=1)
+    for _ in range(SHARDS_MADE):
+        await create_job(desk, TENANT, NewJob(definition=every(5)))
+    await line.coordinate(6)
+    await line.lease()
+    others = [one for one in line.held if one.row["job_id"] != job.id]
+    other = next(one for one in others if one.shard == job.shard)
+    now = clock.now()
+    streak = Streak(
+        parcel=ParcelId(other.parcel),
+        fence=Fence(other.fence),
+        attempt=1,
+        started_at=now,
+        finished_at=now,
+        runs=[RunId(other.row["id"])],
+        results=None,
+    )
+    fast, slow = held(other), held(leased)
+
+    async def work() -> None:
+        page = Page(job.shard, fast, [streak], slow, [ending(line, job, leased)])
+        await Finishing(database, HERE).together([page])
+
+    await check_order(database, job.shard, work, waits_for=JOBS)
+
+
+async def test_the_end_that_a_fixed_delay_follows(database: Database, clock: ManualClock) -> None:
+    _, line, job, leased = await a_leased_run(database, clock, mode="fixed_delay")
+
+    async def work() -> None:
+        one = ending(line, job, leased, follows=True)
+        await Finishing(database, HERE).otherwise(job.shard, held(leased), [one])
+
+    await check_order(database, job.shard, work, waits_for=JOBS)
+    (row,) = await fetch(database, "SELECT next_fire_at FROM betimes.jobs")
+    assert row["next_fire_at"] is not None
+
+
+async def test_an_end_by_force_that_a_fixed_delay_follows(
+    database: Database, clock: ManualClock
+) -> None:
+    desk, _, job, leased = await a_leased_run(database, clock, mode="fixed_delay")
+
+    async def work() -> None:
+        await cancel_run(desk, TENANT, RunId(leased.row["id"]), force=True)
+
+    await check_order(database, job.shard, work, waits_for=JOBS)
+    (row,) = await fetch(database, "SELECT next_fire_at FROM betimes.jobs")
+    assert row["next_fire_at"] is not None
+
+
+@pytest.mark.parametrize("cancelled", [False, True], ids=["expired", "asked to end"])
+async def test_a_deadline_of_a_fixed_delay(
+    database: Database, clock: ManualClock, cancelled: bool
+) -> None:
+    _, line, job, leased = await a_leased_run(database, clock, mode="fixed_delay")
+    run = leased.row["id"]
+    changes = "start_by = $1, cancel_at = $1" if cancelled else "start_by = $1"
+    await fetch(database, f"UPDATE betimes.runs SET {changes} WHERE id = $2", clock.now(), run)
+    if not cancelled:
+        await fetch(
+            database,
+            "UPDATE betimes.parcels"
+            " SET worker_id = NULL, lease_until = NULL, deliveries = 0, slot = false",
+        )
+    clock.advance(1)
+    keeper: DeadlineKeeper = line.coordinator.deadlines
+    await check_order(database, job.shard, keeper.tick, waits_for=JOBS)
+    (row,) = await fetch(database, "SELECT next_fire_at FROM betimes.jobs")
+    assert row["next_fire_at"] is not None
+
+
+async def test_a_letter_that_is_redriven_while_its_run_dies_again(
+    database: Database, clock: ManualClock
+) -> None:
+    """Whoever ends a run has its parcel and then writes the letter; so does a redrive."""
+    desk, line, job, leased = await a_leased_run(database, clock)
+    run = RunId(leased.row["id"])
+    finishing = Finishing(database, HERE)
+    await finishing.otherwise(job.shard, held(leased), [ending(line, job, leased)])
+    await retry_run(desk, TENANT, run)
+    line.held.clear()
+    await line.lease()
+
+    async def work() -> None:
+        await redrive(desk, TENANT, [run])
+
+    await check_order(
+        database, job.shard, work, waits_for="parcels", later=("dead_letters", "runs")
+    )
+
+
+async def test_a_pause_and_a_death_at_once(database: Database, clock: ManualClock) -> None:
+    """Step by step: the verb has the job, the death comes, the verb goes on to the parcels."""
+    desk, line, job, leased = await a_leased_run(database, clock, pause_after_failures=1)
+
+    async def die() -> None:
+        async with database.connection(Lane.COMPLETE) as connection, connection.transaction():
+            one = ending(line, job, leased)
+            await write_endings(connection, HERE, job.shard, held(leased), [one], margin=MARGIN)
+
+    async with (
+        asyncio.TaskGroup() as group,
+        database.connection(Lane.API) as connection,
+        connection.transaction(),
+    ):
+        await grip(desk, connection, TENANT, job.id)
+        await somebody_waits(database, group.create_task(die()))
+        found = await hold(connection, job.shard, TENANT, [RunId(leased.row["id"])])
+        assert len(found) == 1
+    paused = await pause_job(desk, TENANT, job.id)
+    assert paused.next_fire_at is None
