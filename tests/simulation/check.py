@@ -18,6 +18,8 @@ from simulation.timing import IN_TIME
 QUEUED, RETRY_WAIT, SUCCEEDED, DEAD, CANCELLED, SKIPPED, EXPIRED, MISSED = 1, 3, 4, 5, 6, 7, 8, 9
 FINAL = {SUCCEEDED, DEAD, CANCELLED, SKIPPED, EXPIRED, MISSED}
 SCHEDULE = 0
+LINED_SECONDS = 0.1
+"""What takes no longer does not hold up those behind it."""
 EDGES = {
     (None, 0), (None, QUEUED), (None, SKIPPED),
     (0, QUEUED), (0, RETRY_WAIT), (0, SUCCEEDED), (0, DEAD), (0, CANCELLED), (0, SKIPPED), (0, EXPIRED), (0, MISSED),
@@ -232,9 +234,9 @@ def everything_ends(facts: Facts, verdict: Verdict) -> None:
     """I14, I17: whatever was due in time has ended; what is dead lies in the dead letters."""
     for run, row in facts.history.runs.items():
         plan = facts.plans.get(row["job_id"]) if row["job_id"] else None
-        # A line of slow runs is longer than we wait; and a step of the clock may leave some ahead.
         patience = timedelta(seconds=plan.takes * plan.attempts + 5) if plan else DRAIN
-        waits = plan is not None and plan.overlap.startswith("buffer")
+        # A line of slow runs is longer than we wait.
+        waits = plan is not None and plan.overlap != "allow" and plan.takes > LINED_SECONDS
         if row["due_at"] > facts.until - patience or waits:
             continue
         verdict.saw("I14")

@@ -128,7 +128,7 @@ def make_plan(seed: int) -> Plan:
         rates=_rates(dice, profile),
         skews=tuple(dice.choice((0.0, 0.0, -3.0, 2.0, 90.0, -400.0)) for _ in range(8)),
         ttl=ttl,
-        worker_ttl=dice.choice((4.0, 8.0)),
+        worker_ttl=4.0 if profile == "silent" else dice.choice((4.0, 8.0)),
         sweep=dice.choice((3.0, 6.0, 15.0)),
         horizon=dice.choice((20.0, 60.0, 120.0)),
         hints=dice.choice((1.0, 0.5, 0.0)),
@@ -167,7 +167,7 @@ def _jobs(
     for number in range(dice.randint(2, 5)):
         kind = dice.choice(("interval", "interval", "interval", "cron", "once"))
         every = dice.choice((2, 3, 5, 7)) if kind == "interval" else dice.choice((2, 5, 10))
-        slow = profile in {"stuck", "silent"} and dice.random() < 0.6
+        slow = profile == "stuck" and dice.random() < 0.6
         made.append(
             JobPlan(
                 name=f"job-{number}",
@@ -232,9 +232,9 @@ def _incidents(
         found.append(Incident(at=crash, kind="crash", host=host, lasts=dice.uniform(0.2, 2.0)))
     if profile == "silent":
         for number in range(apps):
-            for _ in range(dice.randint(1, 2)):
-                at = dice.uniform(4.0, chaos - 5.0)
-                lasts = dice.uniform(4.0, 12.0)
+            for _ in range(dice.randint(1, 3)):
+                at = dice.uniform(3.0, chaos - 8.0)
+                lasts = dice.uniform(4.5, 9.0)
                 host = f"app-{number}"
                 found.append(Incident(at=at, kind="mute", host=host, lasts=lasts))
     return tuple(sorted(found, key=lambda incident: incident.at))
