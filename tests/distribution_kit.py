@@ -26,7 +26,7 @@ REFERENCE_TABLES = frozenset(
     }
 )
 CONTROL_TABLES = frozenset({"shards"})
-"""Leases of shards: one small row for each, kept together, so that one statement renews them all."""
+"""Leases of shards: a small row for each, kept together, so that one statement renews them all."""
 TRIGGERS_ALLOWED_IN = frozenset({"0176_expand_kept_rows"})
 """Theirs stand on days that are about to be dropped, where nothing on time is written."""
 ADVISORY_LOCKS_ALLOWED_IN = frozenset({"migrations"})

@@ -54,9 +54,7 @@ def compare(verdict: Verdict, after: datetime, until: datetime) -> Comparison | 
     schedule = parse(verdict.job["schedule"], now=after, seed=str(verdict.job["name"]))
     # A whole year at once, on the machine of whoever asks: as many steps as it has fires.
     budget = Budget(COMPARED_MAX)
-    instants = schedule.instants(
-        to_instant(after), to_instant(until), COMPARED_MAX, budget=budget
-    )
+    instants = schedule.instants(to_instant(after), to_instant(until), COMPARED_MAX, budget=budget)
     ours = {to_datetime(instant) for instant in instants}
     return Comparison(
         place=verdict.place,

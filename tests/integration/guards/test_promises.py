@@ -89,7 +89,11 @@ async def test_the_mark_of_a_shard_never_goes_back(world: World, guard: str) -> 
     owner = await an_owner(world)
     held = owner.holdings.get(SHARD)
     assert held is not None
-    renew, ttl, now = owner.publisher._shards.renew, SETTINGS.lease_ttl, world.clock.now()
+    renew, ttl, now = (
+        Shards(world.database, owner.node).renew,
+        SETTINGS.lease_ttl,
+        world.clock.now(),
+    )
     pattern = r"greatest\(shards\.published_through, held\.published_through\)"
     await renew([(held.claim, world.seconds(2))], ttl=ttl, now=now)
     with (

@@ -88,7 +88,9 @@ async def test_a_large_order_or_answer_does_not_block_the_loop(
     pool, content = Processes(1), os.urandom(MEGABYTE)
     try:
         async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as group:
-            called = group.create_task(pool.run(Order(f"{__name__}:length", (content,)), is_held=held))
+            called = group.create_task(
+                pool.run(Order(f"{__name__}:length", (content,)), is_held=held)
+            )
             group.create_task(let_in(door))
         expected = len(content) if child is starts_slowly else content
         assert called.result() == expected
