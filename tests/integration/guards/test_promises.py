@@ -23,6 +23,7 @@ from betimes.store.database import Database
 from betimes.store.migrate import migrate
 from betimes.store.parcels import Parcels, Source
 from betimes.store.pool import Lane
+from betimes.store.shards import Shards
 from betimes.testing import ManualClock
 from embedded_kit import Place, RealClock
 from integration.coordinator.conftest import SETTINGS, World
