@@ -22,7 +22,7 @@ REFERENCE_TABLES = frozenset(
         *("sessions", "device_grants", "data_keys", "secrets", "handler_schemas", "producers"),
         "quota_news",
         *("limits", "breakers", "endpoints", "routings", "alert_rules", "silences"),
-        *("nodes", "workers"),
+        *("nodes", "workers", "aged_days"),
     }
 )
 ADVISORY_LOCKS_ALLOWED_IN = frozenset({"migrations"})
