@@ -81,6 +81,7 @@ class Errand:
         self.run_id = f"run_{number:026d}"
 
     def is_held(self) -> bool:
+        """Always."""
         return True
 
     async def wait_cancelled(self) -> None:
