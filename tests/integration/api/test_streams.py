@@ -209,3 +209,23 @@ async def test_a_stream_that_never_began_is_let_go_of(served: Served, admin: Cli
     with contextlib.suppress(ConnectionResetError):
         await application(scope, receive, gone)
     assert served.service.admission.usage(DEFAULT, {})["streams"].used == 0
+
+
+async def test_so_many_requests_of_a_tenant_wait_at_a_time(dsn: str) -> None:
+    """For the end of a run; its neighbours, and workers that ask for work, are not refused."""
+    async with served(dsn, tenant_waiting_max=2) as api:
+        admin = await api.admin()
+        neighbour = api.client(await api.key(await api.tenant("other")))
+        run = (await admin("POST", "/v1/runs", {"handler": "h"})).json["id"]
+        theirs = (await neighbour("POST", "/v1/runs", {"handler": "h"})).json["id"]
+        async with asyncio.TaskGroup() as group:
+            path = f"/v1/runs/{run}/wait?timeout=3"
+            waits = [group.create_task(admin("GET", path)) for _ in range(5)]
+            own = group.create_task(neighbour("GET", f"/v1/runs/{theirs}/wait?timeout=1"))
+            body = {"name": "w", "queues": ["q"], "handlers": ["h"], "slots": 1}
+            name = (await admin("POST", "/v1/workers", body)).json["worker_id"]
+            assert (await admin("POST", f"/v1/workers/{name}/lease", {"wait": 0})).status == 200
+        statuses = [wait.result().status for wait in waits]
+        assert (statuses.count(200), statuses.count(429)) == (2, 3)
+        assert own.result().status == 200
+        assert not api.service.admission._waits
