@@ -12,8 +12,10 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection
 from functools import lru_cache
 from hashlib import blake2b
+from typing import Any
 from uuid import UUID
 
+from betimes.api.call import Call
 from betimes.api.problem import Trouble
 from betimes.domain.ids import Fence, ParcelId, RunId, TenantId, WorkerId
 from betimes.domain.scopes import Scope
@@ -68,6 +70,11 @@ def read_token(
         started_us=started_us,
         plain=bool(plain),
     )
+
+
+def held_lease(call: Call[Any, Any], text: str) -> HeldLease:
+    """What a token stands for, as far as the caller's key reaches."""
+    return read_token(call.service.lease_secret, call.tenant, text, queues=call.caller.queues)
 
 
 def holder_of(secret: bytes, text: str) -> Caller | None:

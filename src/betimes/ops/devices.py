@@ -17,7 +17,8 @@ from betimes.domain.secrets import (
 )
 from betimes.ops.checks import check_text
 from betimes.ops.desk import Desk
-from betimes.ops.keys import Caller, KeyMaker, MadeKey, NewKey, Reach, check_reach, lasts_until
+from betimes.ops.keys import KeyMaker, MadeKey, NewKey
+from betimes.ops.reach import Caller, Reach, check_reach, lasts_until
 from betimes.store import members as rows
 from betimes.store.members import Grant
 from betimes.store.pool import Connection

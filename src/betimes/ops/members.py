@@ -10,7 +10,7 @@ from betimes.domain.scopes import OF_ROLE
 from betimes.domain.secrets import TOKEN_BYTES, token_digest, token_text
 from betimes.ops.checks import check_text
 from betimes.ops.desk import TAIL_BYTES, Desk
-from betimes.ops.keys import Caller, Reach, check_reach
+from betimes.ops.reach import Caller, Reach, check_reach
 from betimes.store import members as rows
 from betimes.store.members import Member
 from betimes.store.pool import Connection

@@ -44,7 +44,6 @@ __all__ = [
     "list_workers",
     "new_worker",
     "register",
-    "serves_within",
 ]
 
 
@@ -109,11 +108,16 @@ async def register(
     return await desk.transact(work, tenant=worker.tenant)
 
 
-async def get_worker(desk: Desk, tenant: TenantId, worker: WorkerId) -> RemoteWorker:
-    """One worker of the tenant."""
+async def get_worker(
+    desk: Desk, tenant: TenantId, worker: WorkerId, *, bound: Collection[str] | None = None
+) -> RemoteWorker:
+    """One worker of the tenant; a key that is bound to queues knows only those within them."""
 
     async def work(connection: Connection) -> RemoteWorker:
-        return await required(connection, tenant, worker)
+        found = await required(connection, tenant, worker)
+        if bound is not None and not set(found.queues) <= set(bound):
+            raise NotFound("there is no such worker")
+        return found
 
     return await desk.transact(work, tenant=tenant)
 
@@ -140,11 +144,6 @@ async def drain_worker(desk: Desk, tenant: TenantId, worker: WorkerId) -> Remote
         return await required(connection, tenant, worker)
 
     return await desk.transact(work, tenant=tenant)
-
-
-def serves_within(worker: RemoteWorker, bound: Collection[str] | None) -> bool:
-    """Whether a key that is bound to queues, or to none, may speak for a worker."""
-    return bound is None or set(worker.queues) <= set(bound)
 
 
 async def delete_worker(

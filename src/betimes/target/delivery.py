@@ -34,9 +34,9 @@ from betimes.target.evidence import evidence_of
 from betimes.target.gate import Health
 from betimes.target.gates import Gates
 from betimes.target.headers import Facts, our_headers
+from betimes.target.own_token import LEASE_LINE, veil_for
 from betimes.target.presented import Presented, Presenter
-from betimes.target.redact import Veil
-from betimes.target.redirect import REDIRECTS, Sends, Way, follow, send_in_time
+from betimes.target.redirect import REDIRECTS, Sends, Way, complaint_of, follow, send_in_time
 from betimes.target.url import UrlPolicy
 
 PREPARED_BYTES_MAX = 16 << 20
@@ -57,9 +57,6 @@ PERMANENT = frozenset({Trouble.REFUSED, Trouble.REDIRECT})
 UNASKED = PERMANENT | {Trouble.UNSENT}
 """What says nothing about an origin: nobody was asked."""
 PLAIN = Presented()
-LEASE_LINE, LEASE_MARK = "betimes-lease: ", "lea_"
-"""The header with the token that may report the end of an attempt, and how such tokens begin."""
-LEASE_PREFIX = LEASE_MARK.encode()
 UNTAMED = "Expect:"
 """libcurl would ask before it sends a large body, and wait for an answer few servers give."""
 
@@ -184,7 +181,7 @@ class Delivery:
             url=prepared.target.url.text,
             last_url=last_url,
             redaction=prepared.target.redaction,
-            veil=_veil(presented, request, result, last_url),
+            veil=veil_for(presented.veil, request, result, last_url),
         )
         return await self._judge(result, evidence, prepared, errand, began)
 
@@ -216,9 +213,9 @@ class Delivery:
         def sign(origin: str) -> list[str]:
             facts = _facts(errand)
             # A secret that somebody named signs for the origin they named it for.
-            if presented.signing is not None and origin != prepared.origin:
-                return our_headers(facts, None)
-            return our_headers(facts, self._signature(request.tenant, presented, facts, None))
+            foreign = presented.signing is not None and origin != prepared.origin
+            mine = None if foreign else self._signature(request.tenant, presented, facts, None)
+            return our_headers(facts, mine)
 
         return Way(
             request=request,
@@ -349,7 +346,9 @@ class Delivery:
         if verdict is Verdict.GONE:
             await self._auto_pause(errand)
         return Failed(
-            ErrorFacts(f"Http{result.status}", _complaint(origin, result.status, target.redirects)),
+            ErrorFacts(
+                f"Http{result.status}", complaint_of(origin, result.status, target.redirects)
+            ),
             retryable=verdict is Verdict.RETRY,
             after=retry_after(result.header("retry-after"), self._clock.now()),
             http=evidence.decode(),
@@ -374,26 +373,6 @@ class Delivery:
     async def _auto_pause(self, errand: Errand) -> None:
         if self._pause is not None and errand.job_id is not None:
             await self._pause(errand.tenant_id, errand.job_id, "the target answered 410 Gone")
-
-
-def _veil(
-    presented: Presented, request: Request, result: Answer | NoAnswer, last_url: str | None
-) -> Veil:
-    """What hides secrets, and our own token where a target sends back what it was sent.
-
-    Few do, so the token is looked for by its first letters before a veil is made for it.
-    """
-    if isinstance(result, NoAnswer):
-        return presented.veil
-    echoed = (
-        LEASE_PREFIX in result.body
-        or LEASE_MARK in (last_url or "")
-        or any(LEASE_MARK in value for _, value in result.headers)
-    )
-    if not echoed:
-        return presented.veil
-    tokens = [line.removeprefix(LEASE_LINE) for line in request.headers if LEASE_LINE in line]
-    return presented.veil.and_also(*tokens)
 
 
 def _facts(errand: Errand) -> Facts:
@@ -427,9 +406,3 @@ def _patience_of(patience: Patience, errand: Errand) -> Patience:
 @lru_cache(maxsize=TENANTS_MAX)
 def _uuid(text: str) -> UUID:
     return UUID(text)
-
-
-def _complaint(origin: str, status: int, redirects: int) -> str:
-    if status in REDIRECTS and redirects:
-        return f"{origin} answered {status}, expected an end after {redirects} redirects"
-    return f"{origin} answered {status}"

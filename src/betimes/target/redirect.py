@@ -96,3 +96,10 @@ def _is_private(line: str, private: frozenset[str]) -> bool:
 
 def _name(line: str) -> str:
     return line.partition(":")[0].lower()
+
+
+def complaint_of(origin: str, status: int, redirects: int) -> str:
+    """What is said of an answer that was none of the good ones."""
+    if status in REDIRECTS and redirects:
+        return f"{origin} answered {status}, expected an end after {redirects} redirects"
+    return f"{origin} answered {status}"

@@ -1,4 +1,7 @@
-"""Secrets on the wire: what a target sees, what is kept, and what happens without them."""
+"""Secrets on the wire: what a target sees, what is kept, and what happens without them.
+
+Long because every way to name a secret is tried with the same few helpers.
+"""
 
 import asyncio
 import json

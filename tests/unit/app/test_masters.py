@@ -26,8 +26,8 @@ def test_a_secret_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> 
         ("pepper", lambda at: pepper_of(with_files(at), Dice())),
         ("keys", lambda at: masters_of(with_files(at), Dice(), make=True)),
         ("keys", lambda at: masters_of(with_files(at), Dice(), make=False)),
-        ("pepper", lambda at: require_private(with_files(at))),
-        ("keys", lambda at: require_private(with_files(at))),
+        ("pepper", started),
+        ("keys", started),
     ):
         place = tmp_path / name
         place.unlink(missing_ok=True)
@@ -41,6 +41,11 @@ def test_a_secret_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> 
         place.unlink()
         if read(tmp_path) not in ("fine", []):
             assert place.stat().st_mode & 0o777 == 0o600
+
+
+def started(folder: Path) -> str:
+    require_private(with_files(folder))
+    return "fine"
 
 
 def with_files(folder: Path) -> Settings:

@@ -10,7 +10,7 @@ import msgspec
 from betimes.api.accepting import chosen
 from betimes.api.call import Call, Reply
 from betimes.api.finding import find_run
-from betimes.api.leasing import read_token
+from betimes.api.leasing import held_lease
 from betimes.api.problem import Trouble
 from betimes.api.route import BATCH_BYTES_MAX, Load, NoQuery, Policy, Route
 from betimes.api.shaping import coerced, maybe_instant, read_instant, read_span
@@ -41,11 +41,6 @@ TIMED_OUT = "TimedOut"
 
 def _lease(call: Call[Any, Any]) -> ops.HeldLease:
     return held_lease(call, call.path["lease"])
-
-
-def held_lease(call: Call[Any, Any], text: str) -> ops.HeldLease:
-    """What a token stands for, as far as the caller's key reaches."""
-    return read_token(call.service.lease_secret, call.tenant, text, queues=call.caller.queues)
 
 
 async def _report(

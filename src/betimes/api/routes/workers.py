@@ -10,7 +10,7 @@ import msgspec
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
 from betimes.api.lease_shapes import payload_grant, shown_lease
-from betimes.api.leasing import read_token, write_token
+from betimes.api.leasing import held_lease, write_token
 from betimes.api.problem import Trouble
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.shaping import coerced, maybe_span, missing, page, paged, read_id
@@ -190,9 +190,8 @@ async def delete(call: Call[NoQuery, None]) -> Reply:
 async def leave(call: Call[NoQuery, None]) -> Reply:
     """A worker goes; it has given back what it held."""
     try:
-        await ops.delete_worker(
-            call.service.desk, call.tenant, _worker(call), bound=call.caller.queues
-        )
+        bound = call.caller.queues
+        await ops.delete_worker(call.service.desk, call.tenant, _worker(call), bound=bound)
     except NotFound:
         raise missing("worker", call.path["worker"]) from None
     return Reply(status=204)
@@ -208,9 +207,7 @@ async def heartbeat(call: Call[NoQuery, wire.Heartbeat]) -> Reply:
     for place, one in enumerate(call.body.running):
         ttl = maybe_span(one.by, pointer=f"/running/{place}/by") or service.settings.lease_ttl
         try:
-            lease = read_token(
-                service.lease_secret, call.tenant, one.lease_id, queues=call.caller.queues
-            )
+            lease = held_lease(call, one.lease_id)
         except Trouble:
             lost.append(one.lease_id)
             continue
@@ -252,11 +249,9 @@ async def lease(call: Call[NoQuery, wire.LeaseRuns]) -> Reply:
     service, body, worker = call.service, call.body, _worker(call)
     queues = allowed(call, body.queues)
     try:
-        known = await ops.get_worker(service.desk, call.tenant, worker)
+        known = await ops.get_worker(service.desk, call.tenant, worker, bound=call.caller.queues)
     except NotFound:
         raise missing("worker", call.path["worker"]) from None
-    if not ops.serves_within(known, call.caller.queues):
-        raise missing("worker", call.path["worker"])
     waited = queues or list(known.queues)
     patience = min(body.wait, service.settings.long_poll_max.total_seconds())
     deadline = service.clock.monotonic() + patience
