@@ -13,7 +13,7 @@ from betimes.schedule.budget import Budget
 from betimes.schedule.fire import Fire
 from betimes.schedule.members import Catchup
 from betimes.schedule.moment import to_datetime, to_instant
-from betimes.schedule.schedule import Schedule
+from betimes.schedule.schedule import FIRE_STEPS, Schedule
 from betimes.schedule.series import Series
 
 NONE = "CATCHUP_NONE"
@@ -104,6 +104,7 @@ def plan_catchup(
         _skipped(series, oldest, cut, code, budget),
     )
     fresh = series.between(on_time, end, 1 << 20, budget)
+    budget.spend(FIRE_STEPS * (len(caught) + len(fresh)))
     return CatchupPlan(
         tuple(schedule.fire(instant, budget=budget) for instant in [*caught, *fresh]),
         tuple(entry for entry in ranges if entry is not None),

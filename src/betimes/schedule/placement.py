@@ -200,8 +200,11 @@ class Placement:
         """The fires in (after, until], at most `limit` of them."""
         found: list[int] = []
         first, last = after // SECOND, until // SECOND
-        empty = 0
+        empty, passed = 0, None
         for index, low, high in self._spans(first, last):
+            if passed is not None:
+                # Nothing in the segment before: go on where the next match can lie.
+                empty, passed = self._segment_after(passed, budget), None
             if index < empty:
                 continue
             budget.spend(2)
@@ -214,7 +217,7 @@ class Placement:
             if len(found) >= limit:
                 break
             if not merged:
-                empty = self._segment_after(high, budget)
+                passed = high
         return found[:limit]
 
     def _segment_after(self, local: int, budget: Budget) -> int:
@@ -247,9 +250,11 @@ class Placement:
 
     def count(self, after: int, until: int, budget: Budget) -> int:
         """How many fires lie in (after, until]."""
-        total = empty = 0
+        total, empty, passed = 0, 0, None
         first, last = after // SECOND, until // SECOND
         for index, low, high in self._spans(first, last):
+            if passed is not None:
+                empty, passed = self._segment_after(passed, budget), None
             if index < empty:
                 continue
             budget.spend(4)
@@ -258,7 +263,7 @@ class Placement:
             if extra:
                 size += len(extra) - self._count_natural(extra, index, budget)
             if not size:
-                empty = self._segment_after(high, budget)
+                passed = high
             total += size
         return total
 

@@ -33,7 +33,7 @@ from betimes.schedule.year_days import (
 from betimes.schedule.zone import Zone
 
 UNITS = {"HOURLY": 3600, "MINUTELY": 60, "SECONDLY": 1}
-PHASE_STEPS = 8
+PHASE_STEPS = 6
 """What the seconds of one phase cost."""
 
 LISTED_MAX = 512

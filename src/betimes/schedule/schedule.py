@@ -191,8 +191,10 @@ class Schedule:
         For a fixed delay, give the end of the last run: the next fire follows it by the delay.
         """
         budget = budget or Budget()
-        end = None if last_end is None else to_instant(last_end)
-        found = self.next_instant(to_instant(after), end, budget=budget)
+        if last_end is None:
+            found = self.series.next(to_instant(after), budget)
+        else:
+            found = self.next_instant(to_instant(after), to_instant(last_end), budget=budget)
         return None if found is None else self.fire(found, budget=budget)
 
     def instants(
@@ -220,6 +222,7 @@ class Schedule:
             most = min(most * 4, FIRES_AT_ONCE, limit)
             allowed = budget or Budget()
             found = self.series.between(cursor, end, most, allowed)
+            allowed.spend(FIRE_STEPS * len(found))
             for instant in found:
                 yield self.fire(instant, budget=allowed)
             if len(found) < most:
@@ -234,7 +237,6 @@ class Schedule:
     def fire(self, instant: int, *, budget: Budget | None = None) -> Fire:
         """All that is known about the fire at an instant."""
         budget = budget or Budget()
-        budget.spend(FIRE_STEPS)
         nominal = to_datetime(instant)
         offset = self.built.zone.offset(instant // SECOND)
         flags = self.series.flags(instant, budget)

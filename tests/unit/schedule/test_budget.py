@@ -53,20 +53,17 @@ def test_the_last_one_of_a_count_has_that_number(count: int) -> None:
 
 def test_what_costs_more_is_refused_with_what_to_do() -> None:
     """With a code of its own; the same on every machine and every time."""
-    spent = []
-    for _ in range(2):
-        budget = Budget()
-        with pytest.raises(TooExpensive):
-            parse(EXPENSIVE, timezone="UTC", budget=budget)
-        spent.append(budget.spent)
+    first, second = Budget(), Budget()
+    with pytest.raises(TooExpensive):
+        parse(EXPENSIVE, timezone="UTC", budget=first)
     with pytest.raises(TooExpensive) as caught:
-        parse(EXPENSIVE, timezone="UTC")
+        parse(EXPENSIVE, timezone="UTC", budget=second)
     assert caught.value.code == "schedule_too_expensive"
     assert f"expected a schedule that can be evaluated in {EVALUATION_STEPS_MAX} steps" in str(
         caught.value
     )
     assert "COUNT" in str(caught.value)
-    assert spent[0] == spent[1]
+    assert first.spent == second.spent
 
 
 def test_without_a_budget_every_question_has_one_of_its_own() -> None:
