@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BENCH ?= all
 ARGS ?=
 
-.PHONY: help setup dev test check fmt bench bench-time chaos chaos-smoke chaos-parts docs ci clean lock schema test-pg15 test-s3 mutation fuzz simulate simulate-knockouts
+.PHONY: help setup dev test check fmt bench bench-time chaos chaos-smoke chaos-parts docs ci clean lock schema test-pg15 test-s3 mutation fuzz fuzz-schedules fuzz-node simulate simulate-knockouts
 
 help: ## Show this list
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,12 @@ simulate-knockouts: $(VENV)/.dev ## Take out one fix at a time; the simulation m
 
 fuzz: $(VENV)/.dev ## Fuzz the whole API from its own document (long: make fuzz ARGS="--max-time 600")
 	@$(BIN)/python tests/fuzz/run.py $(ARGS)
+
+fuzz-schedules: $(VENV)/.dev ## Judge hostile schedules by the CPU they take (ARGS="--number 100000 --seed 1")
+	@$(BIN)/python tests/fuzz/schedules.py $(ARGS)
+
+fuzz-node: $(VENV)/.dev ## Send hostile schedules to a live node and watch /healthz (ARGS="--seconds 60")
+	@$(BIN)/python tests/fuzz/hostile_node.py $(ARGS)
 
 mutation: $(VENV)/.dev ## Mutation testing of the time mathematics; ARGS="placement cron" names modules
 	@$(BIN)/python scripts/mutation.py $(ARGS)

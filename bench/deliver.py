@@ -80,6 +80,10 @@ class Errand:
         self.target = target
         self.run_id = f"run_{number:026d}"
 
+    def is_held(self) -> bool:
+        """A bench loses no lease."""
+        return True
+
     async def wait_cancelled(self) -> None:
         """Never."""
         await asyncio.Event().wait()

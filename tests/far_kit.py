@@ -93,7 +93,7 @@ class FarDatabase(Database):
 async def far_database(
     dsn: str, clock: ManualClock, *, trips: Trips | None = None
 ) -> AsyncIterator[FarDatabase]:
-    """Pools of its own, all connections made: nobody waits in earnest for a new one. Near at first."""
+    """Pools of its own, all connections made: nobody waits in earnest. Near at first."""
     settings = DatabaseSettings()
     opened = await FarDatabase.open(settings, dsn=dsn, clock=clock, roll=lambda: 0.5)
     opened.seconds, opened.trips, opened.manual = 0.0, trips or Trips(), clock

@@ -77,7 +77,8 @@ def test_a_statement_is_clean(catalogue: Catalogue, noun: str, query: Query) -> 
 
 @pytest.mark.parametrize("step", known(), ids=lambda step: step.name)
 def test_a_migration_is_clean(step: object) -> None:
-    assert complaints_of_migration(getattr(step, "text", "")) == []
+    text, name = getattr(step, "text", ""), getattr(step, "name", "")
+    assert complaints_of_migration(text, name) == []
 
 
 async def test_every_unique_key_of_a_sharded_table_has_the_shard(dsn: str) -> None:

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from betimes.coordinator.plan import MICROSECOND, catch_up
-from betimes.schedule import Accounted, parse
+from betimes.schedule import Accounted, Budget, parse
+from betimes.schedule.catchup import CATCHUP_STEPS_MAX
 
 START = datetime(2026, 3, 28, tzinfo=UTC)
 POLICIES = st.sampled_from(
@@ -53,7 +54,7 @@ def test_every_fire_has_one_account(
         before = mark
     accounted = Accounted(runs, decided)
 
-    caught = catch_up(parsed, first, last, accounted)
+    caught = catch_up(parsed, first, last, Budget(CATCHUP_STEPS_MAX), accounted)
 
     accounts = [fire for fire in every if accounted.covers(fire)] + list(caught.fires)
     for one in caught.dropped:

@@ -369,7 +369,9 @@ class SimConnection:
 STATED = re.compile(
     r"coalesce\(\$(\d+)::timestamptz, (?:now|statement_timestamp|clock_timestamp)\(\)\)"
 )
-CLOCK = re.compile(r"(now|_timestamp|random\w*|new_id|notify)\(|\b(INSERT|UPDATE|DELETE)\b|betimes\.\w+\(")
+CLOCK = re.compile(
+    r"(now|_timestamp|random\w*|new_id|notify)\(|\b(INSERT|UPDATE|DELETE)\b|betimes\.\w+\("
+)
 
 
 @cache

@@ -84,9 +84,7 @@ def every_fire_once(facts: Facts, verdict: Verdict) -> None:
         if row is None:
             continue
         known = list(
-            fires_between(
-                plan, row["created_at"], facts.ended + 3600 * SECOND, began=history.began
-            )
+            fires_between(plan, row["created_at"], facts.ended + 3600 * SECOND, began=history.began)
         )
         decided: Counter[datetime] = Counter()
         codes: dict[datetime, str] = {}
@@ -186,7 +184,10 @@ def tokens_rise(facts: Facts, verdict: Verdict) -> None:
             verdict.saw("I9")
             if fact["epoch"] < fact["old_epoch"]:
                 verdict.broken("I9", f"the epoch of shard {shard} fell to {fact['epoch']}")
-            if fact["owner"] not in {None, fact["old_owner"]} and fact["epoch"] <= fact["old_epoch"]:
+            if (
+                fact["owner"] not in {None, fact["old_owner"]}
+                and fact["epoch"] <= fact["old_epoch"]
+            ):
                 verdict.broken("I9", f"shard {shard} has a new owner and its old epoch")
     for run, leases in facts.leases.items():
         fences = [change.fact["fence"] for change in leases]
@@ -270,9 +271,7 @@ def legal(facts: Facts, verdict: Verdict) -> None:
                 leased = fact["before"] == 0 and any(one.n < turn.n for one in facts.leases[run])
                 if fact["before"] not in {0, SKIPPED} or leased or begun:
                     how = "after it was leased" if leased else "when nobody may"
-                    verdict.broken(
-                        "I25", f"run {run} in state {fact['before']} was deleted {how}"
-                    )
+                    verdict.broken("I25", f"run {run} in state {fact['before']} was deleted {how}")
             elif fact["before"] != fact["after"] and (fact["before"], fact["after"]) not in EDGES:
                 verdict.broken("I25", f"run {run} went from {fact['before']} to {fact['after']}")
 

@@ -90,7 +90,9 @@ class History:
     def read(self, server: Server) -> None:
         """The last word: the tables as they are at the end."""
         self.changes = [
-            Change(row["n"], row["at"], row["kind"], row["shard"], row["id"], json.loads(row["fact"]))
+            Change(
+                row["n"], row["at"], row["kind"], row["shard"], row["id"], json.loads(row["fact"])
+            )
             for row in server.read("SELECT * FROM sim.history ORDER BY n")
         ]
         self.runs = {

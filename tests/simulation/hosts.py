@@ -24,6 +24,7 @@ from betimes.domain.ids import TAIL_BYTES, NodeId, WorkerId, random_ids, to_ms
 from betimes.janitor.service import Janitor
 from betimes.ops.desk import Desk
 from betimes.rhythm import Stopping, attend, beat
+from betimes.runtime import worker as runtime
 from betimes.runtime.worker import Worker as AppWorker
 from betimes.runtime.worker import WorkerOptions
 from betimes.sdk.application import App
@@ -34,7 +35,6 @@ from betimes.store.nodes import NodeCard
 from betimes.store.pool import Lane
 from betimes.store.workers import WorkerCard
 from betimes.telemetry import Event, Outage, Telemetry
-from betimes.runtime import worker as runtime
 from betimes.worker import Chance, Handlers, Worker, service
 from betimes.worker.context import Context
 from simulation.boundary import Fault, HostClock, Link, SimPool, make_database
@@ -231,9 +231,7 @@ async def clean(host: Host, stopping: Stopping) -> None:
         clock=node.clock,
         telemetry=node.telemetry,
         settings=node.settings.janitor,
-        new_id=lambda: next(
-            random_ids(to_ms(node.clock.now()), 0, node.dice.entropy(TAIL_BYTES))
-        ),
+        new_id=lambda: next(random_ids(to_ms(node.clock.now()), 0, node.dice.entropy(TAIL_BYTES))),
     )
     # Its rarer duties come more seldom than in earnest: they are most of what an idle cell asks.
     duties = [(janitor.errands.tick, 5.0), (janitor.offerer.tick, 4.0), (janitor.pruner.tick, 60.0)]

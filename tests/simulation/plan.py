@@ -194,7 +194,7 @@ def _acts(dice: Random, profile: str, chaos: float, jobs: tuple[JobPlan, ...]) -
         at, job = dice.uniform(3.0, chaos), dice.randrange(len(jobs))
         acts.append(Act(at=at, verb=verb, job=job, number=dice.uniform(0.0, 25.0)))
     pauses = dice.randint(2, 5) if profile == "paused" else int(dice.random() < 0.3)
-    free = {place: 4.0 for place in range(len(jobs))}
+    free = dict.fromkeys(range(len(jobs)), 4.0)
     for _ in range(pauses):
         job = dice.randrange(len(jobs))
         begin = free[job] + dice.uniform(1.0, 15.0)

@@ -1,8 +1,8 @@
 """`make simulate`: seeds over processes, the counts at the end, and how to replay what failed.
 
-    python -m simulation.run --seeds 1000
-    python -m simulation.run --seed 47            replay one, with its plan and its events
-    python -m simulation.run --seed 47 --shrink   find the smallest plan that still fails
+python -m simulation.run --seeds 1000
+python -m simulation.run --seed 47            replay one, with its plan and its events
+python -m simulation.run --seed 47 --shrink   find the smallest plan that still fails
 """
 
 import argparse
@@ -26,7 +26,24 @@ from simulation.server import make_template, run_outside
 TWICE_EVERY = 100
 """Of so many seeds one is run twice, and must be the same."""
 SHOWN_MAX = 8
-INVARIANTS = ("I1", "I2", "I3", "I4", "I6", "I8", "I9", "I11", "I12", "I13", "I14", "I17", "I18", "I19", "I25", "fence")
+INVARIANTS = (
+    "I1",
+    "I2",
+    "I3",
+    "I4",
+    "I6",
+    "I8",
+    "I9",
+    "I11",
+    "I12",
+    "I13",
+    "I14",
+    "I17",
+    "I18",
+    "I19",
+    "I25",
+    "fence",
+)
 FAULTS = (
     "lost_before", "lost_between", "commit_lost", "reply_lost", "conflict", "no_room", "slow_before",
     "slow_after", "crash", "freeze", "cut", "away", "step", "jinx", "mute", "shard.lost",
@@ -54,7 +71,9 @@ def pinned() -> None:
 def main() -> int:
     """Run what was asked for."""
     pinned()
-    parser = argparse.ArgumentParser(prog="simulate", description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(
+        prog="simulate", description=__doc__.split("\n", maxsplit=1)[0]
+    )
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int)
@@ -77,10 +96,14 @@ def replay(seed: int, dsn: str, *, shrink: bool) -> int:
     found: list[Outcome] = []
     simulate_seeds([seed], dsn, told=lambda one: found.append(one), verbose=True)  # type: ignore[func-returns-value]
     outcome = found[0]
-    print("\n".join(line for line in outcome.lines if " sql " not in line and " commit " not in line))
+    print(
+        "\n".join(line for line in outcome.lines if " sql " not in line and " commit " not in line)
+    )
     for one in outcome.violations:
         print(f"RED {one.invariant}: {one.sentence}")
-    print(f"seed {seed} ({outcome.profile}): {len(outcome.violations)} violations, {outcome.digest[:16]}")
+    print(
+        f"seed {seed} ({outcome.profile}): {len(outcome.violations)} violations, {outcome.digest[:16]}"
+    )
     if shrink and outcome.violations:
         smaller, steps = shrunk(plan, {one.invariant for one in outcome.violations}, dsn)
         print(json.dumps(smaller.to_dict(), indent=1))
@@ -187,7 +210,10 @@ class Tally:
         print("evidence: " + ", ".join(f"{one} {self.evidence[one]}" for one in INVARIANTS))
         print("met: " + ", ".join(f"{one} {self.met[one]}" for one in FAULTS))
         if self.broken:
-            print("broken: " + ", ".join(f"{one} in {many} seeds" for one, many in self.broken.items()))
+            print(
+                "broken: "
+                + ", ".join(f"{one} in {many} seeds" for one, many in self.broken.items())
+            )
         for one in unknown:
             print(f"UNKNOWN {one}: no seed has met its situation")
         for one in unmet:

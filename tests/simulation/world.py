@@ -261,7 +261,9 @@ class World:
 def _leaves(error: BaseException) -> list[str]:
     if isinstance(error, BaseExceptionGroup):
         return [leaf for one in error.exceptions for leaf in _leaves(one)]
-    cause = f" (from {type(error.__cause__).__name__}: {error.__cause__})" if error.__cause__ else ""
+    cause = (
+        f" (from {type(error.__cause__).__name__}: {error.__cause__})" if error.__cause__ else ""
+    )
     return [f"{type(error).__name__}: {error}{cause}"]
 
 

@@ -103,9 +103,7 @@ def test_a_capacity_is_judged_by_what_was_measured_since_it_changed() -> None:
 def test_everything_has_an_owner_and_nobody_more_than_it_can_while_others_can(
     capacities: list[int | None], expected: list[int]
 ) -> None:
-    told = {
-        node: most for node, most in zip(NODES, capacities, strict=True) if most is not None
-    }
+    told = {node: most for node, most in zip(NODES, capacities, strict=True) if most is not None}
     found = quotas(NODES, told, 64)
     assert [found[node] for node in NODES] == expected
     assert sum(expected) == 64

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from betimes.api.accepting import check_acceptable
-from betimes.api.call import Call, Reply, Request
+from betimes.api.call import Call, Reply, Request, Stream
 from betimes.api.cursor import BEGINNING, Leaves
 from betimes.api.editing import repeated
 from betimes.api.keyed import read_idempotency_key
@@ -355,20 +355,22 @@ async def _send(send: Send, reply: Reply, request: Request, receive: Receive) ->
         headers.append((b"content-type", reply.media.encode()))
     if reply.stream is None:
         headers.append((b"content-length", str(len(body)).encode()))
-    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    start = {"type": "http.response.start", "status": reply.status, "headers": headers}
     if reply.stream is None:
+        await send(start)
         content = b"" if request.method == "HEAD" else body
         await send({"type": "http.response.body", "body": content})
         return
-    await while_there(receive, _pump(send, reply.stream))
-
-
-async def _pump(send: Send, stream: Any) -> None:
     try:
-        async for piece in stream:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-    finally:
-        await stream.aclose()
+        await send(start)
+        await while_there(receive, _pump(send, reply.stream))
+    finally:  # whether or not anything of it was sent
+        await reply.stream.aclose()
+
+
+async def _pump(send: Send, stream: Stream) -> None:
+    async for piece in stream.pieces:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b""})
 
 

@@ -1,6 +1,6 @@
 """What a handler is given, and what it gives back."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -97,6 +97,21 @@ class Call(Generic[Q, B]):
 
 
 @dataclass(slots=True, kw_only=True)
+class Stream:
+    """An answer that goes on, and what is let go of when it ends, also before it has begun."""
+
+    pieces: AsyncGenerator[bytes, None]
+    let_go: Callable[[], None]
+
+    async def aclose(self) -> None:
+        """End it."""
+        try:
+            await self.pieces.aclose()
+        finally:
+            self.let_go()
+
+
+@dataclass(slots=True, kw_only=True)
 class Reply:
     """An answer: a value to be encoded, or bytes as they are."""
 
@@ -105,7 +120,7 @@ class Reply:
     content: bytes | None = None
     media: str = JSON
     headers: dict[str, str] = field(default_factory=dict)
-    stream: Any = None
+    stream: Stream | None = None
     cacheable: bool = False
     """Whether it stays the same as long as its tag does; then If-None-Match may answer it."""
 

@@ -27,7 +27,7 @@ from betimes.ops.workflow_advance import (
     find_lost_turns,
     postpone_workflow,
 )
-from betimes.ops.workflow_turn import STEP_RUNS_MAX
+from betimes.ops.workflow_step import STEP_RUNS_MAX
 from betimes.rhythm import Stopping, attend, beat, first_of
 from betimes.telemetry import Outage, Telemetry
 

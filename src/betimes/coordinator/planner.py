@@ -20,7 +20,7 @@ from uuid import UUID
 from betimes.config.settings import CoordinatorSettings
 from betimes.coordinator.hint import Hint
 from betimes.coordinator.holdings import Held, Holdings
-from betimes.coordinator.pace import Pace
+from betimes.coordinator.pace import Pace as NodePace
 from betimes.coordinator.plan import LATE_AFTER, Pass, Settling, plan_until
 from betimes.coordinator.recovery import Recovery
 from betimes.coordinator.renewal import Renewal
@@ -67,7 +67,7 @@ class Planner:
         catching: Catching,
         recovery: Recovery,
         renewal: Renewal,
-        pace: Pace,
+        pace: NodePace,
         holdings: Holdings,
         time: DatabaseTime,
         clock: Clock,

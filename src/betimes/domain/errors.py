@@ -13,6 +13,7 @@ SchedulerError
 │   ├─ OverQuota
 │   └─ Forbidden
 ├─ FencedOut             we no longer own what we tried to write: step down, never retry
+│   └─ LeaseOver         found out in time: nothing was sent or begun
 ├─ Unavailable           the store or a peer is away: retry with backoff
 │   ├─ Contended         deadlock or serialization: the transaction left no trace, repeat it
 │   │   └─ OutOfTime     it took longer than we let it: do less, or later

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from betimes.ops.desk import Desk
 from betimes.ops.workflow_runs import transact, turn_of
-from betimes.ops.workflow_turn import STEP_RUNS_MAX, Room
+from betimes.ops.workflow_step import STEP_RUNS_MAX, Room
 from betimes.store import workflow_runs as rows
 from betimes.store import workflow_turns as turns
 from betimes.store.pool import Connection

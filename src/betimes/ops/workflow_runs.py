@@ -25,7 +25,8 @@ from betimes.ops.contents import open_bytes, sealed_one
 from betimes.ops.desk import Desk
 from betimes.ops.schemas import compiled
 from betimes.ops.workflow_facts import closed_gate_time
-from betimes.ops.workflow_turn import Room, WorkflowTurn
+from betimes.ops.workflow_step import Room
+from betimes.ops.workflow_turn import WorkflowTurn
 from betimes.ops.workflows import Plan, Workflow, plan_of
 from betimes.store import workflow_runs as rows
 from betimes.store import workflow_turns as turns

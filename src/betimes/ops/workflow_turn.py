@@ -14,18 +14,19 @@ left to do: whatever is started is started by the change of a state that it sees
 A turn is bounded (`Room`): what it has no room for is not done, and word is left that there is
 more. The rules follow from the states alone, so the next turn goes on where this one ended.
 Whatever many nodes need is asked for all of them together: no node costs a statement of its own.
+
+Long because a turn is one transaction whose parts share what it has changed so far.
 """
 
 import asyncio
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, assert_never
 from uuid import UUID
 
 from betimes.domain.errors import Refused
 from betimes.domain.ids import RunId, to_text
-from betimes.domain.run import NewRun
 from betimes.domain.states import RunState, Trigger
 from betimes.domain.workflow import NodeState, Stop, WorkflowState
 from betimes.ops.checks import check_payload
@@ -41,11 +42,11 @@ from betimes.ops.workflow_facts import (
     TIMED_OUT,
     closed_gate_time,
     error_of,
-    item_name,
     items_error,
     read_item_name,
     standing_of,
 )
+from betimes.ops.workflow_step import Fresh, Room
 from betimes.ops.workflow_values import Pantry, Unready
 from betimes.ops.workflows import Plan
 from betimes.store.adhoc import Batch
@@ -80,59 +81,10 @@ from betimes.workflow.advance import (
 from betimes.workflow.graph import ITEMS_MAX, GateType
 from betimes.workflow.policy import Passing
 
-STEP_RUNS_MAX = 500
-"""So many runs are started or stopped in one transaction, and so many ends are taken."""
-STEP_BYTES_MAX = 4 << 20
-"""So much may the payloads of the runs have that are started in one transaction."""
 ROUNDS_MAX = 8
 """So often are the rules asked in one transaction."""
 SLICE = 50
 """After so many payloads others have their turn on this node."""
-
-
-@dataclass(slots=True)
-class Room:
-    """What a turn may still do."""
-
-    runs: int = STEP_RUNS_MAX
-    bytes: int = STEP_BYTES_MAX
-    has_more: bool = False
-    """Whether something was left for the next turn."""
-
-    @property
-    def is_full(self) -> bool:
-        """Whether nothing more can be started or stopped."""
-        return self.runs <= 0 or self.bytes <= 0
-
-    def take(self, runs: int, size: int = 0) -> None:
-        """Use some of it."""
-        self.runs -= runs
-        self.bytes -= size
-
-
-@dataclass(slots=True)
-class Fresh:
-    """Runs that are made together, and for which nodes and items they stand."""
-
-    runs: list[NewRun] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    nodes: list[NodeRow | None] = field(default_factory=list)
-    """The node of each run that is not the run of an item."""
-    items: list[tuple[str, int]] = field(default_factory=list)
-    """Node and place of those that are, in their order."""
-
-    def add_node(self, row: NodeRow, new: NewRun) -> None:
-        """The run of a node."""
-        self.runs.append(new)
-        self.names.append(row.node)
-        self.nodes.append(row)
-
-    def add_item(self, node: str, place: int, new: NewRun) -> None:
-        """The run of an item."""
-        self.runs.append(new)
-        self.names.append(item_name(node, place))
-        self.nodes.append(None)
-        self.items.append((node, place))
 
 
 class WorkflowTurn:

@@ -3,7 +3,7 @@
 Searches end, inputs are measured before they are read, and nothing grows without a named limit.
 """
 
-EVALUATION_STEPS_MAX = 10_000
+EVALUATION_STEPS_MAX = 8_000
 """Steps that one evaluation may take; a step is about a microsecond of work, see `budget`."""
 
 EXPRESSION_LENGTH_MAX = 256

@@ -452,6 +452,7 @@ class Calendared:
             low, high = max(first, after - shift), min(last, until - shift)
             if low < high:
                 some = self._series.between(low, high, limit, budget)
+                budget.spend(4 + len(some) // 8)
                 found += [instant + shift for instant in some]
         return found
 

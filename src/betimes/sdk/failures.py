@@ -1,8 +1,5 @@
 """What may go wrong with a call."""
 
-import socket
-import ssl
-
 from betimes.wire.problem import Problem
 
 
@@ -21,9 +18,16 @@ class Unreachable(ClientError):
         super().__init__(f"expected an answer from {address}, got none: {told}")
         self.address = address
         self.sent = sent
-        self.lasting = isinstance(fault, ssl.SSLCertVerificationError) or (
-            isinstance(fault, socket.gaierror) and fault.errno != socket.EAI_AGAIN
-        )
+        self.lasting = _is_lasting(fault)
+
+
+def _is_lasting(fault: BaseException) -> bool:
+    import socket  # noqa: PLC0415 -- who has met no fault has no network loaded
+    import ssl  # noqa: PLC0415 -- as above
+
+    if isinstance(fault, socket.gaierror):
+        return fault.errno != socket.EAI_AGAIN
+    return isinstance(fault, ssl.SSLCertVerificationError)
 
 
 class ApiError(ClientError):

@@ -141,7 +141,8 @@ async def reset_breaker(
     row = await maybe(connection, SQL["reset_breaker"], tenant=tenant, origin=origin, now=now)
     if row is None:
         return None
-    await wake_waiting(connection, [(tenant, origin)], now=now)
+    while await wake_waiting(connection, [(tenant, origin)], now=now) >= WOKEN_MAX:
+        continue
     return breaker_of(row)
 
 

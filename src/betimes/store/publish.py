@@ -63,8 +63,9 @@ class Publishing:
     async def near_due(
         self, lows: Mapping[ShardId, UUID], *, until_ms: int, most: int
     ) -> dict[ShardId, list[Waiting]]:
-        """Runs of shards without a parcel from their own lower bound up to and including a
-        millisecond, by dueness; at most so many of each.
+        """Runs without a parcel from a bound of each shard up to and including a millisecond.
+
+        By dueness, and at most so many of each shard.
         """
         rows = await self.database.many(
             SQL["read_near_due"],

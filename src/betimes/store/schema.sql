@@ -206,8 +206,9 @@ BEGIN
         IF to_regclass(format('betimes.%I', child)) IS NULL OR betimes.is_awaited(parent, day) THEN
             RETURN NULL;
         ELSIF moves THEN
-            IF NOT EXISTS (SELECT FROM betimes.aged_days AS known
-                            WHERE known.parent = drop_partition.parent AND known.day = drop_partition.day AND known.scanned)
+            IF NOT betimes.is_watched(child)
+               OR NOT EXISTS (SELECT FROM betimes.aged_days AS known
+                               WHERE known.parent = drop_partition.parent AND known.day = drop_partition.day AND known.scanned)
                OR betimes.count_kept(parent, day, most) > most THEN
                 RETURN NULL;
             END IF;
@@ -515,6 +516,15 @@ $$;
 
 COMMENT ON FUNCTION betimes.is_under_way(of_shard smallint, of_job uuid) IS 'Whether planned fires of a job are not over: then it shows as active, though it may be stored as complete.';
 
+CREATE FUNCTION betimes.is_watched(child text) RETURNS boolean
+    LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass(format('betimes.%I', child)) AND tgname = 'note_kept')
+$$;
+
+COMMENT ON FUNCTION betimes.is_watched(child text) IS 'Whether a partition notes what is written to it.';
+
 CREATE FUNCTION betimes.kept_when(parent text) RETURNS text
     LANGUAGE sql IMMUTABLE
     AS $$
@@ -681,12 +691,16 @@ BEGIN
     IF betimes.kept_when(parent) IS NULL OR to_regclass(format('betimes.%I', child)) IS NULL THEN
         RETURN true;
     END IF;
-    INSERT INTO betimes.aged_days (parent, day) VALUES (scan_partition.parent, scan_partition.day) ON CONFLICT DO NOTHING;
-    IF FOUND THEN
-        -- Waits for those who write to this day, so that the first slice sees all they have written.
-        EXECUTE format('CREATE TRIGGER note_kept AFTER INSERT OR UPDATE ON betimes.%I FOR EACH ROW %s '
-                       'EXECUTE FUNCTION betimes.note_kept(%L, %L)', child,
-                       CASE parent WHEN 'runs' THEN 'WHEN (NEW.state < 4 OR NEW.state = 5)' ELSE '' END, parent, day);
+    IF NOT betimes.is_watched(child) THEN
+        -- Never scanned, or made anew since: what is known of it is of no use. Others who come now wait here.
+        INSERT INTO betimes.aged_days (parent, day) VALUES (scan_partition.parent, scan_partition.day)
+        ON CONFLICT ON CONSTRAINT aged_days_pkey DO UPDATE SET next_block = 0, scanned = false;
+        IF NOT betimes.is_watched(child) THEN
+            -- Waits for those who write to this day, so that the first slice sees all they have written.
+            EXECUTE format('CREATE TRIGGER note_kept AFTER INSERT OR UPDATE ON betimes.%I FOR EACH ROW %s '
+                           'EXECUTE FUNCTION betimes.note_kept(%L, %L)', child,
+                           CASE parent WHEN 'runs' THEN 'WHEN (NEW.state < 4 OR NEW.state = 5)' ELSE '' END, parent, day);
+        END IF;
         -- The first slice is another transaction's: nobody who writes to this day waits for a scan.
         RETURN false;
     END IF;
@@ -2802,6 +2816,8 @@ REVOKE ALL ON FUNCTION betimes.is_awaited(parent text, day date) FROM PUBLIC;
 REVOKE ALL ON FUNCTION betimes.is_under_way(of_shard smallint, of_job uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.is_under_way(of_shard smallint, of_job uuid) TO betimes_system;
 GRANT ALL ON FUNCTION betimes.is_under_way(of_shard smallint, of_job uuid) TO betimes_api;
+
+REVOKE ALL ON FUNCTION betimes.is_watched(child text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION betimes.kept_when(parent text) FROM PUBLIC;
 

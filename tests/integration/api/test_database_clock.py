@@ -1,9 +1,7 @@
 """The clock of the database is set, by a minute back or an hour forward, while requests come in."""
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
 
 import pytest
 
@@ -28,17 +26,14 @@ async def test_creations_do_not_wait_for_the_clock(stepped: SteppedKit, seconds:
     name = await stepped.server.create()
     async with serving(stepped.server.dsn(name)) as served:
         admin = await served.admin()
-        for body in ({"handler": "h"},):
-            assert (await admin("POST", "/v1/runs", body)).status == 202
+        assert (await admin("POST", "/v1/runs", {"handler": "h"})).status == 202
         assert (await admin("POST", "/v1/jobs", JOB)).status == 201
         stepped.step(seconds)
-        for number in range(4):
-            began = time.monotonic()
-            async with asyncio.timeout(8):
-                run = await admin("POST", "/v1/runs", {"handler": "h"})
-                job = await admin("POST", "/v1/jobs", JOB)
-            print("STEP", seconds, number, run.status, job.status, time.monotonic() - began)
-            assert (run.status, job.status) == (202, 201)
-            assert time.monotonic() - began < 2
+        for _ in range(4):
+            async with asyncio.timeout(5):
+                assert (await admin("POST", "/v1/runs", {"handler": "h"})).status == 202
+                assert (await admin("POST", "/v1/jobs", JOB)).status == 201
+                ready = await admin("GET", "/readyz")
+            assert (ready.status, ready.json["status"]) == (200, "degraded")
     stepped.step(0.0)
     await stepped.server.drop(name)

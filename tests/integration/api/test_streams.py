@@ -9,6 +9,8 @@ import pytest
 
 from api_kit import DEFAULT, Client, Served, read_answer, served
 from betimes.api import streams as module
+from betimes.api.application import Application
+from betimes.api.routes import ROUTES
 from betimes.api.streams import POLL_SECONDS
 from betimes.config.settings import DatabaseSettings
 from betimes.ops import run_ends, trail
@@ -185,3 +187,25 @@ async def test_those_who_wait_for_runs_share_one_look(
                     await worker("POST", f"/v1/leases/{one['lease_id']}/complete", {})
         assert {wait.result().json["state"] for wait in waits} == {"succeeded"}
         assert looks <= (api.service.clock.monotonic() - began) / run_ends.POLL_SECONDS + 2
+
+
+async def test_a_stream_that_never_began_is_let_go_of(served: Served, admin: Client) -> None:
+    """The client has gone before the head of its answer could be sent."""
+    application = Application(service=served.service, routes=ROUTES)
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "raw_path": STREAM.encode(),
+        "query_string": b"",
+        "headers": [(b"authorization", f"Bearer {admin.key}".encode())],
+    }
+
+    async def receive() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def gone(_: Any) -> None:
+        raise ConnectionResetError
+
+    with contextlib.suppress(ConnectionResetError):
+        await application(scope, receive, gone)
+    assert served.service.admission.usage(DEFAULT, {})["streams"].used == 0

@@ -70,7 +70,7 @@ class Scene:
         """How many seconds the cursor that is furthest behind lies before now."""
         ((oldest,),) = await self.world.fetch("SELECT min(published_through) FROM betimes.shards")
         assert oldest is not None, "a shard was never published"
-        return (self.world.clock.now() - oldest).total_seconds()  # type: ignore[operator]
+        return float((self.world.clock.now() - oldest).total_seconds())  # type: ignore[operator]
 
     async def overdue(self, seconds: float) -> int:
         """Runs that were due so long ago and are in no parcel, and jobs that were not planned."""
@@ -120,7 +120,7 @@ async def a_scene(
     scene = Scene(world, Trips(), told, seconds)
     stopping = Stopping()
     async with AsyncExitStack() as stack:
-        for distance in seconds:
+        for _ in seconds:
             far = await stack.enter_async_context(far_database(dsn, clock, trips=scene.trips))
             there = World(far, clock, telemetry, numbers=world.numbers)
             coordinator = await there.coordinator(policy=policy)

@@ -9,6 +9,7 @@ from betimes.coordinator.plan import Pass
 from betimes.coordinator.service import Coordinator
 from betimes.domain.errors import FencedOut, UnknownOutcome
 from betimes.domain.states import JobState, RunState
+from betimes.schedule import Budget
 from betimes.store.plan import DueJob, Step
 from integration.coordinator.conftest import SETTINGS, World, ahead
 
@@ -58,10 +59,10 @@ async def test_a_job_that_cannot_be_evaluated_does_not_stop_its_shard(
     broken, other = await world.insert_job("every 10s"), await world.insert_job("every 10s")
     step = Pass.step
 
-    def fails(self: Pass, job: DueJob) -> Step:
+    def fails(self: Pass, job: DueJob, budget: Budget) -> Step:
         if job.id == broken:
             raise OverflowError("date value out of range")
-        return step(self, job)
+        return step(self, job, budget)
 
     monkeypatch.setattr(Pass, "step", fails)
     await plan(await world.coordinator())
@@ -323,4 +324,4 @@ async def test_a_schedule_that_costs_too_much_is_set_aside_and_stops_nobody(worl
     assert len(rows) == 5
     for state, next_fire_at, reason in rows:
         assert (state, next_fire_at) == (2, None)
-        assert "expected a schedule that can be evaluated in 10000 steps" in str(reason)
+        assert "expected a schedule that can be evaluated in 8000 steps" in str(reason)

@@ -27,7 +27,7 @@ from betimes.ops.manual import Wish, run_now
 from betimes.ops.pause import pause_job, resume_job
 from betimes.ops.runs import cancel_run, retry_run
 from betimes.ops.workflow_runs import NewWorkflowRun, start_workflow
-from betimes.ops.workflows import put_workflow
+from betimes.ops.workflows import prepare, put_workflow
 from betimes.store.consistency import Checker
 from integration.coordinator.conftest import SETTINGS, TENANT, World
 from ops_kit import every, make_desk
@@ -218,7 +218,7 @@ async def planned_late(desk: Desk, job: Job, world: World) -> None:
 
 async def started_a_workflow(desk: Desk, job: Job, world: World) -> None:
     flow = {"nodes": {"a": {"handler": "h"}, "b": {"handler": "h"}}}
-    put = await put_workflow(desk, TENANT, "flow", flow, work_for(flow))
+    put = await put_workflow(desk, TENANT, "flow", prepare(flow, lambda: work_for(flow)))
     await start_workflow(desk, TENANT, NewWorkflowRun(workflow=put.workflow))
     await Advancer(
         desk=desk, clock=world.clock, telemetry=world.telemetry, every=timedelta(seconds=1)

@@ -23,6 +23,7 @@ from betimes.store.database import Database
 from betimes.store.migrate import migrate
 from betimes.store.parcels import Parcels, Source
 from betimes.store.pool import Lane
+from betimes.store.shards import Shards
 from betimes.testing import ManualClock
 from embedded_kit import Place, RealClock
 from integration.coordinator.conftest import SETTINGS, World
@@ -89,7 +90,11 @@ async def test_the_mark_of_a_shard_never_goes_back(world: World, guard: str) -> 
     owner = await an_owner(world)
     held = owner.holdings.get(SHARD)
     assert held is not None
-    renew, ttl, now = owner.publisher._shards.renew, SETTINGS.lease_ttl, world.clock.now()
+    renew, ttl, now = (
+        Shards(world.database, owner.node).renew,
+        SETTINGS.lease_ttl,
+        world.clock.now(),
+    )
     pattern = r"greatest\(shards\.published_through, held\.published_through\)"
     await renew([(held.claim, world.seconds(2))], ttl=ttl, now=now)
     with (

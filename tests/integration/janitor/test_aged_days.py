@@ -68,6 +68,28 @@ async def test_a_run_revived_while_its_day_is_dropped_is_kept(
     assert {start.run for start in line.started} == expected
 
 
+async def test_a_day_that_was_made_anew_is_scanned_anew(
+    database: Database, clock: ManualClock
+) -> None:
+    """What is known of a day is of no use for another one of the same name."""
+    desk = make_desk(database, clock)
+    await housekeeping(database, clock)
+    run = await enqueue_run(desk, TENANT, NewRun(handler="h"))
+    clock.advance(35 * DAY)
+    partitions = Partitions(database)
+    aged = await first_day_of(partitions, clock)
+    await fetch(
+        database,
+        "INSERT INTO betimes.aged_days (parent, day, next_block, scanned)"
+        " VALUES ('runs', $1, 100, true)",
+        aged.day,
+    )
+    assert await partitions.drop(aged) is None
+    assert (await partitions.scan(aged))[1]
+    assert await partitions.drop(aged) == 1
+    assert await run_row(database, run) is not None
+
+
 async def test_a_drop_waits_for_whoever_revives_a_run(
     database: Database, clock: ManualClock
 ) -> None:

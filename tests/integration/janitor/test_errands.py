@@ -140,3 +140,18 @@ async def test_a_job_that_was_to_go_when_done_goes(database: Database, clock: Ma
     assert await errands(database, clock).tick() == (0, 1)
     with pytest.raises(NotFound):
         await get_job(desk, TENANT, job.id)
+
+
+async def test_where_nothing_is_due_one_question_is_asked_for_all_shards(
+    database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Lane] = []
+    real = database._acquire
+
+    async def counted(lane: Lane) -> object:
+        asked.append(lane)
+        return await real(lane)
+
+    monkeypatch.setattr(database, "_acquire", counted)
+    assert await errands(database, clock).tick() == (0, 0)
+    assert asked == [Lane.ENGINE]

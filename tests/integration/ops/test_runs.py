@@ -279,5 +279,5 @@ async def end_with_follow(line: Line, job: Job, one: Held) -> None:
         ended_at=now,
         follow=Follow(run, job.id, job.revision, now + 5 * SECOND),
     )
-    held = Ours({parcel: Fence(one.fence)}, [parcel])
+    held = Ours({(parcel, Fence(one.fence))}, [parcel])
     await Finishing(line.database, WorkerId(WORKER)).otherwise(one.shard, held, [ending])

@@ -10,7 +10,7 @@ from betimes.domain.workflow import NodeState, WorkflowState
 from betimes.ops.desk import Desk
 from betimes.ops.workflow_advance import advance_workflow
 from betimes.ops.workflow_control import cancel_workflow, retry_workflow
-from betimes.ops.workflow_turn import STEP_RUNS_MAX
+from betimes.ops.workflow_step import STEP_RUNS_MAX
 from betimes.store.database import Database
 from betimes.store.pool import Connection
 from betimes.testing import ManualClock

@@ -72,7 +72,7 @@ def ending(line: Line, job: Job, leased: Leased, *, follows: bool = False) -> En
 
 
 def held(leased: Leased) -> Held:
-    return Held({ParcelId(leased.parcel): Fence(leased.fence)}, [ParcelId(leased.parcel)])
+    return Held({(ParcelId(leased.parcel), Fence(leased.fence))}, [ParcelId(leased.parcel)])
 
 
 @asynccontextmanager

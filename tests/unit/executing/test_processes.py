@@ -75,6 +75,11 @@ async def let_in(door: Path) -> None:
             return
 
 
+def held() -> bool:
+    """The lease is good."""
+    return True
+
+
 @pytest.mark.parametrize("child", [starts_slowly, answers_in_two_parts])
 async def test_a_large_order_or_answer_does_not_block_the_loop(
     door: Path, monkeypatch: pytest.MonkeyPatch, child: Any
@@ -83,7 +88,9 @@ async def test_a_large_order_or_answer_does_not_block_the_loop(
     pool, content = Processes(1), os.urandom(MEGABYTE)
     try:
         async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as group:
-            called = group.create_task(pool.run(Order(f"{__name__}:length", (content,))))
+            called = group.create_task(
+                pool.run(Order(f"{__name__}:length", (content,)), is_held=held)
+            )
             group.create_task(let_in(door))
         expected = len(content) if child is starts_slowly else content
         assert called.result() == expected
@@ -99,7 +106,7 @@ async def test_a_child_that_never_starts_is_killed_when_nobody_wants_it_any_more
     begun = asyncio.Event()
     async with asyncio.timeout(PATIENCE_SECONDS):
         order = Order(f"{__name__}:length", (bytes(MEGABYTE),))
-        call = asyncio.create_task(pool.run(order, begun=lambda _: begun.set()))  # noqa: TID251
+        call = asyncio.create_task(pool.run(order, is_held=held, begun=lambda _: begun.set()))  # noqa: TID251
         await begun.wait()
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -112,7 +119,7 @@ async def test_what_is_said_to_a_child_that_does_not_listen_blocks_nobody() -> N
     says: list[processes.Say] = []
     async with asyncio.timeout(PATIENCE_SECONDS):
         order = Order(f"{__name__}:says_nothing_and_stays", (b"x",))
-        call = asyncio.create_task(pool.run(order, begun=says.append))  # noqa: TID251
+        call = asyncio.create_task(pool.run(order, is_held=held, begun=says.append))  # noqa: TID251
         while not says:  # noqa: ASYNC110 -- a thread starts the process
             await asyncio.sleep(0)  # noqa: TID251
         for _ in range(4):
@@ -129,7 +136,7 @@ async def test_a_child_that_dies_before_it_has_read_its_order_has_failed(
     monkeypatch.setattr(processes, "serve", dies)
     pool = Processes(1)
     async with asyncio.timeout(PATIENCE_SECONDS):
-        answer = await pool.run(Order(f"{__name__}:length", (bytes(MEGABYTE),)))
+        answer = await pool.run(Order(f"{__name__}:length", (bytes(MEGABYTE),)), is_held=held)
     assert isinstance(answer, Failed)
     assert answer.error.type == "ProcessDied"
 

@@ -54,10 +54,10 @@ async def test_others_have_their_turn_between_many_evaluations(steps: int) -> No
         budget.spend(steps)
         spent += steps
 
-    watching = asyncio.create_task(others())
-    evaluations = Evaluations()
-    for _ in range(1_000):
-        await evaluations.run(work)
-    ended = True
-    await watching
+    async with asyncio.TaskGroup() as group:
+        group.create_task(others())
+        evaluations = Evaluations()
+        for _ in range(1_000):
+            await evaluations.run(work)
+        ended = True
     assert 0 < longest <= 2 * INLINE_STEPS_MAX

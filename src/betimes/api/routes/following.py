@@ -2,14 +2,15 @@
 
 import csv
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from betimes.api.acting import answer, perform
-from betimes.api.call import Call, Reply, encode
+from betimes.api.call import Call, Reply, Stream, encode
 from betimes.api.finding import find_run
 from betimes.api.problem import Trouble
 from betimes.api.route import Load, NoQuery, Policy, Route
@@ -43,7 +44,10 @@ async def follow_log(call: Call[FollowLog, None]) -> Reply:
     view = await find_run(call)
     call.service.admission.open_stream(call.caller)
     return Reply(
-        stream=LogFollower(call, view.run.id, after).pieces(),
+        stream=Stream(
+            pieces=LogFollower(call, view.run.id, after).pieces(),
+            let_go=partial(call.service.admission.close_stream, call.caller),
+        ),
         media="text/event-stream",
         headers={"X-Accel-Buffering": "no"},
     )
@@ -66,30 +70,27 @@ class LogFollower:
         self._run = run
         self._after = after
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
         """The text of the stream: lines, and an `end` with the last state."""
         service = self._call.service
         quiet_since = service.clock.monotonic()
-        try:
-            yield b"retry: 3000\n\n"
-            while not service.draining.begun:
-                # The state first: lines written before the end are then read after it.
-                state, lines = await self._look()
-                for piece in lines:
-                    yield piece
-                if lines:
-                    quiet_since = service.clock.monotonic()
-                    continue
-                if state in FINAL:
-                    told = encode({"state": state.name.lower()})
-                    yield b"event: end\ndata: %b\n\n" % told
-                    return
-                if service.clock.monotonic() - quiet_since > COMMENT_SECONDS:
-                    quiet_since = service.clock.monotonic()
-                    yield b": still here\n\n"
-                await service.clock.sleep(POLL_SECONDS)
-        finally:
-            service.admission.close_stream(self._call.caller)
+        yield b"retry: 3000\n\n"
+        while not service.draining.begun:
+            # The state first: lines written before the end are then read after it.
+            state, lines = await self._look()
+            for piece in lines:
+                yield piece
+            if lines:
+                quiet_since = service.clock.monotonic()
+                continue
+            if state in FINAL:
+                told = encode({"state": state.name.lower()})
+                yield b"event: end\ndata: %b\n\n" % told
+                return
+            if service.clock.monotonic() - quiet_since > COMMENT_SECONDS:
+                quiet_since = service.clock.monotonic()
+                yield b": still here\n\n"
+            await service.clock.sleep(POLL_SECONDS)
 
     async def _look(self) -> tuple[RunState, list[bytes]]:
         """The state, and a page of lines; of one tenant one such look at a time."""
@@ -132,7 +133,10 @@ async def export_audit(call: Call[NoQuery, wire.ExportAudit]) -> Reply:
     call.service.admission.open_stream(call.caller)
     is_table = body.format == "csv"
     return Reply(
-        stream=Exporter(call, since, until).pieces(is_table=is_table),
+        stream=Stream(
+            pieces=Exporter(call, since, until).pieces(is_table=is_table),
+            let_go=partial(call.service.admission.close_stream, call.caller),
+        ),
         media="text/csv; charset=utf-8" if is_table else "application/x-ndjson",
         headers={"Content-Disposition": f'attachment; filename="audit.{body.format}"'},
     )
@@ -148,20 +152,17 @@ class Exporter:
         self._since = since
         self._before = (until, 0, 0)
 
-    async def pieces(self, *, is_table: bool) -> AsyncIterator[bytes]:
+    async def pieces(self, *, is_table: bool) -> AsyncGenerator[bytes, None]:
         """The text of the export."""
-        try:
-            if is_table:
-                yield _row(COLUMNS)
-            while True:
-                acts = await self._page()
-                for entry in acts:
-                    shown = msgspec.to_builtins(shown_act(entry))
-                    yield _row(_cells(shown)) if is_table else encode(shown) + b"\n"
-                if len(acts) < ACTS:
-                    return
-        finally:
-            self._call.service.admission.close_stream(self._call.caller)
+        if is_table:
+            yield _row(COLUMNS)
+        while True:
+            acts = await self._page()
+            for entry in acts:
+                shown = msgspec.to_builtins(shown_act(entry))
+                yield _row(_cells(shown)) if is_table else encode(shown) + b"\n"
+            if len(acts) < ACTS:
+                return
 
     async def _page(self) -> list[trail.Entry]:
         body = self._call.body

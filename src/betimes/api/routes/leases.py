@@ -211,7 +211,7 @@ async def report_many(
     items: Sequence[wire.ReportOne],
     *,
     secret: bytes,
-    queues: Collection[str] = (),
+    queues: Collection[str] | None = None,
     now: datetime,
     roll: Callable[[], float],
 ) -> list[wire.Reported]:

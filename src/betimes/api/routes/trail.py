@@ -1,11 +1,12 @@
 """Audit and events."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
-from betimes.api.call import Call, Reply
+from betimes.api.call import Call, Reply, Stream
 from betimes.api.event_shapes import event_piece, shown_event
 from betimes.api.problem import Trouble
 from betimes.api.route import Load, NoQuery, Policy, Route
@@ -137,7 +138,10 @@ async def stream(call: Call[wire.StreamEvents, None]) -> Reply:
     last = _now(call) if said is None else _event_id(said)
     call.service.admission.open_stream(call.caller)
     return Reply(
-        stream=Follower(call, last, resumes=said is not None).pieces(),
+        stream=Stream(
+            pieces=Follower(call, last, resumes=said is not None).pieces(),
+            let_go=partial(call.service.admission.close_stream, call.caller),
+        ),
         media="text/event-stream",
         headers={"X-Accel-Buffering": "no"},
     )
@@ -157,7 +161,7 @@ class Follower:
         self._resumes = resumes
         self._caught: set[UUID] = set()
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
         """The text of the stream; it ends when the node does, or when it fell behind."""
         service = self._call.service
         hub = service.streams.enter(self._call.tenant, self._types)
@@ -185,7 +189,6 @@ class Follower:
                     yield b": still here\n\n"
         finally:
             service.streams.leave(hub, self._types)
-            service.admission.close_stream(self._call.caller)
 
     def _wants(self, piece: Piece) -> bool:
         chosen = self._types is None or piece.type in self._types

@@ -131,7 +131,8 @@ async def _kept_targets(
         found = await ops.get_workflow(call.service.desk, call.tenant, name)
     except NotFound:
         return []
-    return [work.target for work in ops.plan_of(found.content).work.values()]
+    plan = await ops.plan_of(found.content)
+    return [work.target for work in plan.work.values()]
 
 
 async def _replaces(call: Call[Any, Any], name: str) -> int | None:

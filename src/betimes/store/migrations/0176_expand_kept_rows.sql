@@ -68,6 +68,12 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.is_watched(child text) RETURNS boolean
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = to_regclass(format('betimes.%I', child)) AND tgname = 'note_kept')
+$$;
+COMMENT ON FUNCTION betimes.is_watched(text) IS 'Whether a partition notes what is written to it.';
+
 -- Scans the next blocks of an aged day; true when the whole day has been scanned.
 CREATE FUNCTION betimes.scan_partition(parent text, day date, blocks integer) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET "DateStyle" TO 'ISO, YMD' AS $$
@@ -81,12 +87,16 @@ BEGIN
     IF betimes.kept_when(parent) IS NULL OR to_regclass(format('betimes.%I', child)) IS NULL THEN
         RETURN true;
     END IF;
-    INSERT INTO betimes.aged_days (parent, day) VALUES (scan_partition.parent, scan_partition.day) ON CONFLICT DO NOTHING;
-    IF FOUND THEN
-        -- Waits for those who write to this day, so that the first slice sees all they have written.
-        EXECUTE format('CREATE TRIGGER note_kept AFTER INSERT OR UPDATE ON betimes.%I FOR EACH ROW %s '
-                       'EXECUTE FUNCTION betimes.note_kept(%L, %L)', child,
-                       CASE parent WHEN 'runs' THEN 'WHEN (NEW.state < 4 OR NEW.state = 5)' ELSE '' END, parent, day);
+    IF NOT betimes.is_watched(child) THEN
+        -- Never scanned, or made anew since: what is known of it is of no use. Others who come now wait here.
+        INSERT INTO betimes.aged_days (parent, day) VALUES (scan_partition.parent, scan_partition.day)
+        ON CONFLICT ON CONSTRAINT aged_days_pkey DO UPDATE SET next_block = 0, scanned = false;
+        IF NOT betimes.is_watched(child) THEN
+            -- Waits for those who write to this day, so that the first slice sees all they have written.
+            EXECUTE format('CREATE TRIGGER note_kept AFTER INSERT OR UPDATE ON betimes.%I FOR EACH ROW %s '
+                           'EXECUTE FUNCTION betimes.note_kept(%L, %L)', child,
+                           CASE parent WHEN 'runs' THEN 'WHEN (NEW.state < 4 OR NEW.state = 5)' ELSE '' END, parent, day);
+        END IF;
         -- The first slice is another transaction's: nobody who writes to this day waits for a scan.
         RETURN false;
     END IF;
@@ -165,8 +175,9 @@ BEGIN
         IF to_regclass(format('betimes.%I', child)) IS NULL OR betimes.is_awaited(parent, day) THEN
             RETURN NULL;
         ELSIF moves THEN
-            IF NOT EXISTS (SELECT FROM betimes.aged_days AS known
-                            WHERE known.parent = drop_partition.parent AND known.day = drop_partition.day AND known.scanned)
+            IF NOT betimes.is_watched(child)
+               OR NOT EXISTS (SELECT FROM betimes.aged_days AS known
+                               WHERE known.parent = drop_partition.parent AND known.day = drop_partition.day AND known.scanned)
                OR betimes.count_kept(parent, day, most) > most THEN
                 RETURN NULL;
             END IF;
@@ -230,5 +241,6 @@ END
 $$;
 
 REVOKE EXECUTE ON FUNCTION betimes.drop_partition, betimes.scan_partition, betimes.count_kept, betimes.is_awaited,
-    betimes.kept_when, betimes.note_kept, betimes.check_sees_all FROM PUBLIC;
+    betimes.kept_when, betimes.note_kept, betimes.check_sees_all,
+    betimes.is_watched FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION betimes.drop_partition, betimes.scan_partition TO betimes_system;

@@ -86,6 +86,7 @@ SELECT asked.number, one.shard, one.id, one.visible_at, one.rank, coalesce(:now:
 -- Bring the first run of a parcel that waits behind a breaker to the time of its probe; the others of it wait on.
 -- Index: parcels_pkey
 -- Guard: nobody holds it; SKIP LOCKED: who is being leased comes anyway
+-- Published: the rest was in the parcel it is split from
 WITH first AS MATERIALIZED (
     SELECT * FROM betimes.parcels
      WHERE shard = :shard::smallint AND id = :id::uuid AND worker_id IS NULL AND held = 0 AND origin IS NOT NULL

@@ -10,10 +10,10 @@ SELECT decisions.job_id, decisions.fire_at, coalesce(decisions.until_at, decisio
        decisions.revision, decisions.code, following.fire_at AS next_at, following.code AS next_code,
        CASE WHEN decisions.until_at IS NOT NULL THEN jobs.schedule::text END AS schedule
   FROM betimes.decisions
-  LEFT JOIN betimes.jobs ON jobs.shard = decisions.shard AND jobs.id = decisions.job_id AND jobs.revision = decisions.revision
+  LEFT JOIN betimes.jobs ON jobs.shard = :shard::smallint AND jobs.id = decisions.job_id AND jobs.revision = decisions.revision
   LEFT JOIN LATERAL (
     SELECT later.fire_at, later.code FROM betimes.decisions AS later
-     WHERE later.shard = decisions.shard AND later.job_id = decisions.job_id AND later.fire_at > decisions.fire_at
+     WHERE later.shard = :shard::smallint AND later.job_id = decisions.job_id AND later.fire_at > decisions.fire_at
        AND later.fire_at <= coalesce(decisions.until_at, decisions.fire_at) AND later.code <> ALL (:denied::text[])
      ORDER BY later.fire_at LIMIT 1) AS following ON true
  WHERE decisions.shard = :shard::smallint AND decisions.fire_at >= :since::timestamptz

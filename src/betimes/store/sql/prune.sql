@@ -24,7 +24,7 @@ WITH aged AS MATERIALIZED (
      WHERE runs.shard = :shard::smallint AND runs.id < :before_id::uuid AND runs.state >= 4
        AND runs.finished_at < :before::timestamptz
        AND (runs.state <> 5 OR NOT EXISTS (SELECT FROM betimes.dead_letters
-                                            WHERE dead_letters.shard = runs.shard AND dead_letters.run_id = runs.id))
+                                            WHERE dead_letters.shard = :shard::smallint AND dead_letters.run_id = runs.id))
      LIMIT :most::integer FOR UPDATE OF runs SKIP LOCKED
 )
 DELETE FROM betimes.runs USING aged
@@ -115,7 +115,7 @@ WITH aged AS MATERIALIZED (
     SELECT run_id, seq FROM betimes.run_logs
      WHERE shard = :shard::smallint AND at < :before::timestamptz
        AND NOT EXISTS (SELECT FROM betimes.runs
-                        WHERE runs.shard = run_logs.shard AND runs.id = run_logs.run_id AND (runs.state < 4 OR runs.state = 5))
+                        WHERE runs.shard = :shard::smallint AND runs.id = run_logs.run_id AND (runs.state < 4 OR runs.state = 5))
      ORDER BY at LIMIT :most::integer FOR UPDATE OF run_logs SKIP LOCKED
 )
 DELETE FROM betimes.run_logs USING aged
@@ -131,7 +131,7 @@ WITH aged AS MATERIALIZED (
     SELECT run_id FROM betimes.run_notes
      WHERE shard = :shard::smallint AND updated_at < :before::timestamptz
        AND NOT EXISTS (SELECT FROM betimes.runs
-                        WHERE runs.shard = run_notes.shard AND runs.id = run_notes.run_id AND (runs.state < 4 OR runs.state = 5))
+                        WHERE runs.shard = :shard::smallint AND runs.id = run_notes.run_id AND (runs.state < 4 OR runs.state = 5))
      ORDER BY updated_at LIMIT :most::integer FOR UPDATE OF run_notes SKIP LOCKED
 )
 DELETE FROM betimes.run_notes USING aged

@@ -26,10 +26,15 @@ SELECT id, tenant_id, workflow, version, job_id, run_id, state, stop, input, err
 -- The same, if nobody holds it now: they move it, and nobody waits for that.
 -- Index: workflow_runs_pkey
 -- Returns: id uuid, tenant_id uuid, workflow text, version int4, job_id uuid, run_id uuid, state int2, stop int2, input bytea, error text, options text, digest bytea, started_at timestamptz, deadline_at timestamptz, finished_at timestamptz, created_by text, retries int4
-SELECT id, tenant_id, workflow, version, job_id, run_id, state, stop, input, error::text AS error, options::text AS options,
-       digest, started_at, deadline_at, finished_at, created_by, retries
-  FROM betimes.workflow_runs WHERE shard = :shard::smallint AND id = :id::uuid
-   FOR UPDATE SKIP LOCKED;
+WITH free AS MATERIALIZED (
+    SELECT id, tenant_id, workflow, version, job_id, run_id, state, stop, input, error::text AS error, options::text AS options,
+           digest, started_at, deadline_at, finished_at, created_by, retries
+      FROM betimes.workflow_runs WHERE shard = :shard::smallint AND id = :id::uuid
+       FOR UPDATE SKIP LOCKED
+)
+SELECT id, tenant_id, workflow, version, job_id, run_id, state, stop, input, error, options, digest, started_at, deadline_at,
+       finished_at, created_by, retries
+  FROM free;
 
 -- name: read_workflow_run :maybe
 -- One workflow run as it is.
