@@ -32,6 +32,7 @@ from simulation.server import Server
 NOTIFY = HINTS["send_hint"].text
 IDLE_IN_TRANSACTION_SECONDS = 5.0
 SIZES = {Lane.LEASE: 1, Lane.COMPLETE: 2, Lane.ENGINE: 4, Lane.API: 6}
+SIZE_OTHER = 2
 
 
 class Fault(StrEnum):
@@ -418,7 +419,7 @@ def make_database(
 ) -> tuple[Database, list[SimPool]]:
     """The product's database on simulated pools."""
     settings = DatabaseSettings()
-    pools = {lane: SimPool(domain, link, lane, SIZES[lane]) for lane in lanes}
+    pools = {lane: SimPool(domain, link, lane, SIZES.get(lane, SIZE_OTHER)) for lane in lanes}
     database = Database(
         pools=pools,  # type: ignore[arg-type]  # what the store asks of a pool, and no more
         address=Address("postgresql:///simulation", pooled=False),

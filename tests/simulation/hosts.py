@@ -90,7 +90,7 @@ class Host:
     clock: HostClock = field(init=False)
     dice: SimDice = field(init=False)
     database: Database = field(init=False)
-    pools: list[SimPool] = field(init=False)
+    pools: list[SimPool] = field(default_factory=list)
     node: Node = field(init=False)
     hears: list[tuple[tuple[str, ...], Callable[[str, str], None]]] = field(default_factory=list)
     desk: Desk | None = None
