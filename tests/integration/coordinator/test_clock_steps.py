@@ -55,7 +55,7 @@ async def test_a_minute_that_comes_twice_loses_nothing(world: World, clock: SetC
             assert visible_at == ids.time_of(run), "nothing is early"
             seen.setdefault(run, clock.now())
         after = await marks(world)
-        assert all(new >= old for new, old in zip(after, before, strict=True))  # type: ignore[operator]
+        assert all(new >= old for new, old in zip(after, before, strict=True))
         before = after
     assert {run: due for run, due in runs.items() if seen.get(run, due) > due} == {}
     assert set(runs) <= set(seen)
@@ -87,7 +87,7 @@ async def test_an_hour_that_never_came_is_caught_up_with(world: World, clock: Se
     await world.live(15, owner)
     assert len(owner.holdings) == 4
     assert set(runs) <= set(await world.parcels())
-    assert all(new >= old for new, old in zip(await marks(world), before, strict=True))  # type: ignore[operator]
+    assert all(new >= old for new, old in zip(await marks(world), before, strict=True))
     held = owner.holdings.get(ShardId(1))
     assert held is not None
     ((behind,),) = await world.fetch("SELECT next_fire_at FROM betimes.jobs WHERE id = $1", job)

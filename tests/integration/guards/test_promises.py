@@ -89,12 +89,12 @@ async def test_the_mark_of_a_shard_never_goes_back(world: World, guard: str) -> 
     owner = await an_owner(world)
     held = owner.holdings.get(SHARD)
     assert held is not None
-    renew, ttl, now = owner.publisher._shards.renew, SETTINGS.lease_ttl, world.clock.now()
-    pattern = r"greatest\(shards\.published_through, held\.published_through\)"
+    renew, ttl, now = owner.elector._shards.renew, SETTINGS.lease_ttl, world.clock.now()
+    pattern = r"greatest\(shards\.published_through, free\.published_through\)"
     await renew([(held.claim, world.seconds(2))], ttl=ttl, now=now)
     with (
         judged(guard),
-        without(guard, "shards", "renew_shards", pattern, "held.published_through"),
+        without(guard, "shards", "renew_shards", pattern, "free.published_through"),
     ):
         await renew([(held.claim, world.seconds(1))], ttl=ttl, now=now)
         statement = "SELECT published_through FROM betimes.shards WHERE shard = $1"
