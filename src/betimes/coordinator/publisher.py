@@ -43,6 +43,8 @@ RUNS_PER_TRANSACTION = 10_000
 LOAD_SLACK_MS = 500
 FAILED_MAX = 2
 """So often a shard, or a few together, may fail in a pass without ending it."""
+FEW = 8
+"""Shards that failed in a larger transaction are tried so many at a time, and then one by one."""
 
 
 class Publisher:
@@ -86,7 +88,8 @@ class Publisher:
         self._lead_ms = _milliseconds(settings.lead)
         self._ahead_ms = _milliseconds(settings.margin - transaction_timeout)
         self._failed: dict[ShardId, Unavailable] = {}
-        self._apart: set[ShardId] = set()
+        self._apart: dict[ShardId, int] = {}
+        """With how many others at most shards are published, after they have failed together."""
         self._lag = telemetry.histogram("betimes_schedule_lag_seconds")
         self._missed = telemetry.counter("betimes_fires_missed_total")
         self._outage = Outage(duty="coordinator.publisher", telemetry=telemetry)
@@ -114,7 +117,7 @@ class Publisher:
             published += await self._relived.pass_over(held)
             # A shard that failed has not passed: it is left to run out if that goes on.
             self._note_passed(held)
-            await self._referee.pass_over(held, until=until, between=self._renewal.between)
+            await self._referee.pass_over(held, until=until, between=self._between(held))
             await self._renewal.keep()
             if held:
                 self._pace.passed(self._clock.monotonic() - began)
@@ -161,7 +164,7 @@ class Publisher:
         """
         now = self._clock.monotonic()
         for one in held:
-            if one.claim.shard not in self._failed and one.claim.shard not in self._apart:
+            if one.claim.shard not in self._failed and not self._is_alone(one.claim.shard):
                 one.published_at = now
 
     @contextmanager
@@ -174,7 +177,7 @@ class Publisher:
                 raise
             for shard in shards:
                 self._failed[shard] = error
-                self._apart.add(shard)
+                self._apart[shard] = FEW if len(shards) > FEW else 1
 
     async def _load_all(self, ready: Sequence[Held], held: Sequence[Held]) -> None:
         """Read what is due soon into the wheel, many shards at a time, as far as is safe."""
@@ -188,14 +191,12 @@ class Publisher:
                 self._wheel.drop(shard)
                 one.rewind()
                 self._read_under[shard] = one.claim
-            if one.in_doubt:
-                with self._excused([shard]):
-                    await self._learn_cursor(one)
+        await self._learn_cursors([one for one in ready if one.in_doubt])
         enough_ms = min(until_ms, now_ms + self._lead_ms + LOAD_SLACK_MS)
         between = self._between(held)
         while wanted := [one for one in ready if self._wants_more(one, enough_ms)]:
-            alone = [one for one in wanted if one.claim.shard in self._apart]
-            others = [one for one in wanted if one.claim.shard not in self._apart]
+            alone = [one for one in wanted if self._is_alone(one.claim.shard)]
+            others = [one for one in wanted if not self._is_alone(one.claim.shard)]
             most = self._pace.policy.together
             chunks = [others[at : at + most] for at in range(0, len(others), most)]
             for chunk in [*chunks, *([one] for one in alone)]:
@@ -225,13 +226,20 @@ class Publisher:
             with self._excused([some[0].claim.shard]):
                 raise
 
-    async def _learn_cursor(self, held: Held) -> None:
+    async def _learn_cursors(self, doubtful: Sequence[Held]) -> None:
         """After a commit of unknown fate: what it published must not be read again."""
-        found = await self._publishing.cursor(held.claim, now=self._clock.stated())
-        if found is None:
-            self._lose(held.claim)
-        else:
-            held.learn_cursor(found.through)
+        if not doubtful:
+            return
+        claims = [one.claim for one in doubtful]
+        found = await self._publishing.cursors(claims, now=self._clock.stated())
+        for one in doubtful:
+            if one.claim.shard in found:
+                one.learn_cursor(found[one.claim.shard])
+            else:
+                self._lose(one.claim)
+
+    def _is_alone(self, shard: ShardId) -> bool:
+        return self._apart.get(shard) == 1
 
     async def _page(self, some: Sequence[Held], until_ms: int) -> None:
         """The next rows; a millisecond is read whole, because the cursor counts in them."""
@@ -308,7 +316,8 @@ class Publisher:
                     for shard in chosen:
                         self._rewind(shard)
                     raise
-                self._apart.difference_update(chosen)
+                for shard in chosen:
+                    self._apart.pop(shard, None)
             self._note_at_work(held)
             await self._renewal.between()
             if left and self._clock.monotonic() >= until:
@@ -322,18 +331,18 @@ class Publisher:
     def _next_shards(self, left: list[ShardId], ripe: dict[int, list[Waiting]]) -> list[ShardId]:
         """What the next transaction writes: few shards, for which nobody else writes right now."""
         chosen: list[ShardId] = []
-        runs = 0
+        runs, together = 0, self._pace.policy.together
         for shard in left:
             held = self._holdings.get(shard)
             if held is not None and held.writing.locked():
                 continue
-            if shard in self._apart and chosen:
+            most = self._apart.get(shard, self._pace.policy.together)
+            if len(chosen) >= most:
                 continue
+            together = min(together, most)
             chosen.append(shard)
-            if shard in self._apart:
-                break
             runs += len(ripe[shard])
-            if runs >= RUNS_PER_TRANSACTION or len(chosen) == self._pace.policy.together:
+            if runs >= RUNS_PER_TRANSACTION or len(chosen) >= together:
                 break
         return chosen or left[:1]
 

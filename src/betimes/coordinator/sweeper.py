@@ -14,6 +14,7 @@ from betimes.coordinator.renewal import instant
 from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut
 from betimes.rhythm import DatabaseTime, Stopping, attend, beat
+from betimes.store import sweep
 from betimes.store.shards import Shards
 from betimes.store.sweep import Sweeping
 from betimes.telemetry import Outage, Telemetry
@@ -71,9 +72,10 @@ class Sweeper:
     async def _look(self, some: Sequence[Held], until: datetime) -> list[Held]:
         """Those in which something seems to be missing; the others are swept by this."""
         wanted = {
-            one.claim.shard: (one.swept_through, min(until, instant(one.published_through_ms)))
+            one.claim.shard: (one.swept_through, through)
             for one in some
             if one.published_through_ms >= 0
+            and (through := sweep.published_part(until, instant(one.published_through_ms)))
         }
         spans = {
             shard: (after, through)

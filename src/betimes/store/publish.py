@@ -47,13 +47,6 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
-    """Every run due up to here has its parcel; None when nothing was ever published."""
-
-    through: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
 class Publishing:
     """The publisher's side of the queue."""
 
@@ -82,20 +75,23 @@ class Publishing:
             found[shard].append(Waiting(*values))
         return found
 
-    async def cursor(self, claim: Claim, *, now: datetime | None) -> Cursor | None:
-        """How far a shard of ours is published; None when it is no longer ours.
+    async def cursors(
+        self, claims: Sequence[Claim], *, now: datetime | None
+    ) -> dict[ShardId, datetime | None]:
+        """How far shards of ours are published; what is no longer ours is missing.
 
         Waits for a commit of ours that is still under way.
         """
-        row = await self.database.maybe(
-            SHARDS["hold_shard"],
+        listed = sorted(claims, key=lambda claim: claim.shard)
+        rows = await self.database.many(
+            SHARDS["hold_shards"],
             lane=Lane.ENGINE,
-            shard=claim.shard,
+            shards=[claim.shard for claim in listed],
+            epochs=[claim.epoch for claim in listed],
             node=self.node,
-            epoch=claim.epoch,
             now=now,
         )
-        return None if row is None else Cursor(row["published_through"])
+        return {ShardId(row["shard"]): row["published_through"] for row in rows}
 
     async def publish(self, batches: Sequence[Batch], *, now: datetime | None) -> Published:
         """Publish several shards in one transaction.

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -69,8 +69,8 @@ class Scene:
     async def behind(self) -> float:
         """How many seconds the cursor that is furthest behind lies before now."""
         ((oldest,),) = await self.world.fetch("SELECT min(published_through) FROM betimes.shards")
-        assert oldest is not None, "a shard was never published"
-        return float((self.world.clock.now() - oldest).total_seconds())  # type: ignore[operator]
+        assert isinstance(oldest, datetime), "a shard was never published"
+        return (self.world.clock.now() - oldest).total_seconds()
 
     async def overdue(self, seconds: float) -> int:
         """Runs that were due so long ago and are in no parcel, and jobs that were not planned."""

@@ -23,7 +23,6 @@ from betimes.store.database import Database
 from betimes.store.migrate import migrate
 from betimes.store.parcels import Parcels, Source
 from betimes.store.pool import Lane
-from betimes.store.shards import Shards
 from betimes.testing import ManualClock
 from embedded_kit import Place, RealClock
 from integration.coordinator.conftest import SETTINGS, World
@@ -90,16 +89,12 @@ async def test_the_mark_of_a_shard_never_goes_back(world: World, guard: str) -> 
     owner = await an_owner(world)
     held = owner.holdings.get(SHARD)
     assert held is not None
-    renew, ttl, now = (
-        Shards(world.database, owner.node).renew,
-        SETTINGS.lease_ttl,
-        world.clock.now(),
-    )
-    pattern = r"greatest\(shards\.published_through, held\.published_through\)"
+    renew, ttl, now = owner.elector._shards.renew, SETTINGS.lease_ttl, world.clock.now()
+    pattern = r"greatest\(shards\.published_through, free\.published_through\)"
     await renew([(held.claim, world.seconds(2))], ttl=ttl, now=now)
     with (
         judged(guard),
-        without(guard, "shards", "renew_shards", pattern, "held.published_through"),
+        without(guard, "shards", "renew_shards", pattern, "free.published_through"),
     ):
         await renew([(held.claim, world.seconds(1))], ttl=ttl, now=now)
         statement = "SELECT published_through FROM betimes.shards WHERE shard = $1"

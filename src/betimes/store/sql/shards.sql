@@ -71,6 +71,17 @@ SELECT published_through, coalesce(:now::timestamptz, statement_timestamp()) AS 
    AND lease_until >= coalesce(:now::timestamptz, statement_timestamp())
    FOR SHARE;
 
+-- name: hold_shards :many
+-- The same for several shards, with how far each is published.
+-- Guard: owner, epoch and a lease that has not run out, under a lock that conflicts with acquire_shards
+-- Scatter: the table has one row per shard
+-- Returns: shard int2, published_through timestamptz
+SELECT shards.shard, shards.published_through
+  FROM unnest(:shards::smallint[], :epochs::bigint[]) AS held (shard, epoch)
+  JOIN betimes.shards ON shards.shard = held.shard AND shards.epoch = held.epoch AND shards.owner = :node::uuid
+   AND shards.lease_until >= coalesce(:now::timestamptz, statement_timestamp())
+   FOR SHARE OF shards;
+
 -- name: freeze_shard :one
 -- Keep the publisher's cursor where it is until this transaction ends, whoever owns the shard.
 -- Index: shards_pkey
