@@ -29,10 +29,12 @@ __all__ = [
 OK = "ok"
 APART_MAX = timedelta(seconds=5)
 """Signatures and sessions are checked by the clock of the node."""
+DEGRADING = frozenset({"clock"})
+"""Checks that may fail while the node still works: what is due is decided by the database."""
 
 
 async def check_database(desk: Desk) -> dict[str, str]:
-    """What stands in the way of serving; every value is `ok` when nothing does."""
+    """What stands in the way of serving, or only degrades it; `ok` where nothing does."""
 
     async def work(connection: Connection) -> tuple[Cell, list[str]]:
         return await rows.read_cell(connection), await complaints_of_database(connection)

@@ -10,7 +10,7 @@ import msgspec
 from betimes.api.accepting import chosen
 from betimes.api.call import Call, Reply
 from betimes.api.finding import find_run
-from betimes.api.leasing import held_lease
+from betimes.api.leasing import held_lease, read_token
 from betimes.api.problem import Trouble
 from betimes.api.route import BATCH_BYTES_MAX, Load, NoQuery, Policy, Route
 from betimes.api.shaping import coerced, maybe_instant, read_instant, read_span
