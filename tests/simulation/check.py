@@ -232,12 +232,15 @@ def stale_refused(facts: Facts, verdict: Verdict) -> None:
 
 def everything_ends(facts: Facts, verdict: Verdict) -> None:
     """I14, I17: whatever was due in time has ended; what is dead lies in the dead letters."""
-    for run, row in facts.history.runs.items():
+    history = facts.history
+    for run, row in history.runs.items():
         plan = facts.plans.get(row["job_id"]) if row["job_id"] else None
         patience = timedelta(seconds=plan.takes * plan.attempts + 5) if plan else DRAIN
         # A line of slow runs is longer than we wait.
         waits = plan is not None and plan.overlap != "allow" and plan.takes > LINED_SECONDS
-        if row["due_at"] > facts.until - patience or waits:
+        # What was late or lost its worker in the chaos begins again when all is well.
+        ready = max(row["due_at"], facts.healed + timedelta(seconds=history.plan.worker_ttl))
+        if ready > facts.ended - patience - 10 * SECOND or waits:
             continue
         verdict.saw("I14")
         if row["state"] not in FINAL:

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count, islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ from simulation.server import make_template, run_outside
 
 TWICE_EVERY = 100
 """Of so many seeds one is run twice, and must be the same."""
-SHOWN_MAX = 8
+SHOWN_MAX = 4
+RED_MAX = 20
 INVARIANTS = (
     "I1",
     "I2",
@@ -78,6 +80,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--shrink", action="store_true")
+    parser.add_argument("--profile", help="only seeds of this kind of trouble")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--keep-going", action="store_true", help="do not stop after 20 red seeds")
     asked = parser.parse_args()
@@ -116,11 +119,12 @@ def many(asked: argparse.Namespace, kit: PostgresKit, template: str) -> int:
     context = get_context("spawn")
     reports: Any = context.Queue()
     processes = min(asked.processes, asked.seeds)
+    chosen = list(islice(seeds_of(asked.profile, asked.first), asked.seeds))
     began = time.monotonic()  # noqa: TID251 -- how long the machine took
     children = []
     for number in range(processes):
         name = run_outside(lambda: kit.create(template=template))
-        seeds = range(asked.first + number, asked.first + asked.seeds, processes)
+        seeds = chosen[number::processes]
         child = context.Process(target=_child, args=(seeds, kit.dsn(name), reports), daemon=True)
         child.start()
         children.append(child)
@@ -135,8 +139,8 @@ def many(asked: argparse.Namespace, kit: PostgresKit, template: str) -> int:
             return 2
         else:
             tally.add(outcome)
-            if len(tally.red) >= 20 and not asked.keep_going:
-                print("stopped after 20 red seeds")
+            if len(tally.red) >= RED_MAX and not asked.keep_going:
+                print(f"stopped after {RED_MAX} red seeds")
                 break
     for child in children:
         child.terminate()
@@ -145,7 +149,12 @@ def many(asked: argparse.Namespace, kit: PostgresKit, template: str) -> int:
     return tally.tell(seconds)
 
 
-def _child(seeds: range, dsn: str, reports: Any) -> None:
+def seeds_of(profile: str | None, first: int = 0) -> Iterator[int]:
+    """Seeds in order, those of one profile if one is named."""
+    return (seed for seed in count(first) if profile in {None, make_plan(seed).profile})
+
+
+def _child(seeds: list[int], dsn: str, reports: Any) -> None:
     def told(outcome: Outcome) -> None:
         outcome.lines = []
         reports.put(outcome)

@@ -82,6 +82,7 @@ class World:
             ("coordinator", plan.coordinators),
             ("worker", plan.workers),
             ("app", plan.apps),
+            ("crude", plan.crude),
             ("janitor", plan.janitors),
         ):
             for number in range(many):
