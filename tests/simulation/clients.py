@@ -9,6 +9,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -167,10 +168,11 @@ class Client:
         world.asked(asked)
         while True:
             api = world.some_api()
+            if api is None:
+                await world.sleep(PAUSE_SECONDS)
+                continue
             try:
-                if api is None:
-                    raise Unavailable("no API answers")
-                asked.answer = await api.call(lambda: verb(api.desk))
+                asked.answer = await api.call(partial(verb, api.desk))
                 asked.ok = True
             except Unavailable:
                 await world.sleep(PAUSE_SECONDS)

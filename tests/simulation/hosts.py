@@ -1,5 +1,7 @@
 """Hosts: the product's own services, each with its own connections, clock and luck.
 
+Long because every role is put together here.
+
 A host that crashes is abandoned where it stands, and a new one with a new identity takes its place
 after a while. A host that freezes goes on later with whatever it believed.
 """
@@ -8,9 +10,9 @@ import asyncio
 import contextvars
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from random import Random  # noqa: TID251 -- seeded
+from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from betimes.api.waiters import Waiters
@@ -35,8 +37,8 @@ from betimes.store.nodes import NodeCard
 from betimes.store.pool import Lane
 from betimes.store.workers import WorkerCard
 from betimes.telemetry import Event, Outage, Telemetry
-from betimes.worker import Chance, Handlers, Worker, service
 from betimes.wire.workers import DeclaredHandler, LeaseRuns, NewWorker, ReportOne
+from betimes.worker import Chance, Handlers, Worker, service
 from betimes.worker.context import Context
 from simulation.boundary import Fault, HostClock, Link, SimPool, make_database
 from simulation.loop import LIFE, Life
@@ -237,7 +239,11 @@ async def clean(host: Host, stopping: Stopping) -> None:
         new_id=lambda: next(random_ids(to_ms(node.clock.now()), 0, node.dice.entropy(TAIL_BYTES))),
     )
     # Its rarer duties come more seldom than in earnest: they are most of what an idle cell asks.
-    duties = [(janitor.errands.tick, 5.0 + host.world.plan.shards), (janitor.offerer.tick, 4.0), (janitor.pruner.tick, 60.0)]
+    duties = [
+        (janitor.errands.tick, 5.0 + host.world.plan.shards),
+        (janitor.offerer.tick, 4.0),
+        (janitor.pruner.tick, 60.0),
+    ]
     async with asyncio.TaskGroup() as group:
         group.create_task(janitor.reaper.run(stopping))
         for tick, seconds in duties:
@@ -386,7 +392,12 @@ async def work_for_app(host: Host, stopping: Stopping) -> None:
 async def work_crudely(host: Host, stopping: Stopping) -> None:
     """Somebody's own worker: it keeps what it has to say, and says all of it in one request."""
     world, line = host.world, AppLine(host)
-    registered = await _until(host, lambda: line.register(NewWorker(name=host.name, handlers=[DeclaredHandler(name="apped")], slots=8)))
+    registered = await _until(
+        host,
+        lambda: line.register(
+            NewWorker(name=host.name, handlers=[DeclaredHandler(name="apped")], slots=8)
+        ),
+    )
     waiting: list[ReportOne] = []
     while not stopping.requested:
         with suppress(Unavailable):
@@ -432,8 +443,6 @@ ROLES: dict[str, Role] = {
 
 def settings_of(plan: Any) -> Settings:
     """The settings that a seed has chosen."""
-    from dataclasses import replace
-
     seconds = lambda number: timedelta(seconds=number)  # noqa: E731
     plain = Settings()
     return replace(

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context, ContextVar
 from dataclasses import dataclass, field
-from random import Random  # noqa: TID251 -- seeded: the dice of the simulated world
+from random import Random
 from typing import Any
 
 STEPS_MAX = 2_000_000

@@ -1,11 +1,11 @@
-"""From a seed to everything that is going to happen, as values that can be printed and made smaller.
+"""From a seed to everything that is going to happen, as values to print and to make smaller.
 
 A profile biases a seed towards one kind of trouble, so that rare situations are met often: swarm
 testing. Every number is drawn here; the world draws only orders, latencies and which request fails.
 """
 
 from dataclasses import asdict, dataclass
-from random import Random  # noqa: TID251 -- seeded
+from random import Random
 from typing import Any
 
 from simulation.boundary import Fault

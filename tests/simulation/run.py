@@ -47,15 +47,15 @@ INVARIANTS = (
     "fence",
 )
 FAULTS = (
-    "lost_before", "lost_between", "commit_lost", "reply_lost", "conflict", "no_room", "slow_before",
-    "slow_after", "crash", "freeze", "cut", "away", "step", "jinx", "mute", "shard.lost",
+    "lost_before", "lost_between", "commit_lost", "reply_lost", "conflict", "no_room",
+    "slow_before", "slow_after", "crash", "freeze", "cut", "away", "step", "jinx", "mute", "shard.lost",
 )  # fmt: skip
 
 
 @contextmanager
 def database_server() -> Iterator[tuple[PostgresKit, str]]:
     """A PostgreSQL with a database that lives in virtual time."""
-    chosen = os.environ.get("BETIMES_TEST_PG_BIN")  # noqa: TID251 -- the tests' own switch
+    chosen = os.environ.get("BETIMES_TEST_PG_BIN")
     with tempfile.TemporaryDirectory(prefix="betimes-sim-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o711)
         binaries = Path(chosen) if chosen else None
@@ -65,9 +65,11 @@ def database_server() -> Iterator[tuple[PostgresKit, str]]:
 
 def pinned() -> None:
     """Sets must have the same order in every process: start again with the hash pinned."""
-    if os.environ.get("PYTHONHASHSEED") != "0":  # noqa: TID251
-        os.environ["PYTHONHASHSEED"] = "0"  # noqa: TID251
-        os.execv(sys.executable, [sys.executable, "-m", "simulation.run", *sys.argv[1:]])
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(  # noqa: S606 -- ourselves
+            sys.executable, [sys.executable, "-m", "simulation.run", *sys.argv[1:]]
+        )
 
 
 def main() -> int:
@@ -97,7 +99,7 @@ def replay(seed: int, dsn: str, *, shrink: bool) -> int:
     plan = make_plan(seed)
     print(json.dumps(plan.to_dict(), indent=1))
     found: list[Outcome] = []
-    simulate_seeds([seed], dsn, told=lambda one: found.append(one), verbose=True)  # type: ignore[func-returns-value]
+    simulate_seeds([seed], dsn, told=found.append, verbose=True)
     outcome = found[0]
     print(
         "\n".join(line for line in outcome.lines if " sql " not in line and " commit " not in line)
@@ -105,7 +107,8 @@ def replay(seed: int, dsn: str, *, shrink: bool) -> int:
     for one in outcome.violations:
         print(f"RED {one.invariant}: {one.sentence}")
     print(
-        f"seed {seed} ({outcome.profile}): {len(outcome.violations)} violations, {outcome.digest[:16]}"
+        f"seed {seed} ({outcome.profile}): {len(outcome.violations)} violations,"
+        f" {outcome.digest[:16]}"
     )
     if shrink and outcome.violations:
         smaller, steps = shrunk(plan, {one.invariant for one in outcome.violations}, dsn)
@@ -120,7 +123,7 @@ def many(asked: argparse.Namespace, kit: PostgresKit, template: str) -> int:
     reports: Any = context.Queue()
     processes = min(asked.processes, asked.seeds)
     chosen = list(islice(seeds_of(asked.profile, asked.first), asked.seeds))
-    began = time.monotonic()  # noqa: TID251 -- how long the machine took
+    began = time.monotonic()
     children = []
     for number in range(processes):
         name = run_outside(lambda: kit.create(template=template))
@@ -145,7 +148,7 @@ def many(asked: argparse.Namespace, kit: PostgresKit, template: str) -> int:
     for child in children:
         child.terminate()
         child.join()
-    seconds = time.monotonic() - began  # noqa: TID251
+    seconds = time.monotonic() - began
     return tally.tell(seconds)
 
 

@@ -4,7 +4,8 @@ Whole classes of trouble are taken out one at a time; then incidents, acts and j
 hosts and time are halved. What still breaks one of the same invariants is kept.
 """
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from simulation.server import Server
 TRIES_MAX = 150
 
 
-def shrunk(plan: Plan, broken: Set[str], dsn: str) -> tuple[Plan, int]:
+def shrunk(plan: Plan, broken: AbstractSet[str], dsn: str) -> tuple[Plan, int]:
     """The smallest plan that was found, and after how many tries."""
 
     def work() -> tuple[Plan, int]:
@@ -28,7 +29,7 @@ def shrunk(plan: Plan, broken: Set[str], dsn: str) -> tuple[Plan, int]:
     return in_thread(work)
 
 
-def _shrink(plan: Plan, broken: Set[str], server: Server) -> tuple[Plan, int]:
+def _shrink(plan: Plan, broken: AbstractSet[str], server: Server) -> tuple[Plan, int]:
     tries = 0
     again = True
     while again and tries < TRIES_MAX:
@@ -44,7 +45,7 @@ def _shrink(plan: Plan, broken: Set[str], server: Server) -> tuple[Plan, int]:
     return plan, tries
 
 
-def candidates(plan: Plan) -> Iterator[Plan]:
+def candidates(plan: Plan) -> Iterator[Plan]:  # noqa: C901, PLR0912 -- a list of ways
     """Plans with less in them, the boldest first."""
     if plan.rates:
         yield replace(plan, rates={})
