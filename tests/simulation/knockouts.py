@@ -75,7 +75,7 @@ KNOCK_OUTS = (
     KnockOut(
         "V6: a gap is settled without asking which of its fires have an account",
         profile="paused",
-        within=80,
+        within=120,
         expected=frozenset({"I4"}),
         patches=(
             patch.object(catchup, "accounted_for", _unasked),

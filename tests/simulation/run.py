@@ -48,7 +48,8 @@ INVARIANTS = (
 )
 FAULTS = (
     "lost_before", "lost_between", "commit_lost", "reply_lost", "conflict", "no_room",
-    "slow_before", "slow_after", "crash", "freeze", "cut", "away", "step", "jinx", "mute", "shard.lost",
+    "slow_before", "slow_after", "crash", "freeze", "cut", "away", "step", "jinx", "mute",
+    "shard.lost",
 )  # fmt: skip
 
 
