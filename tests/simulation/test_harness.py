@@ -57,7 +57,8 @@ def test_another_seed_is_another_world() -> None:
 
 def test_nothing_in_the_database_reads_the_real_clock(server: Server) -> None:
     defaults = server.read(
-        "SELECT pg_get_expr(adbin, adrelid) AS said FROM pg_attrdef JOIN pg_class ON pg_class.oid = adrelid"
+        "SELECT pg_get_expr(adbin, adrelid) AS said"
+        " FROM pg_attrdef JOIN pg_class ON pg_class.oid = adrelid"
         " WHERE relnamespace = 'betimes'::regnamespace"
     )
     clocks = [row["said"] for row in defaults if "()" in row["said"]]
