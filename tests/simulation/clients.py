@@ -140,6 +140,8 @@ class Client:
                 if found is not None:
                     asked.detail = str(found)
                     await self._ask(asked, lambda desk: cancel_run(desk, tenant, RunId(found)))
+            case _:
+                raise AssertionError(act.verb)
 
     def _some_run(self, job: UUID) -> UUID | None:
         """The newest run of a job that has begun: what somebody would see in a list."""
@@ -172,6 +174,7 @@ class Client:
                 await world.sleep(PAUSE_SECONDS)
                 continue
             try:
+                assert api.desk is not None
                 asked.answer = await api.call(partial(verb, api.desk))
                 asked.ok = True
             except Unavailable:

@@ -443,7 +443,10 @@ ROLES: dict[str, Role] = {
 
 def settings_of(plan: Any) -> Settings:
     """The settings that a seed has chosen."""
-    seconds = lambda number: timedelta(seconds=number)  # noqa: E731
+
+    def seconds(number: float) -> timedelta:
+        return timedelta(seconds=number)
+
     plain = Settings()
     return replace(
         plain,

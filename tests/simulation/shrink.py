@@ -55,10 +55,10 @@ def candidates(plan: Plan) -> Iterator[Plan]:  # noqa: C901, PLR0912 -- a list o
         values: tuple[Any, ...] = getattr(plan, field)
         least = 1 if field == "jobs" else 0
         if field != "jobs" and values:
-            yield replace(plan, **{field: ()})
+            yield _with(plan, field, ())
         if len(values) > least and field != "jobs":
             for place in range(len(values)):
-                yield replace(plan, **{field: values[:place] + values[place + 1 :]})
+                yield _with(plan, field, values[:place] + values[place + 1 :])
     if len(plan.jobs) > 1:
         for place in range(len(plan.jobs)):
             yield without_job(plan, place)
@@ -75,6 +75,11 @@ def candidates(plan: Plan) -> Iterator[Plan]:  # noqa: C901, PLR0912 -- a list o
         yield replace(plan, skews=(0.0,))
     if plan.chaos > 10:
         yield replace(plan, chaos=plan.chaos / 2)
+
+
+def _with(plan: Plan, field: str, value: Any) -> Plan:
+    changes: dict[str, Any] = {field: value}
+    return replace(plan, **changes)
 
 
 def without_job(plan: Plan, place: int) -> Plan:

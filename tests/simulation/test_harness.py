@@ -146,7 +146,7 @@ def lease_early(history: History) -> None:
 
 
 def let_the_mark_fall(history: History) -> None:
-    fact = {"old_epoch": 1, "epoch": 1, "owner": None, "old_owner": None}
+    fact: dict[str, Any] = {"old_epoch": 1, "epoch": 1, "owner": None, "old_owner": None}
     fact |= {"old_published": "2026-03-10T12:00:01", "published": "2026-03-10T12:00:00"}
     history.changes.append(Change(10**6, history.began, "shard", 0, None, fact))
 
