@@ -20,6 +20,7 @@ class Held:
 
     calls: int = 0
     most: int = 0
+    watched: bool = True
 
 
 @contextmanager
@@ -31,16 +32,16 @@ def watched_loop() -> Iterator[Held]:
         held.calls += event in {"call", "c_call"}
 
     def turn() -> None:
-        nonlocal handle
         held.most, held.calls = max(held.most, held.calls), 0
-        handle = loop.call_soon(turn)
+        if held.watched:
+            loop.call_soon(turn)
 
-    handle = loop.call_soon(turn)
+    loop.call_soon(turn)
     before = sys.getprofile()
     sys.setprofile(count)
     try:
         yield held
     finally:
         sys.setprofile(before)
-        handle.cancel()
+        held.watched = False
         held.most = max(held.most, held.calls)
