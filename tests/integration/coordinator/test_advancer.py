@@ -180,6 +180,8 @@ async def test_a_step_that_runs_out_of_time_does_less_and_stops_nobody(
         flow.id = wide.run.id
         started = [state for state in (await flow.states()).values() if state == "RUNNING"]
         assert 0 < len(started) <= 100
+        assert await advancer.tick() == 1, "what fitted is not followed by what did not"
+        assert len(recorder.named("advancer.failed")) == 3
         while await advancer.tick():
             pass
 
@@ -290,3 +292,45 @@ async def test_when_the_database_is_away_nobody_is_blamed(
             await advancer.tick()
         assert recorder.named("advancer.failed") == []
         assert await advancer.tick() == 1
+
+
+async def test_siblings_that_do_not_fit_in_a_transaction_start_little_by_little(dsn: str) -> None:
+    """Each takes the server 5 ms: three hundred do not fit in its time, and stop nobody."""
+    clock, stopping, limit = RealClock(), Stopping(), timedelta(seconds=1)
+    async with (
+        opened(dsn, clock=clock, transaction_timeout=limit) as store,
+        a_flow(store, clock) as flow,  # type: ignore[arg-type]  # any clock
+        asyncio.TaskGroup() as group,
+    ):
+        advancer = Advancer(
+            desk=flow.desk,
+            clock=clock,
+            telemetry=Telemetry(clock=clock),
+            every=timedelta(milliseconds=100),
+        )
+        wide = await flow.start(
+            {"root": {}} | {f"n{place}": {"needs": ["root"]} for place in range(300)}
+        )
+        chain = await flow.start({"a": {}, "b": {"needs": ["a"]}})
+        await flow.bench.poll_once()
+        async with owner(dsn) as connection:
+            await connection.execute(
+                """
+                CREATE FUNCTION betimes.take_a_while() RETURNS trigger LANGUAGE plpgsql AS $$
+                BEGIN PERFORM pg_sleep(0.005); RETURN NEW; END $$;
+                CREATE TRIGGER take_a_while BEFORE INSERT ON betimes.runs
+                   FOR EACH ROW EXECUTE FUNCTION betimes.take_a_while();
+                """
+            )
+
+        async def moved() -> bool:
+            flow.id = chain.run.id
+            others = (await flow.states())["b"] == "RUNNING"
+            flow.id = wide.run.id
+            return others and "WAITING" not in (await flow.states()).values()
+
+        group.create_task(advancer.run(stopping))
+        try:
+            await eventually(moved, what="all siblings, and the chain beside them")
+        finally:
+            stopping.request("the test is over")
