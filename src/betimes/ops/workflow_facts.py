@@ -17,6 +17,8 @@ GATE_TIMED_OUT = "GATE_TIMED_OUT"
 CONDITION = "CONDITION_NOT_MET"
 NODE_FAILED = "NODE_FAILED"
 ITEMS_FAILED = "ITEMS_FAILED"
+RUN_GONE = "RUN_GONE"
+RUN_GONE_SENTENCE = "the row of its run is gone, and nobody can say how it ended"
 ENDS = {
     RunState.SUCCEEDED: NodeState.SUCCEEDED,
     RunState.DEAD: NodeState.FAILED,

@@ -38,6 +38,8 @@ from betimes.ops.workflow_facts import (
     ENDS,
     GATE_TIMED_OUT,
     NODE_FAILED,
+    RUN_GONE,
+    RUN_GONE_SENTENCE,
     STOPPED,
     TIMED_OUT,
     closed_gate_time,
@@ -65,7 +67,14 @@ from betimes.store.workflow_runs import (
     write_nodes,
     write_workflow_run,
 )
-from betimes.store.workflow_turns import EndedRun, add_turn, drop_turns, read_ended, wake_run
+from betimes.store.workflow_turns import (
+    EndedRun,
+    add_turn,
+    drop_turns,
+    read_ended,
+    read_vanished,
+    wake_run,
+)
 from betimes.workflow.advance import (
     Cancel,
     Hold,
@@ -136,7 +145,27 @@ class WorkflowTurn:
             else:
                 state = ENDS[one.state]
                 items.append(EndedItem(name, place, one.id, state, one.result, error_of(one)))
+        found = {one.id for one in ended}
+        items += await self._absorb_vanished([run for run in runs if run not in found])
         await self._absorb_items(items)
+
+    async def _absorb_vanished(self, runs: Sequence[RunId]) -> list[EndedItem]:
+        """A node fails whose run has left no row: no word of its end will ever come.
+
+        Items that fail so come back. A run that is there, and not over, is waited for.
+        """
+        gone = await read_vanished(self._connection, self.run.shard, self.run.id, runs)
+        nodes = {row.run: row for row in self.nodes.values() if row.run is not None}
+        items: list[EndedItem] = []
+        for one in gone:
+            row = nodes.get(one.run)
+            if one.node is not None and one.place is not None:
+                error = {"type": RUN_GONE, "message": RUN_GONE_SENTENCE}
+                failed = NodeState.FAILED
+                items.append(EndedItem(one.node, one.place, one.run, failed, None, error))
+            elif row is not None and row.state is NodeState.RUNNING:
+                self.fail(row, RUN_GONE, RUN_GONE_SENTENCE)
+        return items
 
     def _absorb_node(self, row: NodeRow, ended: EndedRun) -> None:
         # Another run may stand for the node by now, or none: then this one's end means nothing.

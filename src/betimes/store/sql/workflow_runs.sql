@@ -193,6 +193,17 @@ SELECT id, node, state, result, error::text AS error, reason, started_at, finish
   FROM betimes.runs
  WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state >= 4;
 
+-- name: find_vanished_runs :many
+-- Those of some runs of which no row is left, and the items they stand for. There should be none.
+-- Index: runs_pkey, workflow_items_running_idx
+-- Returns: run_id uuid, node text, place int4
+SELECT asked.id AS run_id, items.node, items.place
+  FROM unnest(:runs::uuid[]) AS asked (id)
+  LEFT JOIN betimes.workflow_items AS items
+         ON items.shard = :shard::smallint AND items.run_id = asked.id AND items.state = 2
+        AND items.workflow_run_id = :workflow_run::uuid
+ WHERE NOT EXISTS (SELECT FROM betimes.runs WHERE runs.shard = :shard::smallint AND runs.id = asked.id);
+
 -- name: find_due_turns :many
 -- Workflow runs that are to be looked at, the longest due first, and how many of the rows that were read are theirs.
 -- Usually none, and then this reads next to nothing.
