@@ -141,12 +141,21 @@ SELECT items.run_id
    AND items.node = ANY (:nodes::text[]) AND items.state = 2 AND work.state < 4 AND work.cancel_at IS NULL
  LIMIT :most::integer;
 
--- name: delete_workflow_items :exec
--- Forget the items of nodes that are done again.
+-- name: delete_workflow_items :one
+-- Forget items of nodes that are done again, at most so many.
 -- Index: workflow_items_pkey
 -- Guard: the caller holds the workflow run
-DELETE FROM betimes.workflow_items
- WHERE shard = :shard::smallint AND workflow_run_id = :workflow_run::uuid AND node = ANY (:nodes::text[]);
+-- Returns: deleted int8
+WITH gone AS (
+    DELETE FROM betimes.workflow_items
+     WHERE shard = :shard::smallint AND workflow_run_id = :workflow_run::uuid
+       AND (node, place) IN (SELECT old.node, old.place FROM betimes.workflow_items AS old
+                              WHERE old.shard = :shard::smallint AND old.workflow_run_id = :workflow_run::uuid
+                                AND old.node = ANY (:nodes::text[])
+                              LIMIT :most::integer)
+    RETURNING place
+)
+SELECT count(*) AS deleted FROM gone;
 
 -- name: write_workflow_run :exec
 -- Write how a workflow run stands.
