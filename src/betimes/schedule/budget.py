@@ -56,6 +56,6 @@ class OwnBudget(Budget):
     what is left in the beginning stands in the class.
     """
 
-    __init__ = object.__init__  # type: ignore[assignment]  # which takes no steps
+    __init__ = object.__init__
     left: int = EVALUATION_STEPS_MAX
     steps: int = EVALUATION_STEPS_MAX

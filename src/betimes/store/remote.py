@@ -280,6 +280,8 @@ async def renew(
     now: datetime | None,
 ) -> dict[tuple[ParcelId, Fence], datetime]:
     """Prolong what is still held, and shorten nothing; until when."""
+    # Parcels are locked in the order in which they are named: that of everybody else.
+    leases = sorted(leases, key=lambda one: (shard_of(one.run), one.parcel))
     rows = await many(
         connection,
         SQL["renew_held"],
