@@ -280,8 +280,8 @@ async def renew(
     now: datetime | None,
 ) -> dict[tuple[ParcelId, Fence], datetime]:
     """Prolong what is still held, and shorten nothing; until when."""
-    # Parcels are locked in the order in which they are named: that of everybody else.
-    leases = sorted(leases, key=lambda one: (shard_of(one.run), one.parcel))
+    # By id, as a flush of the same worker does: the statement below locks in any order.
+    await execute(connection, PARCELS["lock_own_parcels"], worker=worker)
     rows = await many(
         connection,
         SQL["renew_held"],
