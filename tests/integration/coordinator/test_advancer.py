@@ -70,6 +70,50 @@ async def test_lost_word_is_found_and_counted(database: Database, clock: ManualC
         assert over(await flow.view()) is WorkflowState.SUCCEEDED
 
 
+async def test_a_node_whose_run_is_gone_fails_and_is_counted_once(
+    database: Database, clock: ManualClock
+) -> None:
+    """Nobody can say how it ended; waiting for its word would be waiting for ever."""
+    async with a_flow(database, clock) as flow:
+        telemetry = Telemetry(clock=clock)
+        advancer = Advancer(
+            desk=flow.desk, clock=clock, telemetry=telemetry, every=timedelta(seconds=1)
+        )
+        await flow.start(
+            {"a": {}, "each": {"map": {"over": [1, 2]}}, "after": {"needs": ["a", "each"]}},
+            failure_policy="continue",
+        )
+        await fetch(database, "DELETE FROM betimes.runs")
+        await fetch(database, "DELETE FROM betimes.parcels")
+        clock.advance(SWEEP_EVERY_SECONDS)
+        assert await advancer.tick() == 1
+        view = await flow.view()
+        assert over(view) is WorkflowState.FAILED
+        error = view.nodes["a"].detail["error"]
+        assert error["type"] == "RUN_GONE"
+        assert "how it ended" in error["message"]
+        assert view.nodes["each"].detail["error"]["type"] == "ITEMS_FAILED"
+        clock.advance(SWEEP_EVERY_SECONDS)
+        await advancer.tick()
+        assert telemetry.reading("betimes_workflow_turns_lost_total") == 3
+
+
+async def test_a_node_whose_run_only_waits_is_left_alone(
+    database: Database, clock: ManualClock
+) -> None:
+    """Word of a run that is not over means nothing yet."""
+    async with a_flow(database, clock) as flow:
+        view = await flow.start({"a": {}, "each": {"map": {"over": [1]}}})
+        await fetch(
+            database,
+            "INSERT INTO betimes.workflow_turns (shard, workflow_run_id, cause, tenant_id, due_at)"
+            " SELECT shard, workflow_run_id, id, tenant_id, created_at FROM betimes.runs",
+        )
+        assert await flow.advancer.tick() == 1
+        assert await flow.states() == {"a": "RUNNING", "each": "RUNNING"}
+        assert over(await flow.live()) is WorkflowState.SUCCEEDED, view
+
+
 async def test_it_moves_by_itself(dsn: str) -> None:
     """With every beat, until it is asked to stop."""
     clock, stopping = RealClock(), Stopping()
