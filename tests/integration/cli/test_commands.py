@@ -238,6 +238,22 @@ async def test_purging_waits_for_the_end_with_a_bar(served: Served) -> None:
     assert json.loads(ended.out)["progress"] == {"done": 3, "total": 3}
 
 
+async def test_whatever_can_be_changed_is_changed_by_a_command(served: Served) -> None:
+    """Jobs are patched in a media type of their own, which nothing else takes."""
+    await acall("secret", "set", "token", "--value", "abcde", "--origins", "https://a.example.com")
+    bound = await acall("secret", "bind", "token", "--origins", "https://b.example.com")
+    assert bound.code == 0, bound.err
+    secret = json.loads((await acall("secret", "get", "token", "-o", "json")).out)
+    assert secret["origins"] == ["https://b.example.com"]
+    key = json.loads((await acall("key", "create", "ci", "--role", "viewer", "-o", "json")).out)
+    renamed = await acall("key", "update", key["id"], "--name", "builds", "-o", "json")
+    assert json.loads(renamed.out)["name"] == "builds", renamed.err
+    await acall(*CREATE, "report")
+    run = json.loads((await acall("job", "run", "report", "-o", "json")).out)
+    moved = await acall("run", "update", run["id"], "--priority", "9", "-o", "json")
+    assert json.loads(moved.out)["priority"] == 9, moved.err
+
+
 async def test_keys_and_profiles(
     home: Path, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
