@@ -19,7 +19,7 @@ SELECT shard, run_id, tenant_id, job_id, dead_at, resolved_at, attempts, state, 
    AND (:text::text IS NULL OR error ? 'sealed' OR position(lower(:text::text) IN lower(error::text)) > 0)
    AND (:tags::text IS NULL OR EXISTS (
         SELECT FROM betimes.runs
-         WHERE runs.shard = :shard::smallint AND runs.id = dead_letters.run_id
+         WHERE runs.shard = dead_letters.shard AND runs.id = dead_letters.run_id
            AND runs.options -> 'tags' @> :tags::text::jsonb))
  ORDER BY dead_at, run_id LIMIT :most::integer;
 
