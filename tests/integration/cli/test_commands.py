@@ -334,10 +334,26 @@ async def test_the_doctor_finds_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -
     assert ill.code == 1
     assert "fail  key" in ill.out
     monkeypatch.setenv("BETIMES_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("BETIMES_RETRY_FOR", "0")
     away = await acall("doctor", "--timeout", "1")
     assert away.code == 1
     assert "fail  service" in away.out
+
+
+async def test_the_doctor_tells_at_once_why_a_node_is_not_ready(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is tried again for a minute, and what the node says about itself is shown."""
+    pauses: list[float] = []
+    monkeypatch.setattr("betimes.sdk.ambient.pause", pauses.append)
+    async with owner(dsn) as connection:
+        last = "SELECT max(number) FROM betimes.migrations"
+        await connection.execute(f"DELETE FROM betimes.migrations WHERE number = ({last})")
+    ill = await acall("doctor")
+    assert ill.code == 1
+    said = r"^fail  ready +not ready \(.*migrations: .*lacks 1 migration"
+    assert re.search(said, ill.out, re.MULTILINE)
+    assert "betimes server migrate" in ill.out
+    assert pauses == []
 
 
 async def test_the_doctor_looks_at_the_records_of_a_database(dsn: str) -> None:
