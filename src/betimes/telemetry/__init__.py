@@ -49,6 +49,7 @@ A test compares this table with the names used in the code; a star stands for th
 | `sweeper.tick`     | span  | debug    | found               |                                   |
 | `deadlines.tick`   | span  | debug    | expired             |                                   |
 | `job.auto_paused`  | event | warning  | failures            | job                               |
+| `job.set_aside`    | event | warning  |                     | job, why                          |
 | `run.unpublished`  | event | error    |                     | shard, runs                       |
 | `reaper.tick`      | span  | debug    | parcels             |                                   |
 | `partitions.tick`  | span  | debug    | made, dropped, moved |                                  |
