@@ -1,7 +1,10 @@
 """Nodes tell each other that they are alive, and how far their clocks are off."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
+
+import pytest
 
 from betimes.app.dice import Dice
 from betimes.app.node import Node
@@ -66,3 +69,25 @@ async def test_a_node_tells_its_skew_and_that_it_drains(
     (seen,) = await nodes.seen_since(database, clock.now() - timedelta(seconds=1))
     assert (seen.name, seen.draining, seen.skew_ms) == ("n1", True, 0.0)
     assert seen.started_at == seen.heartbeat_at == clock.now()
+
+
+async def test_a_node_says_once_that_its_clock_is_wrong(
+    database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the log of the node alone nobody would know: its times are what is wrong."""
+    recorder = Recorder()
+    presence = Presence(node=a_node(database, clock, number=1, recorder=recorder))
+    beat = nodes.beat
+
+    async def ahead(*arguments: Any, **given: Any) -> datetime:
+        return await beat(*arguments, **given) + timedelta(seconds=90)
+
+    await presence.tick()
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(nodes, "beat", ahead)
+        await presence.tick()
+        await presence.tick()
+    (wrong,) = recorder.named("clock.wrong")
+    assert wrong.level == "warning"
+    await presence.tick()
+    assert len(recorder.named("clock.right")) == 1

@@ -217,5 +217,5 @@ async def announce_key(
         if settings.port:
             announce(kept_profile(f"http://{settings.listen}:{settings.port}", text))
     elif is_new:
-        shown = f"shown this once: {text}" if in_sight else f"to be taken away from {place}"
-        announce(f"first administrator's key, {shown}")
+        shown = f", shown this once: {text}" if in_sight else f" is in {place}; keep it elsewhere"
+        announce(f"first administrator's key{shown}")

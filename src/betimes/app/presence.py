@@ -4,10 +4,11 @@ Informative: leases live elsewhere. The one thing a node learns from its row is 
 asked it to finish and go.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from betimes.app.node import Node
 from betimes.domain.errors import Unavailable
+from betimes.ops.cluster import APART_MAX
 from betimes.rhythm import Stopping, beat
 from betimes.store import nodes
 from betimes.telemetry import Outage
@@ -25,6 +26,7 @@ class Presence:
         self._skew_ms: float | None = None
         self._known: int | None = None
         self._asked_to_go = False
+        self._clock_is_off = False
         self._outage = Outage(duty="presence", telemetry=node.telemetry)
         self._skew = node.telemetry.gauge("betimes_clock_skew_seconds")
 
@@ -64,6 +66,7 @@ class Presence:
             middle = asked_at + (node.clock.now() - asked_at) / 2
             self._skew_ms = (middle - told) / timedelta(milliseconds=1)
             self._skew.set(self._skew_ms / 1000)
+            self._tell_clock(self._skew_ms / 1000, told)
             alive = await nodes.seen_since(node.database, told - ALIVE_BEATS * self._every)
             self._asked_to_go = any(
                 seen.id == node.card.id and seen.drain_at is not None for seen in alive
@@ -74,3 +77,15 @@ class Presence:
             names = [seen.name for seen in alive]
             node.telemetry.event("presence.changed", nodes=names, database_time=told)
         return len(alive)
+
+    def _tell_clock(self, seconds: float, database_time: datetime) -> None:
+        """Say once that our clock is wrong, and once that it is right again."""
+        is_off = abs(seconds) > APART_MAX.total_seconds()
+        if is_off is not self._clock_is_off:
+            self._clock_is_off = is_off
+            self._node.telemetry.event(
+                "clock.wrong" if is_off else "clock.right",
+                level="warning" if is_off else "info",
+                skew_seconds=round(seconds, 1),
+                database_time=database_time,
+            )

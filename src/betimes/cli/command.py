@@ -17,6 +17,8 @@ from betimes.sdk import ambient
 
 if TYPE_CHECKING:  # loaded when something is asked, not for --help
     from betimes.cli.session import Session
+    from betimes.sdk.errors import Unreachable
+    from betimes.sdk.exchange import Response
     from betimes.sdk.way import Way
 
 RHYTHMS = {"--watch": "--interval", "--wait": "--wait-for"}
@@ -80,6 +82,8 @@ class Talk:
         self._way: Way | None = None
         self._session: Session | None = None
         self._told_retry = False
+        self.retry_for: float | None = None
+        """Seconds for which a call is tried again; None means as long as clients usually do."""
 
     @property
     def way(self) -> "Way":
@@ -96,14 +100,24 @@ class Talk:
         if self._session is None:
             from betimes.cli.session import Session  # noqa: PLC0415 -- see above
 
-            self._session = Session(self.way, timeout=self.wishes.timeout, told=self._tell_retry)
+            self._session = Session(
+                self.way,
+                timeout=self.wishes.timeout,
+                retry_for=self.retry_for,
+                told=self._tell_retry,
+            )
             self.context.call_on_close(self._session.client.close)
         return self._session
 
-    def _tell_retry(self, _failure: object, _pause: float) -> None:
+    def _tell_retry(self, failure: "Response | Unreachable", _pause: float) -> None:
         """Whoever looks at the terminal learns why nothing happens, once."""
         if not self._told_retry and not self.wishes.quiet:
-            click.echo("the service does not answer; trying again for a minute", err=True)
+            from betimes.sdk.exchange import Response, problem_of  # noqa: PLC0415 -- see above
+
+            said = "does not answer"
+            if isinstance(failure, Response):
+                said = f"answers {problem_of(failure)}"
+            click.echo(f"the service {said}; trying again", err=True)
         self._told_retry = True
 
     @property

@@ -17,6 +17,13 @@ from betimes.cli.times import moment_of
 SKEW_WARN, SKEW_BAD = 1.0, 30.0
 EXPIRES_SOON_DAYS = 14
 MARKS = {"ok": GREEN, "warn": YELLOW, "fail": RED, "skip": "2"}
+READINESS = {"ready": "ok", "degraded": "warn"}
+HINTS = {
+    "database": "is PostgreSQL up, and reached from the node? its log tells more",
+    "migrations": "betimes server migrate --dsn ADDRESS",
+    "clock": "set the clock of that node (NTP)",
+    "publishing": "does a coordinator run? `betimes cluster nodes` and `cluster shards` tell",
+}
 RECORDS_SHOWN = 20
 LOOK = Look(tuple(map(column, ["CHECK=check", "VERDICT=verdict", "DETAIL=detail", "HINT=hint"])))
 
@@ -39,6 +46,7 @@ def doctor(talk: Talk, *, dsn: str | None) -> int:
     decision, that ranges count right, and that what waits to be executed is there once and is
     published. It only reads, a bounded number of rows, and may be run while everything is at work.
     """
+    talk.retry_for = 0.0  # what does not answer now is what is being looked for
     findings = []
     for finding in examined(talk, dsn):
         findings.append(finding)
@@ -102,10 +110,12 @@ def reach(talk: Talk) -> Finding:
 
 def ready(talk: Talk) -> Finding:
     """Whether requests are welcome."""
-    told = talk.session.call(OFFERS["meta.ready"])
-    checks = ", ".join(f"{name}: {state}" for name, state in told.get("checks", {}).items())
-    verdict = "ok" if told["status"] in ("ok", "ready") else "warn"
-    return Finding("ready", verdict, f"{told['status']}{f' ({checks})' if checks else ''}")
+    told = talk.session.ask("GET", OFFERS["meta.ready"].path, refuse=False).json()
+    said: dict[str, str] = told.get("checks", {})
+    checks = ", ".join(f"{name}: {state}" for name, state in said.items())
+    detail = f"{told['status']}{f' ({checks})' if checks else ''}"
+    hint = next((HINTS[name] for name in said if said[name] != "ok" and name in HINTS), "")
+    return Finding("ready", READINESS.get(told["status"], "fail"), detail, hint)
 
 
 def clock(talk: Talk) -> Finding:
@@ -151,7 +161,8 @@ def nodes(talk: Talk) -> Finding:
         return Finding("nodes", "fail", f"clocks are off: {', '.join(skewed)}", "set them (NTP)")
     if len(releases) > 1:
         return Finding("nodes", "warn", f"zone data differs: {', '.join(releases)}")
-    return Finding("nodes", "ok", f"{len(items)} nodes, zone data {', '.join(releases) or '-'}")
+    number = f"{len(items)} node{'' if len(items) == 1 else 's'}"
+    return Finding("nodes", "ok", f"{number}, zone data {', '.join(releases) or '-'}")
 
 
 def zones(talk: Talk) -> Finding:
@@ -214,4 +225,8 @@ def records(dsn: str) -> Iterator[Finding]:
     extent = f"{checked.decisions} decisions and {checked.runs} runs in parcels were looked at"
     if checked.is_partial:
         extent += ", and there are more than are looked at at once"
-    yield Finding("records", "warn" if checked.found else "ok", extent)
+    if not checked.found:
+        yield Finding("records", "ok", extent)
+        return
+    hint = "a service that works right writes none of that: keep the logs of that time, report it"
+    yield Finding("records", "warn", extent, hint)

@@ -104,8 +104,6 @@ class Session:
         from betimes.sdk.exchange import problem_of  # noqa: PLC0415 -- see above
 
         sent = {"accept": "application/json, */*", **(headers or {})}
-        if method == "PATCH":
-            sent.setdefault("content-type", "application/merge-patch+json")
         response = self.client.request(
             method, path, query=query, headers=sent, body=msgspec.UNSET if body is None else body
         )

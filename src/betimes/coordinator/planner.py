@@ -279,7 +279,12 @@ class Planner:
         if steps:
             runs += await self._commit(held, steps)
         if broken:
-            await self._planning.set_aside(held.claim.shard, broken, now=self._clock.stated())
+            aside = await self._planning.set_aside(
+                held.claim.shard, broken, now=self._clock.stated()
+            )
+            for job, why in aside:
+                name = to_text("job", job.id)
+                self._telemetry.event("job.set_aside", level="warning", job=name, why=why)
         return runs
 
     async def _commit(self, held: Held, steps: list[Step]) -> int:

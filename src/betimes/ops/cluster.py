@@ -29,18 +29,22 @@ __all__ = [
 OK = "ok"
 APART_MAX = timedelta(seconds=5)
 """Signatures and sessions are checked by the clock of the node."""
-DEGRADING = frozenset({"clock"})
-"""Checks that may fail while the node still works: what is due is decided by the database."""
+LATE_MAX = timedelta(seconds=10)
+"""Publishing works ahead; whoever takes over from a dead coordinator has caught up by then."""
+DEGRADING = frozenset({"clock", "publishing"})
+"""Checks that may fail while the node still works: what is due is decided by the database, and
+published by coordinators, which may be other nodes."""
 
 
 async def check_database(desk: Desk) -> dict[str, str]:
     """What stands in the way of serving, or only degrades it; `ok` where nothing does."""
 
-    async def work(connection: Connection) -> tuple[Cell, list[str]]:
-        return await rows.read_cell(connection), await complaints_of_database(connection)
+    async def work(connection: Connection) -> tuple[Cell, list[str], str]:
+        cell = await rows.read_cell(connection)
+        return cell, await complaints_of_database(connection), await _publishing(connection, cell)
 
     try:
-        cell, complaints = await desk.transact(work, tenant=None)
+        cell, complaints, publishing = await desk.transact(work, tenant=None)
     except SchedulerError as error:
         return {"database": type(error).__name__.lower()}
     apart = abs(cell.now - desk.clock.now())
@@ -50,7 +54,22 @@ async def check_database(desk: Desk) -> dict[str, str]:
         "migrations": complaints[0] if complaints else OK,
         "clock": OK if apart <= APART_MAX else f"{seconds:.1f} s apart from the database",
         "shards": OK if cell.shards == desk.shards else "the number of shards has changed",
+        "publishing": publishing,
     }
+
+
+async def _publishing(connection: Connection, cell: Cell) -> str:
+    """Whether what is due gets into the queues; `ok` also before anybody has begun with it."""
+    lag = await rows.read_due_lag(connection)
+    if lag <= LATE_MAX:
+        return OK
+    said = f"{lag.total_seconds():.0f} s late"
+    free = [
+        shard
+        for shard in await rows.read_shards(connection)
+        if shard.lease_until is None or shard.lease_until <= cell.now
+    ]
+    return f"{said}, {len(free)} of {cell.shards} shards have no coordinator" if free else said
 
 
 async def read_cell(desk: Desk) -> Cell:

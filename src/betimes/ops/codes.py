@@ -205,14 +205,16 @@ CODES: Mapping[str, Told] = MappingProxyType(
         ),
         "OVERLAP_SKIPPED": Told(
             "An earlier run of the job had not ended ({blocked_by}), and it skips then.",
-            "Use overlap=buffer_one or allow, or make the runs shorter than the period.",
+            "Ask why that run had not ended; if it only took its time, use overlap=buffer_one or "
+            "allow, or make the runs shorter than the period.",
             "PATCH /v1/jobs/{job}",
             "An earlier run of the job had not ended, and it skips then.",
         ),
         "OVERLAP_LATELY": Told(
             "{skipped} of its last {looked_at} fires were skipped, because an earlier run of the "
             "job had not ended.",
-            "Use overlap=buffer_one or allow, or make the runs shorter than the period.",
+            "Ask why that run had not ended; if it only took its time, use overlap=buffer_one or "
+            "allow, or make the runs shorter than the period.",
             "PATCH /v1/jobs/{job}",
             "Some of its last fires were skipped, because an earlier run of the job had not ended.",
         ),

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from betimes.domain.ids import time_of, to_text
-from betimes.domain.job import Job
+from betimes.domain.job import SCHEDULE_UNREADABLE, Job
 from betimes.domain.parcel import Lane
 from betimes.domain.run import Run
 from betimes.domain.states import JobState, RunState
@@ -217,6 +217,8 @@ def of_job_state(job: Job) -> list[Reason]:
     code = OF_JOB.get(job.state)
     if code is None:
         return []
+    if job.state_reason.get("code") == SCHEDULE_UNREADABLE:
+        code = SCHEDULE_UNREADABLE
     told: dict[str, Any] = {
         "job": to_text("job", job.id),
         "reason": job.state_reason.get("reason") or job.state_reason.get("detail"),

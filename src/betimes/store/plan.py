@@ -7,7 +7,17 @@ from itertools import accumulate
 from json import dumps
 from uuid import UUID
 
-from betimes.domain.ids import JobId, NodeId, RunId, ShardId, TenantId, to_us
+from betimes.domain.ids import (
+    JobId,
+    NodeId,
+    RunId,
+    ShardId,
+    TenantId,
+    compose,
+    to_ms,
+    to_text,
+    to_us,
+)
 from betimes.domain.job import GAP_FROM, SCHEDULE_UNREADABLE
 from betimes.domain.parcel import Parcel
 from betimes.domain.spec import start_deadline_of_text
@@ -23,6 +33,7 @@ from betimes.store.shards import Claim, HeldShard, hold_shard
 from betimes.store.telling import Completed, tell_completed
 
 SQL = load("plan")
+FAILURES = load("failures")
 CATCHUP = load("catchup")
 ONCE = '"type": "once"'
 
@@ -131,19 +142,26 @@ class Planning:
 
     async def set_aside(
         self, shard: ShardId, broken: Sequence[tuple[DueJob, str]], *, now: datetime | None
-    ) -> int:
-        """Pause jobs whose schedule cannot be read, with the reason; returns how many."""
-        rows = await self.database.many(
-            SQL["auto_pause_jobs"],
-            lane=Lane.ENGINE,
-            shard=shard,
-            ids=[job.id for job, _ in broken],
-            revisions=[job.revision for job, _ in broken],
-            expected=[job.next_fire_at for job, _ in broken],
-            reasons=[dumps(_reason(job, why)) for job, why in broken],
-            now=now,
-        )
-        return len(rows)
+    ) -> list[tuple[DueJob, str]]:
+        """Pause jobs whose schedule cannot be read, and tell it; those that nobody has edited."""
+
+        async def work(connection: Connection) -> list[tuple[DueJob, str]]:
+            rows = await SQL["auto_pause_jobs"].fetch(
+                connection,
+                shard=shard,
+                ids=[job.id for job, _ in broken],
+                revisions=[job.revision for job, _ in broken],
+                expected=[job.next_fire_at for job, _ in broken],
+                reasons=[dumps(_reason(job, why)) for job, why in broken],
+                now=now,
+            )
+            paused_at = {row["id"]: row["updated_at"] for row in rows}
+            aside = [(job, why) for job, why in broken if job.id in paused_at]
+            for job, why in aside:
+                await _tell_aside(connection, shard, job, why, at=paused_at[job.id])
+            return aside
+
+        return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
     async def commit(
         self, claim: Claim, steps: Sequence[Step], *, tzdata: str, now: datetime | None
@@ -255,6 +273,21 @@ class Planning:
 
 def _reason(job: DueJob, why: str) -> dict[str, str | int]:
     return {"code": SCHEDULE_UNREADABLE, "detail": why, GAP_FROM: to_us(job.next_fire_at)}
+
+
+async def _tell_aside(
+    connection: Connection, shard: ShardId, job: DueJob, why: str, *, at: datetime
+) -> None:
+    name = to_text("job", job.id)
+    await FAILURES["tell_auto_paused"].execute(
+        connection,
+        shard=shard,
+        id=compose(to_ms(at), shard, job.id.int),
+        tenant=job.tenant,
+        subject=name,
+        body=dumps({"job_id": name, "code": SCHEDULE_UNREADABLE, "reason": why}),
+        now=at,
+    )
 
 
 async def record_dropped(

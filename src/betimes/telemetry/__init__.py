@@ -49,6 +49,7 @@ A test compares this table with the names used in the code; a star stands for th
 | `sweeper.tick`     | span  | debug    | found               |                                   |
 | `deadlines.tick`   | span  | debug    | expired             |                                   |
 | `job.auto_paused`  | event | warning  | failures            | job                               |
+| `job.set_aside`    | event | warning  |                     | job, why                          |
 | `run.unpublished`  | event | error    |                     | shard, runs                       |
 | `reaper.tick`      | span  | debug    | parcels             |                                   |
 | `partitions.tick`  | span  | debug    | made, dropped, moved |                                  |
@@ -72,6 +73,8 @@ A test compares this table with the names used in the code; a star stands for th
 | `shard.acquired`   | event | debug    |                     | shard, epoch                      |
 | `shard.lost`       | event | warning  |                     | shard, why                        |
 | `planned.missed`   | event | info     | fires               | shard                             |
+| `clock.wrong`      | event | warning  | skew_seconds        | database_time                     |
+| `clock.right`      | event | info     | skew_seconds        | database_time                     |
 | `clock.relived`    | event | warning  |                     | runs, database_time               |
 | `outage.began`     | event | error    |                     | duty, and what the duty adds      |
 | `outage.lasts`     | event | debug    | failures            | duty, and what the duty adds      |

@@ -1,5 +1,6 @@
 """Parameters and members that say a little more: filters, horizons, progress, readiness."""
 
+import re
 from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
@@ -111,6 +112,7 @@ async def test_a_result_is_told_by_reference(admin: Client) -> None:
 async def test_who_is_ready_has_its_migrations_and_the_right_time(dsn: str, admin: Client) -> None:
     ready = await admin("GET", "/readyz")
     checks = {"database": "ok", "migrations": "ok", "clock": "ok", "shards": "ok"}
+    checks["publishing"] = "ok"
     assert (ready.status, ready.json) == (200, {"status": "ready", "checks": checks})
     async with owner(dsn) as connection:
         last = "SELECT max(number) FROM betimes.migrations"
@@ -118,6 +120,25 @@ async def test_who_is_ready_has_its_migrations_and_the_right_time(dsn: str, admi
     lacking = await admin("GET", "/readyz")
     assert lacking.status == 503
     assert "lacks 1 migration" in lacking.json["checks"]["migrations"]
+
+
+async def test_whoever_is_ready_says_when_nobody_publishes(dsn: str, admin: Client) -> None:
+    """Without coordinators requests are served and nothing fires: a balancer is told 200."""
+    async with owner(dsn) as connection:
+        await connection.execute(
+            "UPDATE betimes.shards SET epoch = 1, owner = gen_random_uuid(),"
+            " published_through = now() + interval '2 seconds',"
+            " lease_until = now() + interval '8 seconds'"
+        )
+        assert (await admin("GET", "/readyz")).json["checks"]["publishing"] == "ok"
+        await connection.execute(
+            "UPDATE betimes.shards SET published_through = now() - interval '75 seconds', "
+            "lease_until = now() - interval '65 seconds' WHERE shard < 3"
+        )
+    late = await admin("GET", "/readyz")
+    assert (late.status, late.json["status"]) == (200, "degraded")
+    said = late.json["checks"]["publishing"]
+    assert re.fullmatch(r"7\d s late, 3 of \d+ shards have no coordinator", said)
 
 
 async def test_a_node_with_a_wrong_clock_that_works_is_degraded_and_ready(

@@ -238,6 +238,22 @@ async def test_purging_waits_for_the_end_with_a_bar(served: Served) -> None:
     assert json.loads(ended.out)["progress"] == {"done": 3, "total": 3}
 
 
+async def test_whatever_can_be_changed_is_changed_by_a_command(served: Served) -> None:
+    """Jobs are patched in a media type of their own, which nothing else takes."""
+    await acall("secret", "set", "token", "--value", "abcde", "--origins", "https://a.example.com")
+    bound = await acall("secret", "bind", "token", "--origins", "https://b.example.com")
+    assert bound.code == 0, bound.err
+    secret = json.loads((await acall("secret", "get", "token", "-o", "json")).out)
+    assert secret["origins"] == ["https://b.example.com"]
+    key = json.loads((await acall("key", "create", "ci", "--role", "viewer", "-o", "json")).out)
+    renamed = await acall("key", "update", key["id"], "--name", "builds", "-o", "json")
+    assert json.loads(renamed.out)["name"] == "builds", renamed.err
+    await acall(*CREATE, "report")
+    run = json.loads((await acall("job", "run", "report", "-o", "json")).out)
+    moved = await acall("run", "update", run["id"], "--priority", "9", "-o", "json")
+    assert json.loads(moved.out)["priority"] == 9, moved.err
+
+
 async def test_keys_and_profiles(
     home: Path, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,10 +334,26 @@ async def test_the_doctor_finds_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -
     assert ill.code == 1
     assert "fail  key" in ill.out
     monkeypatch.setenv("BETIMES_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("BETIMES_RETRY_FOR", "0")
     away = await acall("doctor", "--timeout", "1")
     assert away.code == 1
     assert "fail  service" in away.out
+
+
+async def test_the_doctor_tells_at_once_why_a_node_is_not_ready(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is tried again for a minute, and what the node says about itself is shown."""
+    pauses: list[float] = []
+    monkeypatch.setattr("betimes.sdk.ambient.pause", pauses.append)
+    async with owner(dsn) as connection:
+        last = "SELECT max(number) FROM betimes.migrations"
+        await connection.execute(f"DELETE FROM betimes.migrations WHERE number = ({last})")
+    ill = await acall("doctor")
+    assert ill.code == 1
+    said = r"^fail  ready +not ready \(.*migrations: .*lacks 1 migration"
+    assert re.search(said, ill.out, re.MULTILINE)
+    assert "betimes server migrate" in ill.out
+    assert pauses == []
 
 
 async def test_the_doctor_looks_at_the_records_of_a_database(dsn: str) -> None:

@@ -2,8 +2,10 @@
 
 from datetime import timedelta
 
+from betimes.domain.ids import to_text
 from betimes.domain.states import JobState
 from betimes.ops import NewJob, create_job
+from betimes.ops.explain import explain_job
 from betimes.ops.pause import resume_job
 from betimes.ops.read import get_job
 from betimes.ops.update import update_job
@@ -20,6 +22,11 @@ async def test_a_job_that_was_set_aside_accounts_for_what_it_missed(world: World
     world.clock.advance(150)
     await world.live(2, await world.coordinator())
     assert (await get_job(desk, TENANT, job.id)).state is JobState.AUTO_PAUSED
+    told = await world.fetch("SELECT subject, body ->> 'code' FROM betimes.outbox WHERE type = $1",
+                             "job.auto_paused")  # fmt: skip
+    assert told == [(to_text("job", job.id), "SCHEDULE_UNREADABLE")]
+    (reason,) = (await explain_job(desk, TENANT, job.id, at=None)).reasons
+    assert reason.code == "SCHEDULE_UNREADABLE"
     await world.fetch("UPDATE betimes.jobs SET schedule = $1::text::jsonb", schedule)
     world.clock.advance(60)
     await resume_job(desk, TENANT, job.id)

@@ -122,7 +122,7 @@ RETURNING jobs.id;
 -- from which on nobody has accounted for anything.
 -- Index: jobs_next_fire_idx
 -- Guard: revision and the fire it stands at
--- Returns: id uuid
+-- Returns: id uuid, updated_at timestamptz
 UPDATE betimes.jobs
    SET state = 2, next_fire_at = NULL, updated_at = coalesce(:now::timestamptz, statement_timestamp()),
        state_reason = broken.reason::jsonb
@@ -130,4 +130,4 @@ UPDATE betimes.jobs
        AS broken (id, revision, expected, reason)
  WHERE jobs.shard = :shard::smallint AND jobs.id = broken.id AND jobs.revision = broken.revision
    AND jobs.next_fire_at = broken.expected AND jobs.state = 0
-RETURNING jobs.id;
+RETURNING jobs.id, jobs.updated_at;
