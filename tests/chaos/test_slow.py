@@ -93,20 +93,9 @@ def lost(process: Process) -> int:
     return sum("shard.lost" in line for line in process.said)
 
 
-OPEN = pytest.mark.xfail(
-    reason="a whole node behind the proxy still loses its shards; the cause is not known yet",
-    strict=False,
-)
-
-
 @pytest.mark.parametrize(
     "case",
-    [
-        "0 ms",
-        "5 % of a core",
-        pytest.param("100 ms", marks=OPEN),
-        pytest.param("250 ms", marks=OPEN),
-    ],
+    ["0 ms", "5 % of a core", "100 ms", "250 ms"],
 )
 async def test_a_slow_coordinator_keeps_its_shards_and_publishes(
     postgres: PostgresKit, case: str

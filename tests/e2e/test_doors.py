@@ -27,6 +27,14 @@ def test_dev_stays_on_this_machine_unless_told(home: Path, listen: str) -> None:
     assert "whatever listens on this machine" in " ".join(refused.stderr.split())
 
 
+def test_dev_that_was_not_told_to_listens_to_nobody_else(home: Path) -> None:
+    """It ends before anything of it can be reached."""
+    with running(home, "dev", "--no-demo", "--listen", "0.0.0.0") as dev:  # noqa: S104 -- refused
+        assert dev.popen.stdout is not None
+        for line in dev.popen.stdout:
+            assert "api.listening" not in line, "others can reach it, and through it this machine"
+
+
 def test_dev_opens_what_it_is_told_to_and_shows_no_key_to_a_log(home: Path) -> None:
     """And a key for the first administrator is made once."""
     with running(home, "dev", "--no-demo", "--expose", "--listen", "0.0.0.0") as dev:  # noqa: S104

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from betimes.domain.ids import JobId, RunId, compose, floor_of, to_ms
 from betimes.domain.states import RunState
-from betimes.ops.upcoming import Soon, SoonKind, merge_soon
+from betimes.ops.upcoming import LeftOut, Soon, SoonKind, merge_soon
 from betimes.schedule import parse
 from betimes.store.jobs import to_json
 from betimes.store.upcoming import FiringJob, SoonRun
@@ -41,7 +41,7 @@ def test_pages_are_the_whole_cut_into_pieces(
 ) -> None:
     jobs = [job(number, *spec) for number, spec in enumerate(specs)]
     low, high = floor_of(to_ms(START)), floor_of(to_ms(UNTIL) + 1)
-    whole = merge_soon([], jobs, low=low, high=high, most=10_000)
+    whole = merge_soon([], jobs, low=low, high=high, most=10_000).items
     assert [item.id for item in whole] == sorted({item.id for item in whole})
     # Some of them have become runs meanwhile, and are still computed, too.
     runs = [as_run(item) for item in whole[::2]] if half else []
@@ -50,7 +50,7 @@ def test_pages_are_the_whole_cut_into_pieces(
     place: UUID = low
     while page := merge_soon(
         [run for run in runs if run.id > place], jobs, low=place, high=high, most=size
-    ):
+    ).items:
         seen += page
         place = page[-1].id
     assert [item.id for item in seen] == [item.id for item in whole]
@@ -69,3 +69,15 @@ def as_run(item: Soon) -> SoonRun:
         handler=item.handler,
         place=item.place,
     )
+
+
+def test_jobs_beyond_the_budget_of_a_page_are_named() -> None:
+    jobs = [job(number, 5, 300) for number in range(4)]
+    low, high = floor_of(to_ms(START)), floor_of(to_ms(UNTIL) + 1)
+    whole = merge_soon([], jobs, low=low, high=high, most=10_000)
+    assert not whole.left_out
+    less = merge_soon([], jobs, low=low, high=high, most=10_000, steps=2_000)
+    assert less.items
+    left_out = less.left_out[LeftOut.BUDGET]
+    assert left_out == [one.id for one in jobs[-len(left_out) :]]
+    assert {item.job for item in less.items} == {one.id for one in jobs} - {*left_out}

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache
-from random import Random  # noqa: TID251 -- seeded
+from random import Random
 from typing import Any
 
 import asyncpg
@@ -111,7 +111,7 @@ class HostClock:
         return None
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(max(0.0, seconds))  # noqa: TID251 -- virtual
+        await asyncio.sleep(max(0.0, seconds))
 
 
 class SimPool:
@@ -145,7 +145,7 @@ class SimPool:
         if not domain.calm:
             fault = _drawn(domain.dice, link.rates)
         if domain.away or link.cut:
-            await asyncio.sleep(link.rtt)  # noqa: TID251 -- virtual
+            await asyncio.sleep(link.rtt)
             if domain.away or link.cut:
                 raise asyncpg.CannotConnectNowError("the database is away")
         if fault is not None:
@@ -363,7 +363,7 @@ class SimConnection:
 
     async def _way(self, seconds: float) -> None:
         if seconds > 0:
-            await asyncio.sleep(seconds * self._domain.dice.uniform(0.8, 1.2))  # noqa: TID251 -- virtual
+            await asyncio.sleep(seconds * self._domain.dice.uniform(0.8, 1.2))
 
 
 STATED = re.compile(

@@ -9,6 +9,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -139,6 +140,8 @@ class Client:
                 if found is not None:
                     asked.detail = str(found)
                     await self._ask(asked, lambda desk: cancel_run(desk, tenant, RunId(found)))
+            case _:
+                raise AssertionError(act.verb)
 
     def _some_run(self, job: UUID) -> UUID | None:
         """The newest run of a job that has begun: what somebody would see in a list."""
@@ -167,10 +170,12 @@ class Client:
         world.asked(asked)
         while True:
             api = world.some_api()
+            if api is None:
+                await world.sleep(PAUSE_SECONDS)
+                continue
             try:
-                if api is None:
-                    raise Unavailable("no API answers")
-                asked.answer = await api.call(lambda: verb(api.desk))
+                assert api.desk is not None
+                asked.answer = await api.call(partial(verb, api.desk))
                 asked.ok = True
             except Unavailable:
                 await world.sleep(PAUSE_SECONDS)

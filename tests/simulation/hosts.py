@@ -1,5 +1,7 @@
 """Hosts: the product's own services, each with its own connections, clock and luck.
 
+Long because every role is put together here.
+
 A host that crashes is abandoned where it stands, and a new one with a new identity takes its place
 after a while. A host that freezes goes on later with whatever it believed.
 """
@@ -7,10 +9,10 @@ after a while. A host that freezes goes on later with whatever it believed.
 import asyncio
 import contextvars
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from random import Random  # noqa: TID251 -- seeded
+from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from betimes.api.waiters import Waiters
@@ -35,6 +37,7 @@ from betimes.store.nodes import NodeCard
 from betimes.store.pool import Lane
 from betimes.store.workers import WorkerCard
 from betimes.telemetry import Event, Outage, Telemetry
+from betimes.wire.workers import DeclaredHandler, LeaseRuns, NewWorker, ReportOne
 from betimes.worker import Chance, Handlers, Worker, service
 from betimes.worker.context import Context
 from simulation.boundary import Fault, HostClock, Link, SimPool, make_database
@@ -46,6 +49,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 RESTART_SECONDS = 1.0
 RPC_PATIENCE = 6.0
+SAID_AT_ONCE = 0.25
+"""How often a crude worker reports when it has leased; else it waits, also past its leases."""
 SECRET = bytes(32)
 TZDATA = "2026a"
 
@@ -234,7 +239,11 @@ async def clean(host: Host, stopping: Stopping) -> None:
         new_id=lambda: next(random_ids(to_ms(node.clock.now()), 0, node.dice.entropy(TAIL_BYTES))),
     )
     # Its rarer duties come more seldom than in earnest: they are most of what an idle cell asks.
-    duties = [(janitor.errands.tick, 5.0), (janitor.offerer.tick, 4.0), (janitor.pruner.tick, 60.0)]
+    duties = [
+        (janitor.errands.tick, 5.0 + host.world.plan.shards),
+        (janitor.offerer.tick, 4.0),
+        (janitor.pruner.tick, 60.0),
+    ]
     async with asyncio.TaskGroup() as group:
         group.create_task(janitor.reaper.run(stopping))
         for tick, seconds in duties:
@@ -380,6 +389,47 @@ async def work_for_app(host: Host, stopping: Stopping) -> None:
     ).run(stopping)
 
 
+async def work_crudely(host: Host, stopping: Stopping) -> None:
+    """Somebody's own worker: it keeps what it has to say, and says all of it in one request."""
+    world, line = host.world, AppLine(host)
+    registered = await _until(
+        host,
+        lambda: line.register(
+            NewWorker(name=host.name, handlers=[DeclaredHandler(name="apped")], slots=8)
+        ),
+    )
+    waiting: list[ReportOne] = []
+    while not stopping.requested:
+        with suppress(Unavailable):
+            wish = LeaseRuns(queues=["default"], handlers=["apped"], max=4, wait=0)
+            for grant in await line.lease(registered.worker_id, wish):
+                given = {"takes": 0.0, "fails": 0.0}
+                await world.execute(
+                    host,
+                    grant.run_id,
+                    fence=grant.fence,
+                    attempt=grant.attempt,
+                    job=grant.job_id,
+                    fire=grant.scheduled_for,
+                    due=grant.due_at,
+                    payload=given,
+                )
+                waiting.append(ReportOne(lease_id=grant.lease_id, action="complete"))
+            if world.domain.calm or host.dice.roll() < SAID_AT_ONCE:
+                host.dice.random.shuffle(waiting)
+                await line.report(waiting)
+                waiting = []
+        await host.clock.sleep(1.0)
+
+
+async def _until(host: Host, work: Callable[[], Awaitable[T]]) -> T:
+    while True:
+        try:
+            return await work()
+        except Unavailable:
+            await host.clock.sleep(1.0)
+
+
 Role = Callable[[Host, Stopping], Awaitable[None]]
 ROLES: dict[str, Role] = {
     "coordinator": coordinate,
@@ -387,14 +437,16 @@ ROLES: dict[str, Role] = {
     "worker": work,
     "api": serve,
     "app": work_for_app,
+    "crude": work_crudely,
 }
 
 
 def settings_of(plan: Any) -> Settings:
     """The settings that a seed has chosen."""
-    from dataclasses import replace
 
-    seconds = lambda number: timedelta(seconds=number)  # noqa: E731
+    def seconds(number: float) -> timedelta:
+        return timedelta(seconds=number)
+
     plain = Settings()
     return replace(
         plain,

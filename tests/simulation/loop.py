@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context, ContextVar
 from dataclasses import dataclass, field
-from random import Random  # noqa: TID251 -- seeded: the dice of the simulated world
+from random import Random
 from typing import Any
 
 STEPS_MAX = 2_000_000
@@ -43,6 +43,9 @@ class Stuck(Exception):
 
 class VirtualLoop(asyncio.BaseEventLoop):
     """A loop for one seed."""
+
+    _ready: Any
+    _stopping: bool
 
     def __init__(self, dice: Random) -> None:
         super().__init__()
@@ -74,7 +77,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             task._log_destroy_pending = False  # type: ignore[attr-defined]
             if not task.done():
                 with suppress(BaseException):
-                    task.get_coro().close()  # type: ignore[union-attr]
+                    task.get_coro().close()
         self._ready.clear()
         self._timers.clear()
         self.close()
@@ -95,7 +98,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _number_of(self, handle: asyncio.Handle) -> int:
         numbers = self._numbers
-        owner = getattr(handle._callback, "__self__", None)
+        owner = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]
         number = numbers.get(owner) if isinstance(owner, asyncio.Task) else None
         if number is None and handle._args and isinstance(handle._args[0], asyncio.Task):
             number = numbers.get(handle._args[0])
@@ -124,7 +127,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if self.steps > STEPS_MAX:
             raise Stuck(f"more than {STEPS_MAX} steps by {self._now:.3f} s")
 
-    def call_at(
+    def call_at(  # type: ignore[override]  # the same, said shorter
         self, when: float, callback: Any, *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         """As the stock one, on a heap that compares numbers: much is due, and then not."""

@@ -83,7 +83,7 @@ def simulate_seeds(
 
 
 def in_thread(work: Callable[[], T]) -> T:
-    """Off the main thread a loop minds no signals, which costs it a pair of sockets per statement."""
+    """Off the main thread: there a loop minds no signals, which cost two sockets a statement."""
     without_threads()
     found: list[T] = []
     faults: list[BaseException] = []

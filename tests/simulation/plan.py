@@ -1,11 +1,11 @@
-"""From a seed to everything that is going to happen, as values that can be printed and made smaller.
+"""From a seed to everything that is going to happen, as values to print and to make smaller.
 
 A profile biases a seed towards one kind of trouble, so that rare situations are met often: swarm
 testing. Every number is drawn here; the world draws only orders, latencies and which request fails.
 """
 
 from dataclasses import asdict, dataclass
-from random import Random  # noqa: TID251 -- seeded
+from random import Random
 from typing import Any
 
 from simulation.boundary import Fault
@@ -69,6 +69,7 @@ class Plan:
     coordinators: int
     workers: int
     apps: int
+    crude: int
     apis: int
     janitors: int
     rtt: dict[str, float]
@@ -101,8 +102,8 @@ def make_plan(seed: int) -> Plan:
     if stuck:
         chaos = dice.uniform(55.0, 75.0)
     far = profile == "far"
-    shards = dice.choice((8, 12, 16)) if far else dice.randint(1, 4)
-    coordinators = 1 if far and dice.random() < 0.5 else dice.randint(1, 2)
+    shards = dice.choice((24, 32, 40)) if far else dice.randint(1, 4)
+    coordinators = 1 if far else dice.randint(1, 2)
     ttl = 10.0 if far else dice.choice((3.0, 5.0, 10.0))
     workers, apps = 1, 0
     if profile == "silent":
@@ -121,6 +122,7 @@ def make_plan(seed: int) -> Plan:
         coordinators=coordinators,
         workers=workers,
         apps=apps,
+        crude=int(profile == "silent" and dice.random() < 0.5),
         apis=1 if far else dice.randint(1, 2),
         janitors=1,
         rtt=_rtt(dice, far=far),
@@ -148,7 +150,8 @@ def _rtt(dice: Random, *, far: bool) -> dict[str, float]:
         "worker": near,
         "api": near,
         "janitor": near,
-        "app": dice.choice((0.001, 0.02, 0.2)),
+        "app": (away := dice.choice((0.001, 0.02, 0.2))),
+        "crude": away,
     }
 
 

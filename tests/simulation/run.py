@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count, islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ from simulation.server import make_template, run_outside
 
 TWICE_EVERY = 100
 """Of so many seeds one is run twice, and must be the same."""
-SHOWN_MAX = 8
+SHOWN_MAX = 4
+RED_MAX = 20
 INVARIANTS = (
     "I1",
     "I2",
@@ -45,15 +47,16 @@ INVARIANTS = (
     "fence",
 )
 FAULTS = (
-    "lost_before", "lost_between", "commit_lost", "reply_lost", "conflict", "no_room", "slow_before",
-    "slow_after", "crash", "freeze", "cut", "away", "step", "jinx", "mute", "shard.lost",
+    "lost_before", "lost_between", "commit_lost", "reply_lost", "conflict", "no_room",
+    "slow_before", "slow_after", "crash", "freeze", "cut", "away", "step", "jinx", "mute",
+    "shard.lost",
 )  # fmt: skip
 
 
 @contextmanager
 def database_server() -> Iterator[tuple[PostgresKit, str]]:
     """A PostgreSQL with a database that lives in virtual time."""
-    chosen = os.environ.get("BETIMES_TEST_PG_BIN")  # noqa: TID251 -- the tests' own switch
+    chosen = os.environ.get("BETIMES_TEST_PG_BIN")
     with tempfile.TemporaryDirectory(prefix="betimes-sim-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o711)
         binaries = Path(chosen) if chosen else None
@@ -63,9 +66,11 @@ def database_server() -> Iterator[tuple[PostgresKit, str]]:
 
 def pinned() -> None:
     """Sets must have the same order in every process: start again with the hash pinned."""
-    if os.environ.get("PYTHONHASHSEED") != "0":  # noqa: TID251
-        os.environ["PYTHONHASHSEED"] = "0"  # noqa: TID251
-        os.execv(sys.executable, [sys.executable, "-m", "simulation.run", *sys.argv[1:]])
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(  # noqa: S606 -- ourselves
+            sys.executable, [sys.executable, "-m", "simulation.run", *sys.argv[1:]]
+        )
 
 
 def main() -> int:
@@ -78,6 +83,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--shrink", action="store_true")
+    parser.add_argument("--profile", help="only seeds of this kind of trouble")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--keep-going", action="store_true", help="do not stop after 20 red seeds")
     asked = parser.parse_args()
@@ -94,7 +100,7 @@ def replay(seed: int, dsn: str, *, shrink: bool) -> int:
     plan = make_plan(seed)
     print(json.dumps(plan.to_dict(), indent=1))
     found: list[Outcome] = []
-    simulate_seeds([seed], dsn, told=lambda one: found.append(one), verbose=True)  # type: ignore[func-returns-value]
+    simulate_seeds([seed], dsn, told=found.append, verbose=True)
     outcome = found[0]
     print(
         "\n".join(line for line in outcome.lines if " sql " not in line and " commit " not in line)
@@ -102,7 +108,8 @@ def replay(seed: int, dsn: str, *, shrink: bool) -> int:
     for one in outcome.violations:
         print(f"RED {one.invariant}: {one.sentence}")
     print(
-        f"seed {seed} ({outcome.profile}): {len(outcome.violations)} violations, {outcome.digest[:16]}"
+        f"seed {seed} ({outcome.profile}): {len(outcome.violations)} violations,"
+        f" {outcome.digest[:16]}"
     )
     if shrink and outcome.violations:
         smaller, steps = shrunk(plan, {one.invariant for one in outcome.violations}, dsn)
@@ -116,11 +123,12 @@ def many(asked: argparse.Namespace, kit: PostgresKit, template: str) -> int:
     context = get_context("spawn")
     reports: Any = context.Queue()
     processes = min(asked.processes, asked.seeds)
-    began = time.monotonic()  # noqa: TID251 -- how long the machine took
+    chosen = list(islice(seeds_of(asked.profile, asked.first), asked.seeds))
+    began = time.monotonic()
     children = []
     for number in range(processes):
         name = run_outside(lambda: kit.create(template=template))
-        seeds = range(asked.first + number, asked.first + asked.seeds, processes)
+        seeds = chosen[number::processes]
         child = context.Process(target=_child, args=(seeds, kit.dsn(name), reports), daemon=True)
         child.start()
         children.append(child)
@@ -135,17 +143,22 @@ def many(asked: argparse.Namespace, kit: PostgresKit, template: str) -> int:
             return 2
         else:
             tally.add(outcome)
-            if len(tally.red) >= 20 and not asked.keep_going:
-                print("stopped after 20 red seeds")
+            if len(tally.red) >= RED_MAX and not asked.keep_going:
+                print(f"stopped after {RED_MAX} red seeds")
                 break
     for child in children:
         child.terminate()
         child.join()
-    seconds = time.monotonic() - began  # noqa: TID251
+    seconds = time.monotonic() - began
     return tally.tell(seconds)
 
 
-def _child(seeds: range, dsn: str, reports: Any) -> None:
+def seeds_of(profile: str | None, first: int = 0) -> Iterator[int]:
+    """Seeds in order, those of one profile if one is named."""
+    return (seed for seed in count(first) if profile in {None, make_plan(seed).profile})
+
+
+def _child(seeds: list[int], dsn: str, reports: Any) -> None:
     def told(outcome: Outcome) -> None:
         outcome.lines = []
         reports.put(outcome)

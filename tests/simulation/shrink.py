@@ -4,7 +4,8 @@ Whole classes of trouble are taken out one at a time; then incidents, acts and j
 hosts and time are halved. What still breaks one of the same invariants is kept.
 """
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from simulation.server import Server
 TRIES_MAX = 150
 
 
-def shrunk(plan: Plan, broken: Set[str], dsn: str) -> tuple[Plan, int]:
+def shrunk(plan: Plan, broken: AbstractSet[str], dsn: str) -> tuple[Plan, int]:
     """The smallest plan that was found, and after how many tries."""
 
     def work() -> tuple[Plan, int]:
@@ -28,7 +29,7 @@ def shrunk(plan: Plan, broken: Set[str], dsn: str) -> tuple[Plan, int]:
     return in_thread(work)
 
 
-def _shrink(plan: Plan, broken: Set[str], server: Server) -> tuple[Plan, int]:
+def _shrink(plan: Plan, broken: AbstractSet[str], server: Server) -> tuple[Plan, int]:
     tries = 0
     again = True
     while again and tries < TRIES_MAX:
@@ -44,7 +45,7 @@ def _shrink(plan: Plan, broken: Set[str], server: Server) -> tuple[Plan, int]:
     return plan, tries
 
 
-def candidates(plan: Plan) -> Iterator[Plan]:
+def candidates(plan: Plan) -> Iterator[Plan]:  # noqa: C901, PLR0912 -- a list of ways
     """Plans with less in them, the boldest first."""
     if plan.rates:
         yield replace(plan, rates={})
@@ -54,10 +55,10 @@ def candidates(plan: Plan) -> Iterator[Plan]:
         values: tuple[Any, ...] = getattr(plan, field)
         least = 1 if field == "jobs" else 0
         if field != "jobs" and values:
-            yield replace(plan, **{field: ()})
+            yield _with(plan, field, ())
         if len(values) > least and field != "jobs":
             for place in range(len(values)):
-                yield replace(plan, **{field: values[:place] + values[place + 1 :]})
+                yield _with(plan, field, values[:place] + values[place + 1 :])
     if len(plan.jobs) > 1:
         for place in range(len(plan.jobs)):
             yield without_job(plan, place)
@@ -74,6 +75,11 @@ def candidates(plan: Plan) -> Iterator[Plan]:
         yield replace(plan, skews=(0.0,))
     if plan.chaos > 10:
         yield replace(plan, chaos=plan.chaos / 2)
+
+
+def _with(plan: Plan, field: str, value: Any) -> Plan:
+    changes: dict[str, Any] = {field: value}
+    return replace(plan, **changes)
 
 
 def without_job(plan: Plan, place: int) -> Plan:

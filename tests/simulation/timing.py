@@ -1,6 +1,7 @@
 """Checks about time and about who may be at work at once: I5, I12, I13, I18, I19."""
 
 from datetime import datetime, timedelta
+from itertools import pairwise
 from uuid import UUID
 
 from simulation.facts import Check, Facts, Verdict
@@ -9,7 +10,7 @@ from simulation.oracle import SECOND
 
 SCHEDULE = 0
 START_SECONDS = 6.0
-"""After healing a fire is leased so soon: a pass of the planner and one of the publisher, a poll."""
+"""After healing a fire is leased so soon: a pass of planner and publisher, and a poll."""
 FAR_SECONDS = 30.0
 """The same for a coordinator whose every request takes long: it does less, never nothing."""
 PRESENCE_SECONDS = 6.0
@@ -80,7 +81,7 @@ def one_at_a_time(facts: Facts, verdict: Verdict) -> None:
             for span in _accepted(facts, run)
         )
         verdict.saw("I18", len(spans))
-        for (_, end, one), (begin, _, other) in zip(spans, spans[1:], strict=False):
+        for (_, end, one), (begin, _, other) in pairwise(spans):
             if begin < end and one != other:
                 verdict.broken(
                     "I18",
@@ -130,7 +131,7 @@ def _pauses(facts: Facts, job: UUID) -> list[tuple[Asked, Asked]]:
     ]
     return [
         (first, second)
-        for first, second in zip(acts, acts[1:], strict=False)
+        for first, second in pairwise(acts)
         if first.verb == "pause" and second.verb == "resume"
     ]
 

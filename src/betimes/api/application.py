@@ -7,6 +7,7 @@ on the way is a `Trouble` or becomes one, so there is one place where errors tur
 import asyncio
 import re
 from collections.abc import (
+    AsyncGenerator,
     Awaitable,
     Callable,
     Iterable,
@@ -14,6 +15,8 @@ from collections.abc import (
     Mapping,
     MutableMapping,
 )
+from contextlib import aclosing
+from dataclasses import replace
 from http import HTTPStatus
 from struct import Struct
 from types import MappingProxyType
@@ -47,7 +50,7 @@ from betimes.api.service import Service
 from betimes.api.shaping import check_fields, shaped
 from betimes.api.version import API_VERSION, check_version
 from betimes.api.visiting import session_cookie, visitor
-from betimes.domain.errors import Bug, Forbidden, Refused, SchedulerError
+from betimes.domain.errors import Bug, Forbidden, Refused, SchedulerError, Unavailable
 from betimes.domain.ids import TAIL_BYTES, compose, to_ms, to_text
 from betimes.ops.credentials import Unknown
 from betimes.ops.keys import Caller
@@ -73,6 +76,9 @@ EXPECTED = (Trouble, SchedulerError, TimeoutError)
 REFUSALS_PER_SECOND = 200
 """Refusals cost time, too: so many a second are a few hundredths of it."""
 HELD_SECONDS_MAX = 5.0
+EVENT_STREAM = "text/event-stream"
+CHECKED_SECONDS = 1.0
+"""How long a stream goes on without a look at whether its caller may still follow it."""
 
 
 class Application:
@@ -181,6 +187,9 @@ class Application:
                 if route.load in SHED:
                     self.service.pressure.check(route.load, call.body)
                 reply = shaped(call, await self._settled(route, call, receive))
+                if reply.stream is not None and reply.media == EVENT_STREAM:
+                    pieces = self._while_allowed(route, found, request, reply.stream.pieces)
+                    reply.stream = replace(reply.stream, pieces=pieces)
         finally:
             admission.leave(place)
         if reply.status == HTTPStatus.NOT_MODIFIED and not route.is_public:
@@ -228,6 +237,28 @@ class Application:
             self.service.admission.note_failure(request.address)
             raise Trouble(error.code, error.sentence, headers=challenge) from None
         return await self._allowed(route, request, caller)
+
+    async def _while_allowed(
+        self, route: Route, found: Found, request: Request, pieces: AsyncGenerator[bytes, None]
+    ) -> AsyncGenerator[bytes, None]:
+        """What a stream tells, as long as its caller could open it anew.
+
+        A key that was revoked, has expired or belongs to a suspended tenant would go on listening
+        otherwise, for as long as it keeps its connection.
+        """
+        checked = self.service.clock.monotonic()
+        async with aclosing(pieces):
+            async for piece in pieces:
+                now = self.service.clock.monotonic()
+                if now - checked >= CHECKED_SECONDS:
+                    try:
+                        await self._caller(route, found, request)
+                    except (Refused, Trouble):
+                        return
+                    except Unavailable:  # nobody can say; and nothing new can be read, either
+                        pass
+                    checked = now
+                yield piece
 
     async def _holder(self, holder: Caller, request: Request, challenge: dict[str, str]) -> Caller:
         """Who needs no key is refused when its tenant's keys would be."""

@@ -67,6 +67,25 @@ async def read_job(evaluations: Evaluations, asked: wire.NewJob, context: Contex
     return await evaluations.run(lambda budget: new_job(asked, replace(context, budget=budget)))
 
 
+async def read_one_of_many(
+    evaluations: Evaluations, asked: wire.NewJob, context: Context
+) -> NewJob:
+    """The same for one of many, which is asked for its next fire as well.
+
+    Many are created in one transaction, that is repeated for halves of them where one is refused:
+    what cannot be evaluated has to be known before.
+    """
+
+    def read(budget: Budget) -> NewJob:
+        new = new_job(asked, replace(context, budget=budget))
+        timetable = Schedule.from_dict(new.definition.schedule, budget=budget)
+        if not timetable.is_fixed_delay:
+            next(iter(timetable.fires(context.now, limit=1, budget=budget)), None)
+        return new
+
+    return await evaluations.run(read)
+
+
 def _pause_of(asked: wire.NewJob) -> str | None:
     """Why a job begins paused; None when it does not."""
     if asked.pause_reason and not asked.paused:

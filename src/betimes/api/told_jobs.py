@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from betimes.api.acting import answer
-from betimes.api.ahead import next_fires
+from betimes.api.ahead import show_next_fires
 from betimes.api.call import Call
 from betimes.api.definitions import shown_job
 from betimes.api.etag import tag_of
@@ -30,9 +30,8 @@ def told_of(
 ) -> Told:
     """The answer and the traces of a job that was written."""
     shown = shown_job(job)
-    shown.next_fires = next_fires(
-        call.service.desk.schedules, job, now=call.service.now(), most=NEXT_FIRES
-    )
+    cache, now = call.service.desk.schedules, call.service.now()
+    show_next_fires(cache, job, shown, now=now, most=NEXT_FIRES)
     if will_fire is not None:
         soon = shown.next_fires or []
         shown.will_fire = [*(shown_instant(fire) for fire in will_fire), *soon]
@@ -58,9 +57,8 @@ def told_made(call: Call[Any, Any], made: MadeJob) -> Told:
     if not made.deduplicated:
         return told_of(call, made.job, status=CREATED, event="job.created")
     shown = shown_job(made.job)
-    shown.next_fires = next_fires(
-        call.service.desk.schedules, made.job, now=call.service.now(), most=NEXT_FIRES
-    )
+    cache, now = call.service.desk.schedules, call.service.now()
+    show_next_fires(cache, made.job, shown, now=now, most=NEXT_FIRES)
     shown.deduplicated = True
     return Told(
         answer=answer(200, shown, headers={"ETag": tag_of(made.job.revision)}),

@@ -117,7 +117,12 @@ class Publisher:
             published += await self._relived.pass_over(held)
             # A shard that failed has not passed: it is left to run out if that goes on.
             self._note_passed(held)
-            await self._referee.pass_over(held, until=until, between=self._between(held))
+            await self._referee.pass_over(
+                held,
+                together=self._pace.policy.together,
+                until=until,
+                between=self._between(held),
+            )
             await self._renewal.keep()
             if held:
                 self._pace.passed(self._clock.monotonic() - began)

@@ -7,12 +7,13 @@ second.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 
 from betimes.coordinator.hint import Hint
 from betimes.coordinator.holdings import Held, Holdings
 from betimes.domain.clock import Clock
-from betimes.domain.errors import FencedOut
+from betimes.domain.errors import Unavailable
 from betimes.domain.ids import ShardId
 from betimes.fairness.overlap import OVERLAP_SKIPPED
 from betimes.rhythm import DatabaseTime
@@ -25,6 +26,9 @@ AGAIN_AFTER = timedelta(milliseconds=500)
 """How soon runs are looked at again that wait for something outside of their line."""
 VERDICTS_MAX = 500
 PASSES_MAX = 20
+SHARDS_TOGETHER = 64
+FAILED_MAX = 2
+"""So many shards may fail by themselves before it is the database's trouble."""
 
 
 class Referee:
@@ -59,30 +63,39 @@ class Referee:
         self,
         held: Sequence[Held],
         *,
+        together: int = SHARDS_TOGETHER,
         until: float = float("inf"),
         between: Callable[[], Awaitable[None]] | None = None,
     ) -> int:
-        """Give every verdict that is due, the oldest first; how many.
+        """Give every verdict that is due, the oldest first, for many shards at once; how many.
 
-        After `until`, on the monotonic clock, none is begun but the first; `between` two shards
+        After `until`, on the monotonic clock, none is begun but the first; `between` two steps
         leases are kept.
         """
         await self._look(held)
-        now = self._time.now()
         verdicts = 0
-        waiting = [
-            (due, one)
-            for one in held
-            if (due := self._due.get(one.claim.shard)) is not None and due <= now
-        ]
-        for _, one in sorted(waiting, key=lambda pair: pair[0]):
-            if self._holdings.get(one.claim.shard) is one:
-                verdicts += await self._judge(one)
-                if between is not None:
-                    await between()
+        for _ in range(PASSES_MAX):
+            waiting = self._waiting(held)[:together]
+            if not waiting:
+                break
+            verdicts += await self._judge(waiting)
+            if between is not None:
+                await between()
             if self._clock.monotonic() >= until:
                 break
         return verdicts
+
+    def _waiting(self, held: Sequence[Held]) -> list[Held]:
+        """Shards with a verdict that is due, the oldest first."""
+        now = self._time.now()
+        found = [
+            (due, one)
+            for one in held
+            if (due := self._due.get(one.claim.shard)) is not None
+            and due <= now
+            and self._holdings.get(one.claim.shard) is one
+        ]
+        return [one for _, one in sorted(found, key=lambda pair: pair[0])]
 
     async def _look(self, held: Sequence[Held]) -> None:
         """Learn what others hold."""
@@ -94,27 +107,55 @@ class Referee:
         for shard, due in found.items():
             self.expect(shard, due)
 
-    async def _judge(self, held: Held) -> int:
-        shard = held.claim.shard
+    async def _judge(self, waiting: Sequence[Held]) -> int:
+        """Judge these together; where that fails, ever fewer, until it is known whose fault it is.
+
+        Raises:
+            Unavailable: one shard alone failed. The others have had their verdicts, unless several
+                fail: then it is the database's trouble.
+
+        """
         verdicts = 0
-        for _ in range(PASSES_MAX):
-            self._due.pop(shard, None)
+        failed: list[Unavailable] = []
+        chunks = [list(waiting)]
+        while chunks:
+            chunk = chunks.pop()
             try:
-                async with held.writing:
-                    done = await self._refereeing.judge(
-                        held.claim, most=VERDICTS_MAX, now=self._clock.stated()
-                    )
-            except FencedOut:
-                return verdicts  # the publisher notices by itself
-            self._tell(shard, done)
-            self._looked_at = float("-inf")  # the next one may be due very soon
-            verdicts += len(done.offered) + done.skipped
-            if not done.more or not (done.offered or done.skipped):
-                break
+                verdicts += await self._judge_together(chunk)
+            except Unavailable as error:
+                # Nobody knows what was decided: all of them are looked at again.
+                for one in chunk:
+                    self.expect(one.claim.shard, self._time.now() + AGAIN_AFTER)
+                if len(chunk) > 1:
+                    middle = len(chunk) // 2
+                    chunks += [chunk[middle:], chunk[:middle]]
+                    continue
+                failed.append(error)
+                if len(failed) >= FAILED_MAX:
+                    break
+        if failed:
+            raise failed[0]
         return verdicts
 
+    async def _judge_together(self, waiting: Sequence[Held]) -> int:
+        for one in waiting:
+            self._due.pop(one.claim.shard, None)
+        async with AsyncExitStack() as locks:
+            for one in sorted(waiting, key=lambda one: one.claim.shard):
+                await locks.enter_async_context(one.writing)
+            done = await self._refereeing.judge(
+                [one.claim for one in waiting], most=VERDICTS_MAX, now=self._clock.stated()
+            )
+        self._looked_at = float("-inf")  # the next one may be due very soon
+        # Of a shard that has another owner the publisher learns by itself.
+        for shard, of_shard in done.items():
+            self._tell(shard, of_shard)
+        return sum(len(one.offered) + one.skipped for one in done.values())
+
     def _tell(self, shard: ShardId, done: Refereed) -> None:
-        if done.stayed or done.more:
+        if done.more and (done.offered or done.skipped):
+            self.expect(shard, self._time.now())
+        elif done.stayed or done.more:
             self.expect(shard, self._time.now() + AGAIN_AFTER)
         if done.skipped:
             self._missed.add(done.skipped, reason=OVERLAP_SKIPPED)

@@ -173,6 +173,9 @@ CODES: Mapping[str, Told] = MappingProxyType(
         "CONDITION_NOT_MET": Told("The condition of the node (when) did not hold."),
         "NODE_FAILED": Told("A node of the workflow run failed."),
         "ITEMS_FAILED": Told("Some items of the mapped node failed."),
+        "RUN_GONE": Told(
+            "The row of the run that did the work of the node is gone; nobody can say how it ended."
+        ),
         "NOT_A_LIST": Told("What the node maps over is no list."),
         "TOO_MANY_ITEMS": Told("What the node maps over has too many items."),
         "REFERENCE_MISSING": Told("A reference in the payload of the node leads to nothing."),

@@ -17,6 +17,9 @@ from betimes.schedule import Budget
 INLINE_STEPS_MAX = 2_000
 """Steps that an evaluation may take on the event loop: some two milliseconds."""
 
+REQUEST_STEPS_MAX = 200_000
+"""Steps that all evaluations of one request may take in the thread: some tenths of a second."""
+
 STEPS_EACH = 20
 """What an evaluation costs at least, for what is around it."""
 
@@ -46,29 +49,46 @@ class Turn:
 class Evaluations:
     """The evaluations of one request."""
 
-    __slots__ = ("_taken",)
+    __slots__ = ("_beside", "_taken")
 
     def __init__(self) -> None:
         self._taken = 0
+        self._beside = 0
 
     async def run(self, work: Callable[[Budget], T]) -> T:
         """What some work on a budget gives; it is begun again where the first try is too short.
 
         Raises:
-            TooExpensive: it takes more steps than an evaluation may take.
+            TooExpensive: it takes more steps than an evaluation may take, or all evaluations of
+                the request take more than they may together.
 
         """
-        budget = Budget(INLINE_STEPS_MAX)
+        used_up = self._beside >= REQUEST_STEPS_MAX
+        # What was let try on the loop a thousand times in vain would hold it up as well.
+        budget = Budget(INLINE_STEPS_MAX // 10 if used_up else INLINE_STEPS_MAX)
         try:
             found = work(budget)
         except TooExpensive:
             self._taken = 0
-            return await beside(lambda: work(Budget()))
+            if used_up:
+                await Turn()
+                raise TooExpensive(
+                    "expected the schedules of one request to take at most "
+                    f"{REQUEST_STEPS_MAX} steps together; send fewer of them at once"
+                ) from None
+            return await self._run_beside(work)
         self._taken += STEPS_EACH + budget.spent
         if self._taken > INLINE_STEPS_MAX:
             self._taken = 0
             await Turn()
         return found
+
+    async def _run_beside(self, work: Callable[[Budget], T]) -> T:
+        budget = Budget()
+        try:
+            return await beside(lambda: work(budget))
+        finally:
+            self._beside += budget.spent
 
 
 async def evaluated(work: Callable[[Budget], T]) -> T:

@@ -182,29 +182,35 @@ class KeyMaker:
                 f"expected an overlap of at most 30 days, got {shown_duration(overlap)}",
                 pointer="/overlap",
             )
-        old = await get_key(desk, tenant, key)
-        if old.revoked_at is not None:
-            raise Invalid("a revoked key cannot be rotated; make a new one", code="invalid_state")
-        check_reach(by, before=reach_of(old))
-        _check_alive(desk, old)
-        end = desk.clock.now() + overlap
-        made = await self.create(
-            desk,
-            tenant,
-            NewKey(
-                name=old.name,
-                kind=old.kind,
-                scopes=old.scopes,
-                queues=old.queues,
-                networks=old.networks,
-                expires_at=old.expires_at,
-            ),
-            by=by,
-            replaces=old.id,
-        )
-        expires_at = end if old.expires_at is None else min(end, old.expires_at)
-        await _change(desk, replace(old, expires_at=expires_at))
-        return made
+
+        async def work(connection: Connection) -> MadeKey:
+            old = await _held(connection, tenant, key)
+            if old.revoked_at is not None:
+                raise Invalid(
+                    "a revoked key cannot be rotated; make a new one", code="invalid_state"
+                )
+            check_reach(by, before=reach_of(old))
+            _check_alive(desk, old)
+            end = desk.clock.now() + overlap
+            made = await self.create(
+                desk.inside(connection, desk.hints, at=desk.at),
+                tenant,
+                NewKey(
+                    name=old.name,
+                    kind=old.kind,
+                    scopes=old.scopes,
+                    queues=old.queues,
+                    networks=old.networks,
+                    expires_at=old.expires_at,
+                ),
+                by=by,
+                replaces=old.id,
+            )
+            expires_at = end if old.expires_at is None else min(end, old.expires_at)
+            await _change(connection, replace(old, expires_at=expires_at))
+            return made
+
+        return await desk.transact(work, tenant=tenant)
 
     async def bootstrap(self, desk: Desk, tenant: TenantId) -> str | None:
         """The first administrator's key, if there is none yet: its text."""
@@ -261,25 +267,40 @@ async def change_key(
     by: Caller,
 ) -> ApiKey:
     """Rename a key or bind it otherwise; what is None stays."""
-    old = await get_key(desk, tenant, key)
     if name is not None:
         check_text(name, what="a name", most=NAME_LENGTH_MAX, pointer="/name")
     if expires_at is not None:
         check_instant(expires_at, pointer="/expires_at")
     check_bindings(queues, networks)
-    check_bound_scopes(queues, old.scopes)
-    changed = replace(
-        old,
-        name=old.name if name is None else name,
-        queues=old.queues if queues is None else tuple(queues),
-        networks=old.networks if networks is None else tuple(networks),
-        expires_at=old.expires_at if expires_at is None else expires_at,
-    )
-    check_reach(by, before=reach_of(old), after=reach_of(changed))
-    if expires_at is not None:
-        _check_alive(desk, old)
-    await _change(desk, changed)
-    return changed
+
+    async def work(connection: Connection) -> ApiKey:
+        old = await _held(connection, tenant, key)
+        check_bound_scopes(queues, old.scopes)
+        changed = replace(
+            old,
+            name=old.name if name is None else name,
+            queues=old.queues if queues is None else tuple(queues),
+            networks=old.networks if networks is None else tuple(networks),
+            expires_at=old.expires_at if expires_at is None else expires_at,
+        )
+        check_reach(by, before=reach_of(old), after=reach_of(changed))
+        if expires_at is not None:
+            _check_alive(desk, old)
+        await _change(connection, changed)
+        return changed
+
+    return await desk.transact(work, tenant=tenant)
+
+
+async def _held(connection: Connection, tenant: TenantId, key: str) -> ApiKey:
+    """A key that nobody else changes meanwhile.
+
+    Otherwise a key that keeps renaming itself would undo what an administrator takes from it.
+    """
+    found = await rows.lock_key(connection, tenant, key)
+    if found is None:
+        raise no_such_key(key)
+    return found
 
 
 def _check_alive(desk: Desk, key: ApiKey) -> None:
@@ -300,12 +321,9 @@ async def revoke_key(desk: Desk, tenant: TenantId, key: ApiKey, *, by: Caller) -
     await desk.transact(work, tenant=tenant)
 
 
-async def _change(desk: Desk, key: ApiKey) -> None:
-    async def work(connection: Connection) -> None:
-        if not await rows.change_key(connection, key):
-            raise Invalid("a revoked key stays as it is", code="invalid_state")
-
-    await desk.transact(work, tenant=key.tenant)
+async def _change(connection: Connection, key: ApiKey) -> None:
+    if not await rows.change_key(connection, key):
+        raise Invalid("a revoked key stays as it is", code="invalid_state")
 
 
 def no_such_key(key: str) -> NotFound:

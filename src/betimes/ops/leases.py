@@ -18,13 +18,13 @@ from betimes.domain.outcome import (
 )
 from betimes.domain.retry import Decision, Effort, Finish, Retry, decide
 from betimes.domain.spec import RunSpec, with_retry
-from betimes.domain.states import RunState, Trigger
+from betimes.domain.states import RunState
 from betimes.ops.contents import sealing_keys
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.sayings import open_lines, seal_ending, sealed_lines, sealed_note
 from betimes.store import remote as rows
 from betimes.store.admit import Offered
-from betimes.store.ending import Again, Attempted, DeadLetter, Ending, Follow
+from betimes.store.ending import Again, Attempted, DeadLetter, Ending, follow_of
 from betimes.store.finish import Held, hold_jobs_of, write_endings
 from betimes.store.parcels import WantedRun
 from betimes.store.pool import Connection, Lane
@@ -288,17 +288,9 @@ class _Whose:
             else Attempted(kind_of(one.outcome), again.visible_at if again else None),
             dead=DeadLetter(fingerprint(error), reason) if state is RunState.DEAD else None,
             again=again,
-            follow=None if again else self._follow(now),
+            follow=None if again else follow_of(self.run, self.spec.fixed_delay, now),
             is_wanted=self.spec.tells_success,
         )
-
-    def _follow(self, now: datetime) -> Follow | None:
-        delay, run = self.spec.fixed_delay, self.run
-        if delay is None or run.job is None or run.revision is None:
-            return None
-        if run.trigger != Trigger.SCHEDULE:
-            return None
-        return Follow(run.id, run.job, run.revision, now + delay)
 
 
 async def extend(desk: Desk, tenant: TenantId, lease: HeldLease, *, by: timedelta) -> datetime:

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from betimes.domain.errors import Conflict, NotFound
-from betimes.domain.ids import RunId, TenantId, WorkerId, to_us
+from betimes.domain.errors import Conflict, NotFound, Unavailable
+from betimes.domain.ids import RunId, ShardId, TenantId, WorkerId, to_us
 from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.states import RunState
 from betimes.domain.terms import most_of
@@ -19,8 +20,8 @@ from betimes.store import remote as rows
 from betimes.store.admit import CONCURRENCY_KEY_FULL, Applicant, Offered, admit
 from betimes.store.ceilings import Ledger, close_ledger, open_ledger
 from betimes.store.deadlines import START_DEADLINE_PASSED
-from betimes.store.ending import Again, Ending
-from betimes.store.finish import Held, write_endings
+from betimes.store.ending import Again, Ending, follow_of
+from betimes.store.finish import Held, hold_jobs_of, write_endings
 from betimes.store.handing import Handed, news_of
 from betimes.store.lease import LeaseOrder
 from betimes.store.parcels import LeasedParcel, Source, WantedRun
@@ -114,13 +115,25 @@ async def lease_runs(
         return await lease.take(connection, wanted, most)
 
     leased = await desk.database.transact(work, lane=Lane.API, repeatable=True, tenant=tenant)
+    if lease.following:
+        # What it leased is leased; should this fail, the leases of these lapse, and whoever leases
+        # them next ends them.
+        with suppress(Unavailable):
+            lease.offered += await desk.database.transact(
+                lease.end_following, lane=Lane.API, repeatable=True, tenant=tenant
+            )
     lease.conclude()
     return leased
 
 
 @dataclass(slots=True, kw_only=True)
 class Leasing:
-    """One request for work: lease, drop what nobody wants, pass the gates; one transaction."""
+    """One request for work: lease, drop what nobody wants, pass the gates; one transaction.
+
+    A job with a fixed delay counts from the end of its run, so who ends one instead of handing it
+    out writes about the job, which comes before parcels in the order of locks. Such runs stay
+    leased, and are ended in a second transaction.
+    """
 
     desk: Desk
     tenant: TenantId
@@ -135,10 +148,12 @@ class Leasing:
     """Where something waits for others that this worker cannot do, and from when on."""
     had: Counter[Source] = field(default_factory=Counter)
     """How many runs are handed out, by where they came from."""
+    following: dict[ShardId, list[Ending]] = field(default_factory=dict)
+    """Ends after which a job goes on, by shard: leased, and still to be written."""
 
     async def take(self, connection: Connection, queues: Sequence[str], most: int) -> list[Leased]:
         """Ordinary parcels, else one suspect; more often if nothing came of what was leased."""
-        self.offered, self.put_back, self.had = [], [], Counter()
+        self.offered, self.put_back, self.had, self.following = [], [], Counter(), {}
         self.rules = await read_rules(connection, self.tenant)
         limited = {queue for queue in queues if self.rules.limited(self.tenant, queue)}
         places = [(self.tenant, queue) for queue in limited]
@@ -237,10 +252,10 @@ class Leasing:
             for parcel in here:
                 mine = [runs[run] for run in parcel.runs if run in runs]
                 over = [run for run in mine if run.cancel_at is not None]
-                endings = [_over(parcel, run, CANCELLED, now) for run in over]
+                endings = [_over(parcel, run, CANCELLED, now, specs[run.id]) for run in over]
                 left = [run for run in mine if run.cancel_at is None]
                 late = [run for run in left if _is_late(run, parcel, specs[run.id], now)]
-                endings += [_over(parcel, run, EXPIRED, now) for run in late]
+                endings += [_over(parcel, run, EXPIRED, now, specs[run.id]) for run in late]
                 left = [run for run in left if run not in late]
                 unable = [run for run in left if not self._can(run, specs[run.id])]
                 endings += self._put_back(parcel, unable, specs, now)
@@ -287,7 +302,7 @@ class Leasing:
         names = self.desk.parcel_ids([now] * len(unable), parcel.shard)
         needs = [run.handler or specs[run.id].needs for run in unable]
         return [
-            replace(_over(parcel, run, UNABLE, now), again=Again(name, now, need))
+            replace(_over(parcel, run, UNABLE, now, specs[run.id]), again=Again(name, now, need))
             for run, name, need in zip(unable, names, needs, strict=True)
         ]
 
@@ -307,7 +322,7 @@ class Leasing:
         by_id = {parcel.id: parcel for parcel in parcels}
         for one in [one for one in found if one.lease.parcel in answer.refused]:
             parcel = by_id[one.lease.parcel]
-            ending = _over(parcel, one.run, FULL, now)
+            ending = _over(parcel, one.run, FULL, now, one.spec)
             await self._end(connection, parcel, [ending], unwanted)
         gone = {one.id for one in applicants} - answer.admitted
         return [one for one in found if one.lease.parcel not in gone]
@@ -321,10 +336,14 @@ class Leasing:
         *,
         empty: bool = False,
     ) -> None:
-        """End runs instead of handing them out; an empty parcel goes."""
+        """End runs instead of handing them out, unless that is for later; an empty parcel goes."""
         if empty:
             await rows.drop_parcel(connection, parcel.shard, parcel.id)
             unwanted.note(parcel.tenant, parcel.queue, parcel.terms)
+        later = [one for one in endings if one.follow is not None]
+        if later:
+            self.following.setdefault(parcel.shard, []).extend(later)
+            endings = [one for one in endings if one.follow is None]
         if endings:
             held = Held({(parcel.id, parcel.fence)})
             await write_endings(
@@ -332,13 +351,29 @@ class Leasing:
             )
             unwanted.add(held.freed)
 
+    async def end_following(self, connection: Connection) -> list[Offered]:
+        """Write what is left to write, under the leases just taken; whom that makes room for.
+
+        Tokens of what did not start are back already: it was never handed out.
+        """
+        freed = Freed()
+        for shard in sorted(self.following):
+            endings = self.following[shard]
+            held = Held({one.lease for one in endings})
+            await hold_jobs_of(connection, shard, held, endings)
+            await write_endings(
+                connection, self.worker, shard, held, endings, margin=self.desk.margin
+            )
+            freed.add(held.freed)
+        return await release(connection, freed)
+
 
 def _is_late(run: WantedRun, parcel: LeasedParcel, spec: RunSpec, now: datetime) -> bool:
     deadline = spec.start_deadline
     return deadline is not None and run.is_overdue(deadline, now, deliveries=parcel.deliveries)
 
 
-def _over(parcel: LeasedParcel, run: WantedRun, why: _Why, now: datetime) -> Ending:
+def _over(parcel: LeasedParcel, run: WantedRun, why: _Why, now: datetime, spec: RunSpec) -> Ending:
     return Ending(
         run=run.id,
         parcel=parcel.id,
@@ -353,6 +388,7 @@ def _over(parcel: LeasedParcel, run: WantedRun, why: _Why, now: datetime) -> End
         started_at=None,
         ended_at=now,
         reason=why.reason,
+        follow=None if why is UNABLE else follow_of(run, spec.fixed_delay, now),
     )
 
 

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from heapq import merge
 from itertools import islice
+from typing import NamedTuple
 from uuid import UUID
 
 from betimes.domain.errors import Invalid, TooExpensive
@@ -57,7 +58,7 @@ WITHIN_MAX = timedelta(days=7)
 PAGE_MAX = 1_000
 JOBS_MAX = 5_000
 STEPS_MAX = 2_000_000
-"""Steps of evaluation that a page may take, in a thread; jobs beyond are left out of it."""
+"""Steps of evaluation that a page may take, in a thread; it leaves jobs beyond out, and says so."""
 MICROSECOND = timedelta(microseconds=1)
 LATELY = timedelta(minutes=15)
 RUNS_LOOKED_AT = 2_000
@@ -74,6 +75,14 @@ class SoonKind(StrEnum):
 
 
 EVERY_KIND = frozenset(SoonKind)
+
+
+class LeftOut(StrEnum):
+    """Why fires of jobs are not on a page where they belong."""
+
+    SCHEDULE = "schedule_too_expensive"
+    BUDGET = "evaluation_budget_used"
+    JOBS = "too_many_jobs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,12 +110,20 @@ class Soon:
 class SoonPage:
     """A page; `next` is the (due_at, place) after which the following one begins.
 
-    `partial` says that more jobs fire in the span than were looked at.
+    `left_out` says of which jobs fires may be missing, and why: those that cost too much, and, with
+    no name, those beyond the most that are looked at.
     """
 
     items: Sequence[Soon]
     next: tuple[datetime, UUID] | None
-    partial: bool
+    left_out: Mapping[LeftOut, Sequence[JobId]]
+
+
+class Merged(NamedTuple):
+    """The first things of a span, and the jobs whose fires may be missing among them."""
+
+    items: list[Soon]
+    left_out: dict[LeftOut, list[JobId]]
 
 
 async def list_upcoming(
@@ -145,42 +162,56 @@ async def list_upcoming(
         if SoonKind.FIRE in kinds:
             places = [ShardId(one) for one in shards]
             jobs = await read_jobs(connection, chosen, shards=places, until=end, most=JOBS_MAX)
-        items = await beside_many(lambda: merge_soon(runs, jobs, low=low, high=high, most=most + 1))
+        items, left_out = await beside_many(
+            lambda: merge_soon(runs, jobs, low=low, high=high, most=most + 1)
+        )
+        if len(jobs) == JOBS_MAX:
+            left_out[LeftOut.JOBS] = []
         marked = await _mark(connection, tenant, items[:most], now)
         last = (marked[-1].due_at, marked[-1].place) if len(items) > most else None
-        return SoonPage(items=marked, next=last, partial=len(jobs) == JOBS_MAX)
+        return SoonPage(items=marked, next=last, left_out=left_out)
 
     return await desk.transact(work, tenant=tenant)
 
 
 def merge_soon(
-    runs: Iterable[SoonRun], jobs: Iterable[FiringJob], *, low: UUID, high: UUID, most: int
-) -> list[Soon]:
+    runs: Iterable[SoonRun],
+    jobs: Iterable[FiringJob],
+    *,
+    low: UUID,
+    high: UUID,
+    most: int,
+    steps: int = STEPS_MAX,
+) -> Merged:
     """The first things with places between two bounds, each once. Pure."""
     waiting = sorted((_of_run(run) for run in runs), key=lambda item: item.place)
     streams: list[Iterator[Soon]] = [iter(waiting)]
-    left = STEPS_MAX
+    left_out: dict[LeftOut, list[JobId]] = {}
+    left = steps
     for job in jobs:
         budget = Budget(min(EVALUATION_STEPS_MAX, left))
-        streams.append(iter(fires_of(job, budget, low=low, high=high, most=most)))
+        try:
+            streams.append(iter(fires_of(job, budget, low=low, high=high, most=most)))
+        except TooExpensive:
+            # The planner sets a job aside that cannot be evaluated; the others wait for their page.
+            alone = budget.steps == EVALUATION_STEPS_MAX
+            why = LeftOut.SCHEDULE if alone else LeftOut.BUDGET
+            left_out.setdefault(why, []).append(job.id)
         left = max(left - budget.spent, 0)
-    return list(islice(_each_once(merge(*streams, key=lambda item: item.place)), most))
+    items = islice(_each_once(merge(*streams, key=lambda item: item.place)), most)
+    return Merged(list(items), left_out)
 
 
 def fires_of(job: FiringJob, budget: Budget, *, low: UUID, high: UUID, most: int) -> list[Soon]:
     """The first fires of a job with ids between two bounds, in the order of their ids.
 
     Jitter can change the order: a later fire may be due earlier. So fires are read on until the
-    nominal time has passed the last due time that counts. A job that cannot be evaluated has none
-    here: the planner sets it aside with its reason.
+    nominal time has passed the last due time that counts.
+
+    Raises:
+        TooExpensive: the budget does not suffice.
+
     """
-    try:
-        return _fires_of(job, budget, low=low, high=high, most=most)
-    except TooExpensive:
-        return []
-
-
-def _fires_of(job: FiringJob, budget: Budget, *, low: UUID, high: UUID, most: int) -> list[Soon]:
     timetable = read_timetable(from_json(job.schedule), job.id, budget)
     found: list[Soon] = []
     for fire in _ahead(job, timetable, low, budget):

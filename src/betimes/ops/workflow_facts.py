@@ -17,6 +17,12 @@ GATE_TIMED_OUT = "GATE_TIMED_OUT"
 CONDITION = "CONDITION_NOT_MET"
 NODE_FAILED = "NODE_FAILED"
 ITEMS_FAILED = "ITEMS_FAILED"
+RUN_GONE = "RUN_GONE"
+RUN_GONE_SENTENCE = "the row of its run is gone, and nobody can say how it ended"
+CLEARING = "clearing"
+"""In the detail of a node that is done again: items of the last time are still to be deleted."""
+GIVING_UP = "giving_up"
+"""In the detail of a mapped node that fails: why, while items are still to be stopped."""
 ENDS = {
     RunState.SUCCEEDED: NodeState.SUCCEEDED,
     RunState.DEAD: NodeState.FAILED,

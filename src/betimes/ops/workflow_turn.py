@@ -34,10 +34,14 @@ from betimes.ops.contents import sealed_one
 from betimes.ops.desk import Desk
 from betimes.ops.enqueue import Order, check_new_run
 from betimes.ops.workflow_facts import (
+    CLEARING,
     CONDITION,
     ENDS,
     GATE_TIMED_OUT,
+    GIVING_UP,
     NODE_FAILED,
+    RUN_GONE,
+    RUN_GONE_SENTENCE,
     STOPPED,
     TIMED_OUT,
     closed_gate_time,
@@ -65,7 +69,14 @@ from betimes.store.workflow_runs import (
     write_nodes,
     write_workflow_run,
 )
-from betimes.store.workflow_turns import EndedRun, add_turn, drop_turns, read_ended, wake_run
+from betimes.store.workflow_turns import (
+    EndedRun,
+    add_turn,
+    drop_turns,
+    read_ended,
+    read_vanished,
+    wake_run,
+)
 from betimes.workflow.advance import (
     Cancel,
     Hold,
@@ -78,7 +89,7 @@ from betimes.workflow.advance import (
     StartItems,
     advance,
 )
-from betimes.workflow.graph import ITEMS_MAX, GateType
+from betimes.workflow.graph import GateType
 from betimes.workflow.policy import Passing
 
 ROUNDS_MAX = 8
@@ -136,7 +147,27 @@ class WorkflowTurn:
             else:
                 state = ENDS[one.state]
                 items.append(EndedItem(name, place, one.id, state, one.result, error_of(one)))
+        found = {one.id for one in ended}
+        items += await self._absorb_vanished([run for run in runs if run not in found])
         await self._absorb_items(items)
+
+    async def _absorb_vanished(self, runs: Sequence[RunId]) -> list[EndedItem]:
+        """A node fails whose run has left no row: no word of its end will ever come.
+
+        Items that fail so come back. A run that is there, and not over, is waited for.
+        """
+        gone = await read_vanished(self._connection, self.run.shard, self.run.id, runs)
+        nodes = {row.run: row for row in self.nodes.values() if row.run is not None}
+        items: list[EndedItem] = []
+        for one in gone:
+            row = nodes.get(one.run)
+            if one.node is not None and one.place is not None:
+                error = {"type": RUN_GONE, "message": RUN_GONE_SENTENCE}
+                failed = NodeState.FAILED
+                items.append(EndedItem(one.node, one.place, one.run, failed, None, error))
+            elif row is not None and row.state is NodeState.RUNNING:
+                self.fail(row, RUN_GONE, RUN_GONE_SENTENCE)
+        return items
 
     def _absorb_node(self, row: NodeRow, ended: EndedRun) -> None:
         # Another run may stand for the node by now, or none: then this one's end means nothing.
@@ -147,6 +178,8 @@ class WorkflowTurn:
         row.started_at = ended.started_at or row.started_at
 
     async def _absorb_items(self, items: Sequence[EndedItem]) -> None:
+        # What became of items of the last time means nothing for a node that is done again.
+        items = [one for one in items if CLEARING not in self.nodes[one.node].detail]
         for name, state in await end_items(self._connection, self.run.id, items):
             row = self._touch(self.nodes[name])
             if state is NodeState.SUCCEEDED:
@@ -173,18 +206,45 @@ class WorkflowTurn:
 
     async def go(self) -> None:
         """Do what follows, again until nothing does or there is no room, and write it all."""
+        await self._go_on()
         for _ in range(ROUNDS_MAX):
             turn = advance(self.plan.graph, self._standings(), self.run.stop)
             self.run.stop = turn.stop
-            await self._make(turn.moves)
-            if turn.end is not None:
+            moves = [one for one in turn.moves if not self._is_held_up(one)]
+            await self._make(moves)
+            # The rules count on all of their moves: with one held up it is not over yet.
+            is_over = turn.end is not None and len(moves) == len(turn.moves)
+            if turn.end is not None and is_over:
                 self._finish(turn.end)
-            if turn.end is not None or not turn.moves or self._room.has_more:
+            if is_over or not moves or self._room.has_more:
                 break
             await asyncio.sleep(0)  # noqa: TID251 -- gives way to others, takes no time
         else:
             self._room.has_more = True
         await self._write()
+
+    async def _go_on(self) -> None:
+        """Go on with what an earlier turn had no room for and the rules do not say."""
+        for row in self.nodes.values():
+            if row.state is NodeState.RUNNING and GIVING_UP in row.detail:
+                await self._give_up(row, **row.detail[GIVING_UP])
+        await self._clear()
+
+    async def _clear(self) -> None:
+        """Delete what is left of the items of nodes that are done again, as there is room."""
+        rows = [row for row in self.nodes.values() if CLEARING in row.detail]
+        if not rows:
+            return
+        room, most = self._room, max(self._room.runs, 0)
+        nodes = sorted(row.node for row in rows)
+        deleted = await delete_items(self._connection, self.run.id, nodes, most=most)
+        room.take(deleted)
+        if deleted >= most:
+            room.has_more = True
+            return
+        for row in rows:
+            self._touch(row)
+            row.detail = {name: it for name, it in row.detail.items() if name != CLEARING}
 
     def fail(self, row: NodeRow, code: str, sentence: str) -> None:
         """A node fails without a run."""
@@ -205,9 +265,11 @@ class WorkflowTurn:
 
     async def reopen(self, nodes: Collection[str]) -> None:
         """Begin again with some nodes as if they had never been; the others stay as they are."""
-        await delete_items(self._connection, self.run.id, sorted(nodes))
         for name in nodes:
+            mapped = self.nodes[name].items_started or CLEARING in self.nodes[name].detail
             self.nodes[name] = self._touch(NodeRow(node=name))
+            if mapped:
+                self.nodes[name].detail = {CLEARING: True}
         run, timeout = self.run, self.plan.graph.timeout
         run.state, run.stop, run.error, run.finished_at = WorkflowState.RUNNING, None, None, None
         run.deadline_at = None if timeout is None else self._now + timeout
@@ -259,6 +321,13 @@ class WorkflowTurn:
         # What is to end makes room for others, so it goes first.
         await self._interrupt(stops)
         await self._start(starts, fans)
+
+    def _is_held_up(self, move: Move) -> bool:
+        """Whether a node must wait: a later turn does first what an earlier one had no room for."""
+        row = self.nodes[move.node]
+        if CLEARING in row.detail:
+            return True
+        return GIVING_UP in row.detail and isinstance(move, StartItems | Settle)
 
     def _hold(self, row: NodeRow) -> None:
         self._touch(row)
@@ -345,12 +414,21 @@ class WorkflowTurn:
     async def _give_up(self, row: NodeRow, code: str, sentence: str) -> None:
         """A mapped node cannot be given what its items need: what runs of it is not waited for.
 
-        All of it is stopped here, however much it is: nobody comes back to a node that has failed.
+        It fails when all of it was stopped, as much in each turn as there is room for: nobody comes
+        back to a node that has failed.
         """
-        runs = await running_items(self._connection, self.run.id, [row.node], most=ITEMS_MAX)
-        await self._stop_runs(runs)
-        self._room.take(len(runs))
-        self.fail(row, code, sentence)
+        room, most = self._room, max(self._room.runs, 0)
+        # One more than there is room for: so it is known whether these are all.
+        runs = await running_items(self._connection, self.run.id, [row.node], most=most + 1)
+        await self._stop_runs(runs[:most])
+        room.take(len(runs[:most]))
+        kept = {name: it for name, it in row.detail.items() if name != GIVING_UP}
+        if len(runs) > most:
+            room.has_more = True
+            self._touch(row).detail = {**kept, GIVING_UP: {"code": code, "sentence": sentence}}
+        else:
+            row.detail = kept
+            self.fail(row, code, sentence)
 
     async def _enqueue(self, fresh: Fresh) -> None:
         if not fresh.runs:

@@ -47,3 +47,15 @@ class Budget:
     def spent(self) -> int:
         """How many steps were taken."""
         return self.steps - self.left
+
+
+class OwnBudget(Budget):
+    """The budget of a question whose asker gave none: the usual one, and free until it is used.
+
+    Of these there are as many as fires are asked for. So it is made without a step of Python, and
+    what is left in the beginning stands in the class.
+    """
+
+    __init__ = object.__init__
+    left: int = EVALUATION_STEPS_MAX
+    steps: int = EVALUATION_STEPS_MAX

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from betimes.domain.errors import BadSchedule, NeverFires, TooLarge
 from betimes.schedule.bounds import DAY_SECONDS, EXPRESSION_LENGTH_MAX, YEAR_FIRST, YEAR_LAST
-from betimes.schedule.budget import Budget
+from betimes.schedule.budget import FIRES_PER_STEP, Budget
 from betimes.schedule.civil import (
     CYCLE_DAYS,
     CYCLE_MONTHS,
@@ -271,23 +271,29 @@ class CronClock:
     def _in_later_month(self, month: int, budget: Budget) -> int:
         jumps, years = self._jumps, self._years
         month += jumps[month % MONTHS]
+        found, walked = NEVER, 0
         while month < MONTH_LAST:
-            budget.spend(1)
             if years is not None:
                 ahead = years >> max(month // MONTHS, 0)
                 if not ahead:
-                    return NEVER
+                    break
                 if not ahead & 1:
                     # The first matching month of the next year that is named.
                     month = (max(month // MONTHS, 0) + (ahead & -ahead).bit_length() - 1) * MONTHS
                     month += jumps[-1] - 1
+                    walked += 1
                     continue
             days = self._days(month)
             if days:
                 day = MONTH_STARTS[month] + (days & -days).bit_length() - 1
-                return day * DAY_SECONDS + self._first
+                found = day * DAY_SECONDS + self._first
+                break
             month += jumps[month % MONTHS]
-        return NEVER
+            walked += 1
+        if walked:
+            # For the whole walk: it passes each of the 4,800 months at most once.
+            budget.spend(walked)
+        return found
 
     def _days(self, month: int) -> int:
         """The matching days of a month as a bit set."""
@@ -324,13 +330,16 @@ class CronClock:
             day, second = divmod(after, DAY_SECONDS)
             first = times.through(second) - 1
             high = min(times.through(end) if day == last else size, first + limit - len(found))
-            budget.spend_on(high - first)
-            midnight = day * DAY_SECONDS
             if high == first + 1:
                 found.append(after)
             else:
+                midnight = day * DAY_SECONDS
+                budget.spend((high - first) // FIRES_PER_STEP)
                 found += [midnight + time for time in times.span(first, high)]
                 after = found[-1]
+            if day == last:
+                break  # whatever lies before the end of this day is found
+            budget.spend(1)
         return found
 
     def count(self, after: int, until: int, budget: Budget) -> int:

@@ -92,6 +92,7 @@ class Placement:
     __slots__ = (
         "_ceilings",
         "_clock",
+        "_ends",
         "_floors",
         "_gap",
         "_gap_max",
@@ -117,6 +118,7 @@ class Placement:
         self._records = records
         self._shifts = self._gap == SHIFT
         self._starts = zone.starts
+        self._ends = zone.ends
         self._offsets = zone.offsets
         self._floors = laid.floors
         self._ceilings = laid.ceilings
@@ -282,11 +284,11 @@ class Placement:
     def flags(self, instant: int, budget: Budget) -> tuple[str, ...]:
         """What the zone did to a fire."""
         second = instant // SECOND
-        index = self._zone.segment(second)
-        local = second + self._offsets[index]
-        begins, ends = self._starts[index], self._zone.ends[index]
+        index = bisect_right(self._starts, second) - 1
+        begins, ends = self._starts[index], self._ends[index]
         if begins + REACH < second < ends - REACH:
             return ()
+        local = second + self._offsets[index]
         if not self._is_natural(local, index, budget):
             return (GAP_SHIFTED,)
         if index and local < begins + self._offsets[index - 1]:

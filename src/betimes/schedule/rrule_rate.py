@@ -226,7 +226,8 @@ class RuleRate:
         if found is None:
             budget.spend(PHASE_STEPS)
             if len(self._phases) >= PHASES_KEPT_MAX:
-                del self._phases[next(iter(self._phases))]
+                # One step: another thread may evaluate the same schedule, and drop the same phase.
+                self._phases.clear()
             ahead = self._step - phase
             bits = self._pattern >> phase if phase < UNITS["HOURLY"] else 0
             if ahead < DAY_SECONDS:

@@ -1,6 +1,7 @@
 """A schedule: what was said, and the one set of instants that follows from it."""
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
@@ -11,7 +12,7 @@ from betimes.domain.errors import BadSchedule, NeverFires, TooLarge
 from betimes.domain.job import overlap_default
 from betimes.schedule.bounded import BEGINNING, END, Bounded, Union
 from betimes.schedule.bounds import DAY, FIRES_MAX, SECOND, UNION_DEPTH_MAX, UNION_MEMBERS_MAX
-from betimes.schedule.budget import Budget
+from betimes.schedule.budget import Budget, OwnBudget
 from betimes.schedule.calendar import Calendar, Calendared, CalendarRule
 from betimes.schedule.cautions import Warned, warnings
 from betimes.schedule.describe import describe
@@ -97,7 +98,7 @@ class Schedule:
                 schedule is asked does; without a budget, each question has one of its own.
 
         """
-        return _from_dict(source, seed, calendars, depth=0, budget=budget or Budget())
+        return _from_dict(source, seed, calendars, depth=0, budget=budget or OwnBudget())
 
     def to_dict(self) -> dict[str, Any]:
         """The stored form: plain JSON values, only what was said."""
@@ -171,7 +172,7 @@ class Schedule:
         """The least fire later than `after`, in microseconds; see `next`."""
         delay = self.built.delay
         if delay is None or last_end is None:
-            return self.series.next(after, budget or Budget())
+            return self.series.next(after, budget or OwnBudget())
         found = max(last_end + delay.elapsed(), after + 1)
         return found if self._admits(found) else None
 
@@ -190,18 +191,18 @@ class Schedule:
 
         For a fixed delay, give the end of the last run: the next fire follows it by the delay.
         """
-        budget = budget or Budget()
+        budget = budget or OwnBudget()
         if last_end is None:
             found = self.series.next(to_instant(after), budget)
         else:
             found = self.next_instant(to_instant(after), to_instant(last_end), budget=budget)
-        return None if found is None else self.fire(found, budget=budget)
+        return None if found is None else self._fire(found, budget)
 
     def instants(
         self, after: int, until: int, limit: int = FIRES_MAX, *, budget: Budget | None = None
     ) -> list[int]:
         """The fires in (after, until] as microseconds, the first `limit` of them."""
-        return self.series.between(after, until, limit, budget or Budget())
+        return self.series.between(after, until, limit, budget or OwnBudget())
 
     def fires(
         self,
@@ -220,7 +221,7 @@ class Schedule:
         most = 1
         while limit > 0:
             most = min(most * 4, FIRES_AT_ONCE, limit)
-            allowed = budget or Budget()
+            allowed = budget or OwnBudget()
             found = self.series.between(cursor, end, most, allowed)
             allowed.spend(FIRE_STEPS * len(found))
             for instant in found:
@@ -232,15 +233,20 @@ class Schedule:
 
     def count(self, after: datetime, until: datetime, *, budget: Budget | None = None) -> int:
         """How many fires lie in (after, until], in bounded work."""
-        return self.series.count(to_instant(after), to_instant(until), budget or Budget())
+        return self.series.count(to_instant(after), to_instant(until), budget or OwnBudget())
 
     def fire(self, instant: int, *, budget: Budget | None = None) -> Fire:
         """All that is known about the fire at an instant."""
-        budget = budget or Budget()
+        return self._fire(instant, budget or OwnBudget())
+
+    def _fire(self, instant: int, budget: Budget) -> Fire:
         nominal = to_datetime(instant)
-        offset = self.built.zone.offset(instant // SECOND)
+        zone = self.built.zone
+        # `Zone.offset`, written out: this is asked as often as `next` is.
+        offset = zone.offsets[bisect_right(zone.starts, instant // SECOND) - 1]
         flags = self.series.flags(instant, budget)
-        if not (self.common.jitter or self.common.window):
+        common = self.common
+        if not (common.jitter or common.window):
             return Fire(nominal, nominal, offset, flags)
         effective = self.effective(instant)
         if effective != instant:
@@ -265,7 +271,7 @@ class Schedule:
 
     def intended(self, fire: Fire, *, budget: Budget | None = None) -> str | None:
         """The wall clock reading that a fire was moved from by a gap, such as 2026-03-29T02:30."""
-        local = self.series.intended(to_instant(fire.nominal), budget or Budget())
+        local = self.series.intended(to_instant(fire.nominal), budget or OwnBudget())
         return None if local is None else naive_text(local)
 
     def dropped(
@@ -277,7 +283,7 @@ class Schedule:
         budget: Budget | None = None,
     ) -> list[Drop]:
         """The occurrences in (after, until] that DST or a calendar took away, with reason codes."""
-        budget = budget or Budget()
+        budget = budget or OwnBudget()
         lost = self.series.dropped(to_instant(after), to_instant(until), limit, budget)
         budget.spend(len(lost))
         return [Drop(to_datetime(d.instant), naive_text(d.local), d.code) for d in lost]
@@ -288,7 +294,7 @@ class Schedule:
 
     def warnings(self, now: datetime, *, budget: Budget | None = None) -> list[Warned]:
         """What may surprise its author, looking 400 days ahead."""
-        return warnings(self, now, budget or Budget())
+        return warnings(self, now, budget or OwnBudget())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schedule):

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from betimes.domain.ids import Fence, JobId, ParcelId, RunId, TenantId
 from betimes.domain.outcome import OutcomeKind
-from betimes.domain.states import RunState
+from betimes.domain.states import RunState, Trigger
 
 EVENTS: Mapping[RunState, str] = MappingProxyType(
     {
@@ -83,6 +83,33 @@ class Follow(NamedTuple):
     job: JobId
     revision: int
     next_fire_at: datetime
+
+
+class Fired(Protocol):
+    """As much of a run as tells whether its job counts from its end."""
+
+    @property
+    def id(self) -> RunId:
+        """Its name."""
+
+    @property
+    def job(self) -> JobId | None:
+        """What made it, if a job did."""
+
+    @property
+    def revision(self) -> int | None:
+        """How its job was defined then."""
+
+    @property
+    def trigger(self) -> int:
+        """Why it was made."""
+
+
+def follow_of(run: Fired, delay: timedelta | None, now: datetime) -> Follow | None:
+    """The next fire of a job with a fixed delay: the one schedule that counts from the end."""
+    if delay is None or run.job is None or run.revision is None or run.trigger != Trigger.SCHEDULE:
+        return None
+    return Follow(run.id, run.job, run.revision, now + delay)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from betimes.domain.run import Run
 from betimes.domain.states import RunState, Trigger
 from betimes.store.ask import execute
 from betimes.store.control import HeldParcel
-from betimes.store.ending import Attempted, Ending, Follow
+from betimes.store.ending import Attempted, Ending, Follow, follow_of
 from betimes.store.finish import Held, write_endings
 from betimes.store.pool import Connection
 from betimes.store.queries import load
@@ -87,6 +87,4 @@ async def following(connection: Connection, run: Run, now: datetime) -> Follow |
     if run.id not in rows:
         return None
     spec = (await specs(connection, run.shard, list(rows.values())))[run.id]
-    if spec.fixed_delay is None:
-        return None
-    return Follow(run.id, run.job, run.revision, now + spec.fixed_delay)
+    return follow_of(run, spec.fixed_delay, now)

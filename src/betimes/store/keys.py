@@ -121,6 +121,12 @@ async def read_key(connection: Connection, tenant: TenantId, key: str) -> ApiKey
     return None if row is None else key_of(row)
 
 
+async def lock_key(connection: Connection, tenant: TenantId, key: str) -> ApiKey | None:
+    """The same, for whoever is about to write it: others wait until the transaction ends."""
+    row = await maybe(connection, SQL["lock_own_key"], id=key, tenant=tenant)
+    return None if row is None else key_of(row)
+
+
 async def list_keys(
     connection: Connection, tenant: TenantId, *, after: tuple[datetime, str], most: int
 ) -> list[ApiKey]:

@@ -136,12 +136,19 @@ async def insert_decisions(
     connection: Connection, shard: ShardId, dropped: Sequence[Dropped], *, now: datetime
 ) -> None:
     """Record why fires did not become runs; the first reason for a fire stands."""
+    await insert_decisions_together(connection, [shard] * len(dropped), dropped, now=now)
+
+
+async def insert_decisions_together(
+    connection: Connection, shards: Sequence[ShardId], dropped: Sequence[Dropped], *, now: datetime
+) -> None:
+    """Record them for fires of several shards; each stands beside its shard."""
     if not dropped:
         return
     await execute(
         connection,
         SQL["insert_decisions"],
-        shard=shard,
+        shards=list(shards),
         now=now,
         jobs=[one.job for one in dropped],
         fires_at=[one.fire_at for one in dropped],

@@ -10,7 +10,7 @@ The run just before answers for all earlier ones if it started under the rule an
 usual look-up is one probe of an index for each run; everything else is rare and may take longer.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -44,10 +44,11 @@ from betimes.fairness.overlap import (
 )
 from betimes.store.ask import execute, many
 from betimes.store.control import ask_to_end, end_runs, hold
-from betimes.store.occurrences import Dropped, insert_decisions
+from betimes.store.ending import EVENTS
+from betimes.store.occurrences import Dropped, insert_decisions_together
 from betimes.store.pool import Connection
 from betimes.store.queries import load
-from betimes.store.telling import tell_ended
+from betimes.store.telling import about, tell
 
 SQL = load("overlap")
 PARCELS = load("parcels")
@@ -63,6 +64,7 @@ class Bound:
     """A run under a policy; everything of its job with an id below `below` is earlier."""
 
     id: RunId
+    shard: ShardId
     tenant: TenantId
     job: JobId
     policy: OverlapPolicy
@@ -122,33 +124,35 @@ async def place_together(
     now: datetime,
     reach: datetime | None = None,
 ) -> dict[ShardId, tuple[list[Waiting], dict[RunId, UUID]]]:
-    """The same for several shards: one look for all, and what is due decided shard by shard."""
-    bound = {
-        shard: [_bound(run, reach) for run in runs if run.overlap and run.job is not None]
+    """Runs of several shards: one look and one decision about all of them."""
+    bound = [
+        _bound(run, shard, reach)
+        for shard, runs in waiting.items()
+        for run in runs
+        if run.overlap and run.job is not None
+    ]
+    unsure = await _unvouched(connection, bound)
+    dues = {run.id: run.due_at for runs in waiting.values() for run in runs}
+    due = [one for one in bound if one.id in unsure and dues[one.id] <= now]
+    decided = await decide(connection, due, now=now, fresh={one.id for one in bound})
+    held = (unsure - {one.id for one in due}) | set(decided.stay)
+    skipped = decided.skipped
+    return {
+        shard: (
+            [_placed(run, held=run.id in held) for run in runs if run.id not in skipped],
+            {run.id: skipped[run.id] for run in runs if run.id in skipped},
+        )
         for shard, runs in waiting.items()
     }
-    unsure = await _unvouched(connection, bound)
-    placed: dict[ShardId, tuple[list[Waiting], dict[RunId, UUID]]] = {}
-    for shard, runs in waiting.items():
-        dues = {run.id: run.due_at for run in runs}
-        due = [one for one in bound[shard] if one.id in unsure and dues[one.id] <= now]
-        fresh = {one.id for one in bound[shard]}
-        decided = await decide(connection, shard, due, now=now, fresh=fresh)
-        held = (unsure - {one.id for one in due}) | set(decided.stay)
-        placed[shard] = (
-            [_placed(run, held=run.id in held) for run in runs if run.id not in decided.skipped],
-            decided.skipped,
-        )
-    return placed
 
 
-def _bound(run: Waiting, reach: datetime | None) -> Bound:
+def _bound(run: Waiting, shard: ShardId, reach: datetime | None) -> Bound:
     if run.job is None:
         raise ValueError("only runs of jobs have a policy")
     below: UUID = run.id
     if reach is not None:
         below = max(below, floor_of(to_ms(reach) + 1))
-    return Bound(run.id, run.tenant, run.job, POLICIES[run.overlap], below)
+    return Bound(run.id, shard, run.tenant, run.job, POLICIES[run.overlap], below)
 
 
 def _placed(run: Waiting, *, held: bool) -> Waiting:
@@ -158,14 +162,10 @@ def _placed(run: Waiting, *, held: bool) -> Waiting:
     return run._replace(line=line, held=Hold.VERDICT if held else Hold.NONE)
 
 
-async def _unvouched(
-    connection: Connection, bound: Mapping[ShardId, Sequence[Bound]]
-) -> set[RunId]:
+async def _unvouched(connection: Connection, bound: Sequence[Bound]) -> set[RunId]:
     """Those that cannot simply go."""
-    every = [one for some in bound.values() for one in some]
-    shards = {one.id: shard for shard, some in bound.items() for one in some}
-    unsure = {one.id for one in every if one.below != one.id}
-    wanted = [one for one in every if one.below == one.id]
+    unsure = {one.id for one in bound if one.below != one.id}
+    wanted = [one for one in bound if one.below == one.id]
     high = max((one.id for one in wanted), default=None)
     for back in (*LOOK_BACK, None):
         if not wanted or high is None:
@@ -175,7 +175,7 @@ async def _unvouched(
         rows = await many(
             connection,
             SQL["find_unvouched"],
-            shards=[shards[one.id] for one in wanted],
+            shards=[one.shard for one in wanted],
             ids=[one.id for one in wanted],
             jobs=[one.job for one in wanted],
             low=low,
@@ -185,7 +185,7 @@ async def _unvouched(
         unsure |= {run for run, earlier in found.items() if earlier is not None}
         wanted = [one for one in wanted if one.id in found and found[one.id] is None]
     # Nothing was ever before these; only something in the line of their job can be in the way.
-    lines = await _lines(connection, {one.job: shards[one.id] for one in wanted})
+    lines = await _lines(connection, {one.job: one.shard for one in wanted})
     return unsure | {one.id for one in wanted if lines.get(one.job)}
 
 
@@ -211,13 +211,12 @@ async def _lines(
 
 async def decide(
     connection: Connection,
-    shard: ShardId,
     due: Sequence[Bound],
     *,
     now: datetime,
     fresh: AbstractSet[RunId] = frozenset(),
 ) -> Decided:
-    """Verdicts about runs that are due, and their consequences for earlier ones.
+    """Verdicts about runs that are due, of any shards, and their consequences for earlier ones.
 
     Those that come to their parcels together, `fresh`, are decided upon one after the other: none
     gives way to a later one of them.
@@ -225,10 +224,11 @@ async def decide(
     decided = Decided()
     if not due:
         return decided
-    bench = await _Bench.gather(connection, shard, due, now=now, fresh=fresh)
+    bench = await _Bench.gather(connection, due, now=now, fresh=fresh)
     for one in sorted(due, key=lambda one: one.id):
         await bench.judge(connection, one, decided, now=now)
-    await skip(connection, shard, decided.skipped, now=now)
+    shards = {one.id: one.shard for one in due}
+    await skip(connection, shards, decided.skipped, now=now)
     return decided
 
 
@@ -236,7 +236,6 @@ async def decide(
 class _Bench:
     """Everything that verdicts are made from; moves on with each of them."""
 
-    shard: ShardId
     earlier: Mapping[RunId, Sequence[Earlier]]
     blockers: Mapping[UUID, Earlier]
     lines: dict[JobId, list[_Standing]]
@@ -245,17 +244,18 @@ class _Bench:
     async def gather(
         cls,
         connection: Connection,
-        shard: ShardId,
         due: Sequence[Bound],
         *,
         now: datetime,
         fresh: AbstractSet[RunId],
     ) -> "_Bench":
+        shards = {one.id: one.shard for one in due}
         earlier: dict[RunId, list[Earlier]] = {}
+        blockers: dict[UUID, ShardId] = {}
         for row in await many(
             connection,
             SQL["find_earlier"],
-            shard=shard,
+            shards=[one.shard for one in due],
             ids=[one.id for one in due],
             jobs=[one.job for one in due],
             uppers=[one.below for one in due],
@@ -264,9 +264,11 @@ class _Bench:
         ):
             found = _earlier(row["earlier"], row, fresh=row["earlier"] in fresh)
             earlier.setdefault(row["id"], []).append(found)
-        wanted = {one.blocked_by for rows in earlier.values() for one in rows if one.blocked_by}
-        lines = await _lines(connection, {one.job: shard for one in due})
-        return cls(shard, earlier, await _blockers(connection, shard, wanted), lines)
+            if found.blocked_by:
+                # Runs of one job are of one shard.
+                blockers[found.blocked_by] = shards[row["id"]]
+        lines = await _lines(connection, {one.job: one.shard for one in due})
+        return cls(earlier, await _blockers(connection, blockers), lines)
 
     async def judge(
         self, connection: Connection, one: Bound, decided: Decided, *, now: datetime
@@ -300,36 +302,40 @@ class _Bench:
         self, connection: Connection, one: Bound, queued: Sequence[RunId], *, now: datetime
     ) -> list[RunId]:
         """End what waits in favour of a newer run; returns what had begun meanwhile."""
-        parcels = await hold(connection, self.shard, one.tenant, queued)
+        parcels = await hold(connection, one.shard, one.tenant, queued)
         begun = [run for run in queued if run in parcels and parcels[run].worker is not None]
         gone = {run: UUID(int=one.id.int) for run in queued if run not in begun}
-        await skip(connection, self.shard, gone, now=now)
-        await _delete(connection, self.shard, [parcels[run].id for run in gone if run in parcels])
+        await skip(connection, dict.fromkeys(gone, one.shard), gone, now=now)
+        await _delete(connection, one.shard, [parcels[run].id for run in gone if run in parcels])
         return begun
 
     async def _cancel(
         self, connection: Connection, one: Bound, running: Sequence[RunId], *, now: datetime
     ) -> None:
         """Ask attempts to end; what only waits for its retry ends at once."""
-        parcels = await hold(connection, self.shard, one.tenant, running)
+        parcels = await hold(connection, one.shard, one.tenant, running)
         leased = [run for run in running if run in parcels and parcels[run].worker is not None]
         rest = [run for run in running if run not in leased]
-        await ask_to_end(connection, self.shard, leased, at=now, reason=OVERLAP_CANCELLED)
+        await ask_to_end(connection, one.shard, leased, at=now, reason=OVERLAP_CANCELLED)
         await end_runs(
             connection,
-            self.shard,
+            one.shard,
             rest,
             state=RunState.CANCELLED,
             reason=OVERLAP_CANCELLED,
             now=now,
         )
-        await _blame(connection, self.shard, running, one.id)
+        await _blame(connection, one.shard, running, one.id)
         alone = [parcels[run].id for run in rest if run in parcels and len(parcels[run].runs) == 1]
-        await _delete(connection, self.shard, alone)
+        await _delete(connection, one.shard, alone)
 
 
 async def skip(
-    connection: Connection, shard: ShardId, skipped: Mapping[RunId, UUID], *, now: datetime
+    connection: Connection,
+    shards: Mapping[RunId, ShardId],
+    skipped: Mapping[RunId, UUID],
+    *,
+    now: datetime,
 ) -> None:
     """End runs as skipped, each with its blocker, and record why their fires did not run."""
     if not skipped:
@@ -338,18 +344,19 @@ async def skip(
     rows = await many(
         connection,
         SQL["skip_runs"],
-        shard=shard,
+        shards=[shards[run] for run in skipped],
         runs=list(skipped),
         blockers=list(skipped.values()),
         now=now,
         low=low,
         high=high,
     )
-    await tell_ended(connection, shard, rows, state=RunState.SKIPPED, reason=OVERLAP_SKIPPED)
-    dropped = [
-        _dropped(row, skipped[row["id"]]) for row in rows if row["trigger"] == Trigger.SCHEDULE
-    ]
-    await insert_decisions(connection, shard, dropped, now=now)
+    told = {"state": RunState.SKIPPED.name.lower(), "reason": OVERLAP_SKIPPED}
+    kind = EVENTS[RunState.SKIPPED]
+    await tell(connection, [about(ShardId(row["shard"]), row, kind, **told) for row in rows])
+    fires = [row for row in rows if row["trigger"] == Trigger.SCHEDULE]
+    dropped = [_dropped(row, skipped[row["id"]]) for row in fires]
+    await insert_decisions_together(connection, [row["shard"] for row in fires], dropped, now=now)
 
 
 def _dropped(row: Any, blocker: UUID) -> Dropped:
@@ -365,14 +372,13 @@ def _dropped(row: Any, blocker: UUID) -> Dropped:
     )
 
 
-async def _blockers(
-    connection: Connection, shard: ShardId, wanted: Iterable[UUID]
-) -> dict[UUID, Earlier]:
+async def _blockers(connection: Connection, wanted: Mapping[UUID, ShardId]) -> dict[UUID, Earlier]:
     ids = [RunId(one) for one in wanted]
     if not ids:
         return {}
     low, high = bounds(ids)
-    rows = await many(connection, SQL["read_blockers"], shard=shard, ids=ids, low=low, high=high)
+    shards = list(wanted.values())
+    rows = await many(connection, SQL["read_blockers"], shards=shards, ids=ids, low=low, high=high)
     return {row["id"]: _earlier(row["id"], row) for row in rows}
 
 

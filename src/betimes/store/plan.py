@@ -302,7 +302,7 @@ async def record_dropped(
         return
     await SQL["insert_decisions"].execute(
         connection,
-        shard=shard,
+        shards=[shard] * len(pairs),
         now=now,
         jobs=[job.id for job, _ in pairs],
         fires_at=[dropped.fire_at for _, dropped in pairs],

@@ -14,6 +14,8 @@ from betimes.store.retention import forget_words
 SQL = load("prune")
 NODES = load("nodes")
 MEMBERS = load("members")
+BLOBS_MORE = timedelta(days=1)
+"""So much longer is a blob kept each time its time is up and something still needs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,9 @@ class Pruning:
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 
     async def expired(self, shard: ShardId, *, now: datetime | None) -> int:
-        """Operations that ended, and blobs whose time is up."""
+        """Operations that ended, and blobs whose time is up and that nothing needs any more."""
         work = await self._count("prune_operations", shard=shard, now=now)
+        await self._count("keep_blobs", shard=shard, now=now, more=BLOBS_MORE)
         return work + await self._count("prune_blobs", shard=shard, now=now)
 
     async def words(self, shard: ShardId, *, before: datetime) -> int:

@@ -280,6 +280,8 @@ async def renew(
     now: datetime | None,
 ) -> dict[tuple[ParcelId, Fence], datetime]:
     """Prolong what is still held, and shorten nothing; until when."""
+    # By id, as a flush of the same worker does: the statement below locks in any order.
+    await execute(connection, PARCELS["lock_own_parcels"], worker=worker)
     rows = await many(
         connection,
         SQL["renew_held"],

@@ -503,6 +503,36 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION betimes.is_referenced(tenant uuid, blob uuid) RETURNS boolean
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    WITH reference AS MATERIALIZED (SELECT betimes.id_text('blob', blob) AS text)
+    SELECT EXISTS (
+               SELECT FROM betimes.runs
+                WHERE runs.tenant_id = tenant AND runs.options ? 'payload_ref'
+                  AND runs.options ->> 'payload_ref' = (SELECT text FROM reference)
+                  AND (runs.state < 4
+                       OR EXISTS (SELECT FROM betimes.dead_letters
+                                   WHERE dead_letters.shard = runs.shard AND dead_letters.run_id = runs.id
+                                     AND dead_letters.state = 0)))
+        OR EXISTS (
+               SELECT FROM betimes.jobs
+                WHERE jobs.tenant_id = tenant AND jobs.options ? 'payload_ref'
+                  AND jobs.options ->> 'payload_ref' = (SELECT text FROM reference)
+                  AND (jobs.state < 3
+                       -- The last run of a job that fires no more takes its payload from there.
+                       OR EXISTS (SELECT FROM betimes.runs AS last
+                                   WHERE last.shard = jobs.shard AND last.job_id = jobs.id
+                                     AND (last.state < 4
+                                          OR EXISTS (SELECT FROM betimes.dead_letters
+                                                      WHERE dead_letters.shard = last.shard
+                                                        AND dead_letters.run_id = last.id
+                                                        AND dead_letters.state = 0)))))
+$$;
+
+COMMENT ON FUNCTION betimes.is_referenced(tenant uuid, blob uuid) IS 'Whether a job that fires, a run that has not ended or an open dead letter needs a blob.';
+
 CREATE FUNCTION betimes.is_under_way(of_shard smallint, of_job uuid) RETURNS boolean
     LANGUAGE sql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -2311,6 +2341,8 @@ CREATE INDEX jobs_next_fire_idx ON betimes.jobs USING btree (shard, next_fire_at
 
 CREATE INDEX jobs_paused_until_idx ON betimes.jobs USING btree (shard, paused_until) WHERE (paused_until IS NOT NULL);
 
+CREATE INDEX jobs_payload_ref_idx ON betimes.jobs USING btree (tenant_id, ((options ->> 'payload_ref'::text))) WHERE (options ? 'payload_ref'::text);
+
 CREATE INDEX jobs_retention_idx ON betimes.jobs USING btree (shard, id) WHERE (options ? 'retain_ms'::text);
 
 CREATE INDEX jobs_spent_idx ON betimes.jobs USING btree (shard, id) WHERE ((state = 3) AND (after_completion = 1));
@@ -2381,6 +2413,10 @@ CREATE INDEX runs_start_by_idx ON ONLY betimes.runs USING btree (shard, start_by
 
 CREATE INDEX runs_default_shard_start_by_idx ON betimes.runs_default USING btree (shard, start_by) WHERE (start_by IS NOT NULL);
 
+CREATE INDEX runs_payload_ref_idx ON ONLY betimes.runs USING btree (tenant_id, ((options ->> 'payload_ref'::text))) WHERE (options ? 'payload_ref'::text);
+
+CREATE INDEX runs_default_tenant_id_expr_idx ON betimes.runs_default USING btree (tenant_id, ((options ->> 'payload_ref'::text))) WHERE (options ? 'payload_ref'::text);
+
 CREATE INDEX runs_tenant_idx ON ONLY betimes.runs USING btree (tenant_id, id);
 
 CREATE INDEX runs_default_tenant_id_id_idx ON betimes.runs_default USING btree (tenant_id, id);
@@ -2430,6 +2466,8 @@ ALTER INDEX betimes.runs_pkey ATTACH PARTITION betimes.runs_default_pkey;
 ALTER INDEX betimes.runs_job_idx ATTACH PARTITION betimes.runs_default_shard_job_id_id_idx;
 
 ALTER INDEX betimes.runs_start_by_idx ATTACH PARTITION betimes.runs_default_shard_start_by_idx;
+
+ALTER INDEX betimes.runs_payload_ref_idx ATTACH PARTITION betimes.runs_default_tenant_id_expr_idx;
 
 ALTER INDEX betimes.runs_tenant_idx ATTACH PARTITION betimes.runs_default_tenant_id_id_idx;
 
@@ -2812,6 +2850,10 @@ REVOKE ALL ON FUNCTION betimes.holder_of(tenant uuid, wanted text, form text, sh
 GRANT ALL ON FUNCTION betimes.holder_of(tenant uuid, wanted text, form text, shards smallint) TO betimes_system;
 
 REVOKE ALL ON FUNCTION betimes.is_awaited(parent text, day date) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION betimes.is_referenced(tenant uuid, blob uuid) FROM PUBLIC;
+GRANT ALL ON FUNCTION betimes.is_referenced(tenant uuid, blob uuid) TO betimes_api;
+GRANT ALL ON FUNCTION betimes.is_referenced(tenant uuid, blob uuid) TO betimes_system;
 
 REVOKE ALL ON FUNCTION betimes.is_under_way(of_shard smallint, of_job uuid) FROM PUBLIC;
 GRANT ALL ON FUNCTION betimes.is_under_way(of_shard smallint, of_job uuid) TO betimes_system;

@@ -315,10 +315,19 @@ async def running_items(
     return [row["run_id"] for row in rows]
 
 
-async def delete_items(connection: Connection, run: UUID, nodes: Sequence[str]) -> None:
-    """Forget the items of nodes that are done again."""
-    query = SQL["delete_workflow_items"]
-    await execute(connection, query, shard=shard_of(run), workflow_run=run, nodes=list(nodes))
+async def delete_items(
+    connection: Connection, run: UUID, nodes: Sequence[str], *, most: int
+) -> int:
+    """Forget items of nodes that are done again, at most so many; how many there were."""
+    row = await maybe(
+        connection,
+        SQL["delete_workflow_items"],
+        shard=shard_of(run),
+        workflow_run=run,
+        nodes=list(nodes),
+        most=most,
+    )
+    return 0 if row is None else int(row["deleted"])
 
 
 def _workflow_run(row: asyncpg.Record) -> WorkflowRun:

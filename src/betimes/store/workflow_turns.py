@@ -81,6 +81,30 @@ async def read_ended(
     ]
 
 
+class Vanished(NamedTuple):
+    """A run of which no row is left, and the item it stands for if it is the run of one."""
+
+    run: RunId
+    node: str | None
+    place: int | None
+
+
+async def read_vanished(
+    connection: Connection, shard: ShardId, workflow_run: UUID, runs: Sequence[RunId]
+) -> list[Vanished]:
+    """Those of some runs of which no row is left."""
+    if not runs:
+        return []
+    rows = await many(
+        connection,
+        SQL["find_vanished_runs"],
+        shard=shard,
+        workflow_run=workflow_run,
+        runs=list(runs),
+    )
+    return [Vanished(row["run_id"], row["node"], row["place"]) for row in rows]
+
+
 async def link_run(connection: Connection, run: RunId, workflow_run: UUID) -> None:
     """Remember what a run has started, so that its end leaves word there."""
     await execute(

@@ -48,8 +48,10 @@ class _Said:
                 self.lines.append(line)
                 if '"api.listening"' in line:
                     self.url = "http://" + line.partition("http://")[2].partition('"')[0]
-                if "key" in line and "btm_" in line:
-                    self.key = line.split()[-1]
+                if "key for development: in " in line:
+                    # What a service says goes into logs: it says where its key is, not what.
+                    place = Path(line.rpartition(" in ")[2].strip())
+                    self.key = place.read_text(encoding="ascii").strip()
                 self._changed.notify_all()
         with self._changed:
             self._changed.notify_all()

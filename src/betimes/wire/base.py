@@ -45,6 +45,27 @@ class Shown(msgspec.Struct, kw_only=True):
     """Something that is answered; clients tolerate members they do not know."""
 
 
+class Incomplete(Shown):
+    """Why a page may lack something that belongs on it, and of which jobs."""
+
+    reason: Annotated[
+        str,
+        msgspec.Meta(
+            description="`schedule_too_expensive`: the schedule alone takes more steps than an "
+            "evaluation may take. `evaluation_budget_used`: the jobs before have used up what one "
+            "page may cost; ask for a shorter span, or by queue or job. `too_many_jobs`: more jobs "
+            "fire in the span than are looked at."
+        ),
+    ]
+    job_ids: Annotated[
+        list[str],
+        msgspec.Meta(description="The first of them; empty where they were not looked at."),
+    ]
+    jobs: Annotated[
+        int | None, msgspec.Meta(description="How many there are; null where nobody has counted.")
+    ]
+
+
 class Page(Shown, Generic[T]):
     """A page of a list. A null `next_cursor` is the only mark of the end."""
 
@@ -52,6 +73,13 @@ class Page(Shown, Generic[T]):
     next_cursor: str | None = None
     prev_cursor: str | None = None
     estimated_total: int | msgspec.UnsetType = msgspec.UNSET
+    incomplete: (
+        Annotated[
+            list[Incomplete],
+            msgspec.Meta(description="Only where something is left out: why, and of which jobs."),
+        ]
+        | msgspec.UnsetType
+    ) = msgspec.UNSET
 
 
 def shown_bytes(content: bytes | None) -> Any:

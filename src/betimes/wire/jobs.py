@@ -248,6 +248,16 @@ class Job(Shown, omit_defaults=True):
     action_after_completion: str = "keep"
     created_by: str | None = None
     next_fires: list[Instant] | None = None
+    next_fires_omitted: (
+        Annotated[
+            Literal["schedule_too_expensive"],
+            msgspec.Meta(
+                description="Why an active job shows no next fires: they take too many steps to "
+                "compute in passing; `GET /v1/jobs/{id}/next` computes them."
+            ),
+        ]
+        | None
+    ) = None
     will_fire: list[Instant] | None = None
     validated: bool = False
     dedupe_key: str | None = None

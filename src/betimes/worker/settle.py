@@ -16,8 +16,8 @@ from betimes.domain.outcome import (
 )
 from betimes.domain.parcel import out_of_sight
 from betimes.domain.retry import Effort, Finish, Retry, decide
-from betimes.domain.states import RunState, Trigger
-from betimes.store.ending import Again, Attempted, DeadLetter, Ending, Follow
+from betimes.domain.states import RunState
+from betimes.store.ending import Again, Attempted, DeadLetter, Ending, follow_of
 from betimes.store.parcels import LeasedParcel, WantedRun
 from betimes.worker.plans import Plan
 
@@ -70,7 +70,7 @@ def settle(
         ),
         dead=DeadLetter(fingerprint(error), reason) if state is RunState.DEAD else None,
         again=again,
-        follow=None if again else follow_of(run, plan, now),
+        follow=None if again else follow_of(run, plan.spec.fixed_delay, now),
         is_wanted=plan.spec.tells_success,
     )
 
@@ -86,7 +86,7 @@ def unstarted(
         started_at=None,
         ended_at=now,
         reason=reason,
-        follow=follow_of(run, plan, now),
+        follow=follow_of(run, plan.spec.fixed_delay, now),
     )
 
 
@@ -122,16 +122,8 @@ def exhausted(run: WantedRun, parcel: LeasedParcel, plan: Plan, *, now: datetime
         error=None if error is None else to_json(error),
         reason=RETRIES_EXHAUSTED,
         dead=DeadLetter(fingerprint(error), RETRIES_EXHAUSTED),
-        follow=follow_of(run, plan, now),
+        follow=follow_of(run, plan.spec.fixed_delay, now),
     )
-
-
-def follow_of(run: WantedRun, plan: Plan, now: datetime) -> Follow | None:
-    """The next fire of a job with a fixed delay: the one schedule that counts from the end."""
-    delay = plan.spec.fixed_delay
-    if delay is None or run.job is None or run.revision is None or run.trigger != Trigger.SCHEDULE:
-        return None
-    return Follow(run.id, run.job, run.revision, now + delay)
 
 
 def _whose(run: WantedRun, parcel: LeasedParcel, plan: Plan) -> dict[str, Any]:

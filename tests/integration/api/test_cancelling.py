@@ -145,6 +145,89 @@ async def test_a_fixed_delay_counts_from_a_forced_end(served: Served, admin: Cli
     assert (await admin("GET", f"/v1/jobs/{made}")).json["status"]["next_fire_at"] is not None
 
 
+FIXED_DELAY = {
+    "schedule": {"type": "interval", "every": "PT1S", "mode": "fixed_delay"},
+    "handler": "h",
+}
+LOST = (
+    "UPDATE betimes.parcels SET worker_id = NULL, lease_until = NULL, slot = false, deliveries = 1,"
+    " visible_at = now() - interval '1 second'"
+)
+
+
+async def fixed_delay(admin: Client, **more: Any) -> tuple[str, str, str]:
+    """A job, its first run, and the worker that leased and lost it."""
+    job = (await admin("POST", "/v1/jobs", {**FIXED_DELAY, **more})).json["id"]
+    worker = (await admin("POST", "/v1/workers", WORKER)).json["worker_id"]
+    leased = await admin("POST", f"/v1/workers/{worker}/lease", {"wait": 5})
+    (one,) = leased.json["runs"]
+    return job, one["run_id"], worker
+
+
+async def next_fire(admin: Client, job: str) -> str | None:
+    at: str | None = (await admin("GET", f"/v1/jobs/{job}")).json["status"]["next_fire_at"]
+    return at
+
+
+async def test_a_fixed_delay_goes_on_after_a_cancelled_run_that_is_leased_anew(
+    served: Served, admin: Client
+) -> None:
+    job, run, worker = await fixed_delay(admin)
+    assert (await admin("POST", f"/v1/runs/{run}/cancel")).status == 202
+    await fetch(served.desk.database, LOST)
+    assert await next_fire(admin, job) is None
+    leased = await admin("POST", f"/v1/workers/{worker}/lease", {"wait": 0})
+    assert leased.json["runs"] == []
+    assert (await admin("GET", f"/v1/runs/{run}")).json["state"] == "cancelled"
+    assert await next_fire(admin, job) is not None
+    assert not await fetch(served.desk.database, "SELECT id FROM betimes.parcels")
+
+
+async def test_a_fixed_delay_goes_on_after_a_run_that_expires_at_the_lease(
+    served: Served, admin: Client
+) -> None:
+    job, run, worker = await fixed_delay(admin, start_deadline="PT1H")
+    await fetch(served.desk.database, LOST.replace("deliveries = 1", "deliveries = 0"))
+    await fetch(served.desk.database, "UPDATE betimes.runs SET due_at = due_at - interval '2h'")
+    leased = await admin("POST", f"/v1/workers/{worker}/lease", {"wait": 0})
+    assert leased.json["runs"] == []
+    assert (await admin("GET", f"/v1/runs/{run}")).json["state"] == "expired"
+    assert await next_fire(admin, job) is not None
+
+
+async def test_a_fixed_delay_goes_on_after_a_run_that_would_not_wait_for_its_key(
+    served: Served, admin: Client
+) -> None:
+    key = {"key": "k", "limit": 1}
+    _, (other,) = await running(admin, concurrency=key)
+    job = {**FIXED_DELAY, "concurrency": {**key, "on_limit": "skip"}}
+    made = (await admin("POST", "/v1/jobs", job)).json["id"]
+    worker = (await admin("POST", "/v1/workers", WORKER)).json["worker_id"]
+    await fetch(served.desk.database, "UPDATE betimes.parcels SET visible_at = now()")
+    leased = await admin("POST", f"/v1/workers/{worker}/lease", {"wait": 2})
+    assert leased.json["runs"] == []
+    (skipped,) = (await admin("GET", f"/v1/runs?job={made}")).json["items"]
+    assert (skipped["state"], other["run_id"] != skipped["id"]) == ("skipped", True)
+    assert await next_fire(admin, made) is not None
+
+
+async def test_others_of_the_parcel_are_handed_out_beside_what_ended(
+    served: Served, admin: Client
+) -> None:
+    """The end is written in a transaction of its own: what is left of the parcel goes on."""
+    job, run, worker = await fixed_delay(admin)
+    assert (await admin("POST", f"/v1/runs/{run}/cancel")).status == 202
+    await fetch(served.desk.database, LOST)
+    other = (await admin("POST", "/v1/runs", {"handler": "h"})).json["id"]
+    leased = await admin("POST", f"/v1/workers/{worker}/lease", {"wait": 0, "max": 10})
+    (one,) = leased.json["runs"]
+    assert one["run_id"] == other
+    assert await next_fire(admin, job) is not None
+    done = await admin("POST", f"/v1/leases/{one['lease_id']}/complete")
+    assert (done.status, done.json["next_state"]) == (200, "succeeded")
+    assert not await fetch(served.desk.database, "SELECT id FROM betimes.parcels")
+
+
 async def test_a_run_is_given_back_for_later(served: Served, admin: Client) -> None:
     worker, (one,) = await running(admin)
     back = await admin("POST", f"/v1/leases/{one['lease_id']}/release", {"after": "PT1H"})

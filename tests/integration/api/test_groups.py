@@ -95,6 +95,47 @@ async def test_one_answer_that_cannot_be_rendered_is_one_failure(served: Served)
         loop.cancel()
 
 
+async def test_group_commit_outlives_an_answer_that_cannot_be_rendered(served: Served) -> None:
+    """It is one request's failure; the loop that serves all the others goes on."""
+    blocked, sizes = asyncio.Event(), list[int]()
+
+    async def make(_desk: Desk, _tenant: TenantId, items: Sequence[int], _shard: int) -> list[int]:
+        sizes.append(len(items))
+        await blocked.wait()
+        return list(items)
+
+    together = Together[int, int](desk=served.desk, make=make)
+
+    async def ask(number: int, *, is_poisoned: bool) -> object:
+        key = IdempotencyKey(key=f"one-{number}", fingerprint=b"f")
+        intent = Intent(tenant=DEFAULT, actor={}, action="a", request_id=f"one-{number}", key=key)
+
+        def render(value: int) -> Told:
+            if is_poisoned:
+                raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
+            return Told(answer=Answer(status=201, body=b"%d" % number), resource=str(value))
+
+        async def alone(_: Desk) -> int:
+            return number
+
+        return await together.act(number, intent, alone, render)
+
+    start = asyncio.ensure_future  # noqa: TID251 -- all of them are ended below
+    loop = start(together.run())
+    await until(lambda: together._running)
+    asked = [start(ask(0, is_poisoned=False))]
+    await until(lambda: sizes == [1])
+    asked += [start(ask(number, is_poisoned=number == 2)) for number in (1, 2)]
+    await until(lambda: len(together._batches.get(DEFAULT, Batch()).waiting) == 2)
+    blocked.set()
+    await asyncio.wait([loop, *asked], return_when=asyncio.FIRST_EXCEPTION)
+    ended, _ = await asyncio.wait([loop], timeout=0.5)
+    for task in (loop, *asked):
+        task.cancel()
+    await asyncio.gather(loop, *asked, return_exceptions=True)
+    assert not ended, "group commit has ended for the whole node"
+
+
 async def caught(asked: Awaitable[object]) -> Exception | None:
     try:
         await asked

@@ -1,5 +1,6 @@
 """`keys:write` never widens, revives, unbinds or outlives its own key, however it is tried."""
 
+import asyncio
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -129,3 +130,23 @@ async def test_a_member_who_administers_keeps_every_key_of_the_tenant(
 
 def test_an_administrator_of_a_tenant_may_do_what_its_widest_key_may() -> None:
     assert OF_ROLE["admin"] == OF_KIND["sk"]
+
+
+async def test_what_is_taken_from_a_key_is_not_brought_back_by_its_other_edits(
+    served: Served, admin: Client
+) -> None:
+    """A leaked key that renames itself all the time keeps nothing that it is denied meanwhile."""
+    leaked = await served.key(kind="sk", scopes=KEEPS)
+    place, own = f"/v1/api-keys/{leaked.split('_')[2]}", served.client(leaked)
+
+    async def rename(turn: int) -> None:
+        for part in range(10):
+            assert (await own("PATCH", place, {"name": f"{turn}-{part}"})).status in (200, 429)
+
+    async def bind() -> None:
+        denied = {"expires_at": text(SOON), "ip_allow": ["127.0.0.0/8"]}
+        assert (await admin("PATCH", place, denied)).status == 200
+
+    await asyncio.gather(*(rename(turn) for turn in range(4)), bind())
+    shown = (await admin("GET", place)).json
+    assert (shown["expires_at"] is not None, shown["ip_allow"]) == (True, ["127.0.0.0/8"])

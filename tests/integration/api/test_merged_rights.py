@@ -86,6 +86,24 @@ async def flow_with_secret(admin: Client) -> str:
     return "/v1/workflows/flow"
 
 
+async def handled_job(admin: Client) -> str:
+    flow = {"nodes": {"a": {"target": sent_on(EVIL), "payload": {"$input": ""}}}}
+    assert (await admin("PUT", "/v1/workflows/mine", flow)).status == 201
+    asked = {"schedule": "every 1h", "handler": "h", "payload": {"card": 1}}
+    return f"/v1/jobs/{(await admin('POST', '/v1/jobs', asked)).json['id']}"
+
+
+async def flow_with_input(admin: Client) -> str:
+    """Jobs start it with payloads that not everybody may read."""
+    flow = {"nodes": {"a": FED, "b": {"target": sent_on(EVIL)}}}
+    assert (await admin("PUT", "/v1/workflows/flow", flow)).status == 201
+    return "/v1/workflows/flow"
+
+
+def sent_on(url: str) -> dict[str, Any]:
+    return {"type": "http", "url": url}
+
+
 def with_secret(url: str) -> dict[str, Any]:
     return {"type": "http", "url": url, "auth": {"type": "bearer", "secret": "s"}}
 
@@ -94,6 +112,8 @@ EVIL = "https://evil.example.com/"
 EVERYTHING = frozenset(one.value for one in Scope)
 READS, USES = "payloads:read", "secrets:use"
 MOVED = {"target": {"url": EVIL}}
+FED = {"target": {"type": "http", "url": f"{ORIGIN}/hook"}, "payload": {"$input": ""}}
+STARTS = {"handler": None, "target": {"type": "workflow", "workflow": "mine"}}
 CASES = [
     *(
         Case("endpoints.update", READS, full_endpoint, "PATCH", "", body, [{"disabled": True}])
@@ -126,6 +146,35 @@ CASES = [
         "",
         MOVED,
         [{"target": {"timeout": "PT5S"}}],
+    ),
+    Case(
+        "jobs.update",
+        READS,
+        handled_job,
+        "PATCH",
+        "",
+        STARTS,
+        [{"handler": "other"}, {**STARTS, "payload": {"mine": 1}}],
+    ),
+    *(
+        Case(
+            "workflows.put",
+            READS,
+            flow_with_input,
+            "PUT",
+            "",
+            {"nodes": {"a": FED, "b": node}},
+            [{"nodes": {"a": FED, "b": {"target": sent_on(f"{EVIL}more"), "payload": {"my": 1}}}}],
+        )
+        for node in (
+            {"target": sent_on(EVIL), "payload": {"deep": [{"$input": "/card"}]}},
+            {"target": sent_on(EVIL), "payload": {"$output": "a"}},
+            {
+                "target": sent_on(EVIL),
+                "payload": {"$item": ""},
+                "map": {"over": {"$input": "/cards"}},
+            },
+        )
     ),
     Case("jobs.update", USES, job_with_secret, "PATCH", "", MOVED, [{"priority": 7}]),
     Case(

@@ -10,6 +10,8 @@ import pytest
 
 from api_kit import DEFAULT, Client, Served
 from betimes.api.routes import ROUTES
+from betimes.domain.ids import from_text
+from ops_kit import fetch
 from world_kit import World
 
 JOB = {"schedule": "every 1h", "handler": "h"}
@@ -165,6 +167,45 @@ async def test_what_is_due_soon_says_whose_it_is(admin: Client) -> None:
     items = (await admin("GET", "/v1/upcoming?within=PT90M")).json["items"]
     told = {(one["job_group"], one["job_name"], one["handler"]) for one in items}
     assert told == {("reports", "nightly", "report"), (None, None, "remind")}
+
+
+COSTLY = "FREQ=SECONDLY;INTERVAL=4999;BYMINUTE=7;BYSECOND=9"
+EXPENSIVE = "FREQ=SECONDLY;INTERVAL=99991;BYHOUR=3;BYMINUTE=7;BYSECOND=9;COUNT=100000"
+
+
+async def test_a_page_of_what_is_due_soon_names_the_jobs_that_it_leaves_out(
+    served: Served, admin: Client
+) -> None:
+    """Silence would mean that they do not fire."""
+    cheap = (await admin("POST", "/v1/jobs", JOB)).json["id"]
+    whole = (await admin("GET", "/v1/upcoming?within=PT2H")).json
+    assert "incomplete" not in whole
+    dear = (await admin("POST", "/v1/jobs", JOB)).json["id"]
+    await fetch(
+        served.desk.database,
+        "UPDATE betimes.jobs SET schedule = $2 WHERE id = $1",
+        from_text("job", dear),
+        json.dumps({"type": "rrule", "expr": EXPENSIVE, "anchor": "2026-01-01T00:00:00"}),
+    )
+    told = (await admin("GET", "/v1/upcoming?within=PT2H")).json
+    assert {one["job_id"] for one in told["items"]} >= {cheap}
+    assert told["incomplete"] == [
+        {"reason": "schedule_too_expensive", "job_ids": [dear], "jobs": 1}
+    ]
+
+
+async def test_a_job_says_why_it_shows_no_next_fires(served: Served, admin: Client) -> None:
+    schedule = {"type": "rrule", "expr": COSTLY, "anchor": "2026-01-01T00:00:00"}
+    made = await admin("POST", "/v1/jobs", {**JOB, "schedule": schedule})
+    assert made.status == 201, made.body
+    assert "next_fires" not in made.json
+    assert made.json["next_fires_omitted"] == "schedule_too_expensive"
+    job = made.json["id"]
+    looked = await admin("GET", f"/v1/jobs/{job}/next?count=3")
+    assert len(looked.json["occurrences"]) == 3, looked.body
+    plain = (await admin("POST", "/v1/jobs", JOB)).json
+    assert plain["next_fires"]
+    assert "next_fires_omitted" not in plain
 
 
 MAKERS = {

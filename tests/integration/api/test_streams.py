@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from api_kit import DEFAULT, Client, Served, read_answer, served
+from betimes.api import application as application_module
 from betimes.api import streams as module
 from betimes.api.application import Application
 from betimes.api.routes import ROUTES
@@ -46,6 +47,7 @@ async def stream(client: Client, *, path: str = STREAM, last: str = "") -> Async
     try:
         resume = f"last-event-id: {last}\r\n" if last else ""
         lines = f"host: t\r\nauthorization: Bearer {client.key}\r\n{resume}"
+        lines += "".join(f"{name}: {value}\r\n" for name, value in client.headers.items())
         writer.write(f"GET {path} HTTP/1.1\r\n{lines}\r\n".encode())
         answer = read_answer(await soon(reader.readuntil(b"\r\n\r\n")))
         if answer.status == 200:
@@ -209,6 +211,47 @@ async def test_a_stream_that_never_began_is_let_go_of(served: Served, admin: Cli
     with contextlib.suppress(ConnectionResetError):
         await application(scope, receive, gone)
     assert served.service.admission.usage(DEFAULT, {})["streams"].used == 0
+
+
+async def rest_of(one: Stream) -> bytes:
+    """What a stream still tells until it ends."""
+    told = b""
+    while line := await soon(one.reader.readline()):
+        told += line
+        if line == b"0\r\n":
+            break
+    return told
+
+
+@pytest.mark.parametrize("way", ["revoked", "expired", "suspended"])
+async def test_a_stream_ends_with_the_right_to_open_it(
+    served: Served, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who was shut out hears nothing more, neither of events nor of a log."""
+    monkeypatch.setattr(application_module, "CHECKED_SECONDS", 0.0)
+    admin, tenant = await served.admin(), await served.tenant("other")
+    inside = Client(served.port, admin.key, {"betimes-tenant": "other"})
+    key = await served.key(tenant, kind="sk")
+    run = (await inside("POST", "/v1/runs", {"handler": "h"})).json["id"]
+    async with (
+        stream(served.client(key)) as events,
+        stream(served.client(key), path=f"/v1/runs/{run}/logs/stream") as log,
+        stream(inside) as own,
+    ):
+        place = f"/v1/api-keys/{key.split('_')[2]}"
+        if way == "revoked":
+            assert (await inside("DELETE", place)).status == 204
+        elif way == "expired":
+            past = {"expires_at": "2020-01-01T00:00:00Z"}
+            assert (await inside("PATCH", place, past)).status == 200
+        else:
+            asked = {"mode": "stop_all", "reason": "unpaid"}
+            assert (await admin("POST", "/v1/tenants/other/suspend", asked)).status == 200
+        served.service.credentials.forget_all()
+        assert (await inside("POST", f"/v1/runs/{run}/cancel", {})).status == 200
+        assert await own.next() == "run.cancelled", "who may still look goes on"
+        assert b"event:" not in await rest_of(events)
+        assert b"event:" not in await rest_of(log)
 
 
 async def test_so_many_requests_of_a_tenant_wait_at_a_time(dsn: str) -> None:

@@ -70,6 +70,50 @@ async def test_lost_word_is_found_and_counted(database: Database, clock: ManualC
         assert over(await flow.view()) is WorkflowState.SUCCEEDED
 
 
+async def test_a_node_whose_run_is_gone_fails_and_is_counted_once(
+    database: Database, clock: ManualClock
+) -> None:
+    """Nobody can say how it ended; waiting for its word would be waiting for ever."""
+    async with a_flow(database, clock) as flow:
+        telemetry = Telemetry(clock=clock)
+        advancer = Advancer(
+            desk=flow.desk, clock=clock, telemetry=telemetry, every=timedelta(seconds=1)
+        )
+        await flow.start(
+            {"a": {}, "each": {"map": {"over": [1, 2]}}, "after": {"needs": ["a", "each"]}},
+            failure_policy="continue",
+        )
+        await fetch(database, "DELETE FROM betimes.runs")
+        await fetch(database, "DELETE FROM betimes.parcels")
+        clock.advance(SWEEP_EVERY_SECONDS)
+        assert await advancer.tick() == 1
+        view = await flow.view()
+        assert over(view) is WorkflowState.FAILED
+        error = view.nodes["a"].detail["error"]
+        assert error["type"] == "RUN_GONE"
+        assert "how it ended" in error["message"]
+        assert view.nodes["each"].detail["error"]["type"] == "ITEMS_FAILED"
+        clock.advance(SWEEP_EVERY_SECONDS)
+        await advancer.tick()
+        assert telemetry.reading("betimes_workflow_turns_lost_total") == 3
+
+
+async def test_a_node_whose_run_only_waits_is_left_alone(
+    database: Database, clock: ManualClock
+) -> None:
+    """Word of a run that is not over means nothing yet."""
+    async with a_flow(database, clock) as flow:
+        view = await flow.start({"a": {}, "each": {"map": {"over": [1]}}})
+        await fetch(
+            database,
+            "INSERT INTO betimes.workflow_turns (shard, workflow_run_id, cause, tenant_id, due_at)"
+            " SELECT shard, workflow_run_id, id, tenant_id, created_at FROM betimes.runs",
+        )
+        assert await flow.advancer.tick() == 1
+        assert await flow.states() == {"a": "RUNNING", "each": "RUNNING"}
+        assert over(await flow.live()) is WorkflowState.SUCCEEDED, view
+
+
 async def test_it_moves_by_itself(dsn: str) -> None:
     """With every beat, until it is asked to stop."""
     clock, stopping = RealClock(), Stopping()
@@ -180,6 +224,8 @@ async def test_a_step_that_runs_out_of_time_does_less_and_stops_nobody(
         flow.id = wide.run.id
         started = [state for state in (await flow.states()).values() if state == "RUNNING"]
         assert 0 < len(started) <= 100
+        assert await advancer.tick() == 1, "what fitted is not followed by what did not"
+        assert len(recorder.named("advancer.failed")) == 3
         while await advancer.tick():
             pass
 
@@ -290,3 +336,45 @@ async def test_when_the_database_is_away_nobody_is_blamed(
             await advancer.tick()
         assert recorder.named("advancer.failed") == []
         assert await advancer.tick() == 1
+
+
+async def test_siblings_that_do_not_fit_in_a_transaction_start_little_by_little(dsn: str) -> None:
+    """Each takes the server 5 ms: three hundred do not fit in its time, and stop nobody."""
+    clock, stopping, limit = RealClock(), Stopping(), timedelta(seconds=1)
+    async with (
+        opened(dsn, clock=clock, transaction_timeout=limit) as store,
+        a_flow(store, clock) as flow,  # type: ignore[arg-type]  # any clock
+        asyncio.TaskGroup() as group,
+    ):
+        advancer = Advancer(
+            desk=flow.desk,
+            clock=clock,
+            telemetry=Telemetry(clock=clock),
+            every=timedelta(milliseconds=100),
+        )
+        wide = await flow.start(
+            {"root": {}} | {f"n{place}": {"needs": ["root"]} for place in range(300)}
+        )
+        chain = await flow.start({"a": {}, "b": {"needs": ["a"]}})
+        await flow.bench.poll_once()
+        async with owner(dsn) as connection:
+            await connection.execute(
+                """
+                CREATE FUNCTION betimes.take_a_while() RETURNS trigger LANGUAGE plpgsql AS $$
+                BEGIN PERFORM pg_sleep(0.005); RETURN NEW; END $$;
+                CREATE TRIGGER take_a_while BEFORE INSERT ON betimes.runs
+                   FOR EACH ROW EXECUTE FUNCTION betimes.take_a_while();
+                """
+            )
+
+        async def moved() -> bool:
+            flow.id = chain.run.id
+            others = (await flow.states())["b"] == "RUNNING"
+            flow.id = wide.run.id
+            return others and "WAITING" not in (await flow.states()).values()
+
+        group.create_task(advancer.run(stopping))
+        try:
+            await eventually(moved, what="all siblings, and the chain beside them")
+        finally:
+            stopping.request("the test is over")

@@ -11,6 +11,7 @@ from betimes.domain.errors import FencedOut, UnknownOutcome
 from betimes.domain.states import JobState, RunState
 from betimes.schedule import Budget
 from betimes.store.plan import DueJob, Step
+from held_kit import CALLS_MAX, watched_loop
 from integration.coordinator.conftest import SETTINGS, World, ahead
 
 MINUTE = timedelta(minutes=1)
@@ -325,3 +326,19 @@ async def test_a_schedule_that_costs_too_much_is_set_aside_and_stops_nobody(worl
     for state, next_fire_at, reason in rows:
         assert (state, next_fire_at) == (2, None)
         assert "expected a schedule that can be evaluated in 8000 steps" in str(reason)
+
+
+async def test_a_stored_rule_with_a_large_count_holds_the_loop_for_a_moment(world: World) -> None:
+    """Once a day for years: the planner asks for the next one, and walks to the last of none."""
+    rule = "FREQ=SECONDLY;COUNT=3000;BYHOUR=21;BYMINUTE=30;BYSECOND=2"
+    job = await world.insert_job({"type": "rrule", "expr": rule}, next_fire_at=world.clock.now())
+    coordinator = await world.coordinator()
+    with watched_loop() as held:
+        await plan(coordinator)
+    assert held.most <= CALLS_MAX
+    ((behind,),) = await world.fetch(
+        "SELECT count(*) FROM betimes.jobs WHERE id = $1 AND next_fire_at <= $2",
+        job,
+        world.clock.now(),
+    )
+    assert behind == 0, "it was planned"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from betimes.config.settings import JanitorSettings
+from betimes.domain.dedupe import Dedupe, DedupeForm
 from betimes.domain.errors import IllegalTransition
 from betimes.domain.ids import RunId, ShardId, shard_of
 from betimes.domain.run import NewRun
@@ -16,9 +17,11 @@ from betimes.janitor.partitions import PartitionKeeper
 from betimes.ops.catchups import Verdict, carry_out, decide_catchup, list_catchups
 from betimes.ops.change_run import Change, change_run
 from betimes.ops.dead_letters import discard_one, get_dead_letter, redrive_one
+from betimes.ops.dedupe import enqueue_made
 from betimes.ops.desk import Desk
 from betimes.ops.enqueue import enqueue_run
 from betimes.ops.explain import explain_run
+from betimes.ops.pause import pause_job
 from betimes.ops.queues import pause_queue, resume_queue
 from betimes.ops.runs import cancel_run, get_run, retry_run
 from betimes.ops.workflow_control import approve_node
@@ -27,11 +30,15 @@ from betimes.store.dead_letters import LetterState
 from betimes.store.partitions import Partitions
 from betimes.telemetry import Telemetry
 from betimes.testing import ManualClock
+from betimes.worker.context import Context
+from betimes.worker.handlers import Handlers
 from integration.coordinator.conftest import World
 from integration.coordinator.test_catchup import HOUR, catch_up, every_minute
 from integration.janitor.test_prune_words import pruner
 from line_kit import Line
 from ops_kit import SHARDS, TENANT, fetch, make_desk, run_row
+from overlap_kit import PERIOD, begin
+from worker_kit import a_worker
 from workflow_kit import a_flow, over
 
 DAY = timedelta(days=1)
@@ -167,6 +174,70 @@ async def test_a_run_behind_a_concurrency_key_outlives_its_day(
     await line.finish()
     await line.live(3)
     assert {start.run for start in line.started} == {first, second}
+
+
+async def test_a_run_held_back_by_overlap_outlives_its_day(
+    database: Database, clock: ManualClock
+) -> None:
+    """Its job is paused, so that nothing fires meanwhile, and the run before it takes weeks."""
+    await housekeeping(database, clock)
+    case = await begin(database, clock, "buffer_all")
+    await case.until(2 * PERIOD + 1)
+    waiting = await case.run_at(2 * PERIOD)
+    await pause_job(case.desk, TENANT, case.job.id)
+    (row,) = await fetch(database, "SELECT state FROM betimes.runs WHERE id = $1", waiting["id"])
+    assert row["state"] < RunState.SUCCEEDED, "a pause ends nothing that waits already"
+    clock.advance(35 * DAY)
+    await housekeeping(database, clock)
+    case.line.started.clear()
+    await case.line.finish()
+    await case.line.live(5)
+    assert [start.run for start in case.line.started] == [waiting["id"]]
+    view = await get_run(case.desk, TENANT, waiting["id"])
+    assert view.state is Shown.SUCCEEDED
+
+
+async def test_a_debounced_run_that_nobody_does_outlives_its_day(
+    database: Database, clock: ManualClock
+) -> None:
+    """With its key: what comes while it waits replaces it, and is not a second one."""
+    desk, line = make_desk(database, clock), await Line.make(database, clock)
+    await housekeeping(database, clock)
+    key = Dedupe(key="k", window=timedelta(minutes=1), form=DedupeForm.DEBOUNCE)
+    (made,) = await enqueue_made(desk, TENANT, [NewRun(handler="h", payload=b"1", dedupe=key)])
+    clock.advance(35 * DAY)
+    await housekeeping(database, clock)
+    assert (await get_run(desk, TENANT, made.id)).run.payload == b"1"
+    await line.live(5)
+    assert [start.run for start in line.started] == [made.id]
+    assert (await get_run(desk, TENANT, made.id)).state is Shown.SUCCEEDED
+
+
+async def test_a_snoozed_run_outlives_its_day(database: Database, clock: ManualClock) -> None:
+    """It asked for weeks of rest, and has them."""
+    rest = 40 * DAY
+    handlers = Handlers()
+
+    async def sleepy(context: Context) -> object:
+        return None if context.fence > 1 else context.snooze(rest)
+
+    handlers.add("sleepy", sleepy)
+    desk = make_desk(database, clock)
+    await housekeeping(database, clock)
+    run = await enqueue_run(desk, TENANT, NewRun(handler="sleepy", payload=b"7"))
+    clock.advance(1)
+    async with a_worker(database, clock, handlers=handlers) as bench:
+        await bench.once()
+        assert (await get_run(desk, TENANT, run)).state is Shown.RETRY_WAIT
+        clock.advance(35 * DAY)
+        await housekeeping(database, clock)
+        await bench.poll_once()
+        view = await get_run(desk, TENANT, run)
+        assert (view.state, view.run.payload) == (Shown.RETRY_WAIT, b"7")
+        clock.advance(6 * DAY)
+        await housekeeping(database, clock)
+        await bench.poll_once()
+    assert (await get_run(desk, TENANT, run)).state is Shown.SUCCEEDED
 
 
 async def test_late_runs_wait_for_approval_longer_than_runs_are_kept(

@@ -10,11 +10,16 @@ from uuid import UUID
 import pytest
 
 from betimes.domain.errors import Bug, Invalid, Locked, NotFound
-from betimes.domain.ids import from_text
+from betimes.domain.ids import from_text, shard_of
+from betimes.domain.run import NewRun
 from betimes.janitor.clear import Clearer
+from betimes.ops import NewJob, create_job
 from betimes.ops.blobs import forget_objects, get_blob, keep_blob, new_blob, read_reference
 from betimes.ops.desk import Desk
+from betimes.ops.end import delete_job
+from betimes.ops.enqueue import enqueue_run
 from betimes.ops.rotation import reseal_some, rotate_key
+from betimes.ops.runs import cancel_run
 from betimes.ops.shelf import Shelf
 from betimes.store.database import Database
 from betimes.store.directory import DirectoryShelf
@@ -25,7 +30,8 @@ from betimes.target.sigv4 import Credentials
 from betimes.telemetry import Telemetry
 from betimes.testing import ManualClock
 from betimes.testing.real_clock import RealClock
-from ops_kit import HOUR, OTHER, TENANT, fetch, make_desk
+from integration.janitor.test_prune_words import pruner
+from ops_kit import HOUR, OTHER, TENANT, every, fetch, make_desk, once
 from target_kit import Received, a_client, a_target, answer
 
 CANARY = b"canary-5b8e2f91"
@@ -161,6 +167,59 @@ async def test_it_is_kept_as_long_as_its_class_says(desk: Desk, clock: ManualClo
     for wrong in ({"retention": "for ever"}, {"ttl": timedelta(0)}, {"ttl": timedelta(days=9_999)}):
         with pytest.raises(Invalid):
             await keep(desk, b"d", **wrong)
+
+
+ENDED = "UPDATE betimes.runs SET state = 5, finished_at = coalesce(finished_at, due_at)"
+
+
+async def test_it_is_kept_while_something_that_has_not_ended_needs_it(
+    desk: Desk, clock: ManualClock
+) -> None:
+    """A run that waits, a job that fires, a one-off whose run waits, a dead letter; no other."""
+    ends = [await keep(desk, b"%d" % number, retention="brief") for number in range(6)]
+    waits, ended, fires, last, died, nobody = ends
+    await enqueue_run(desk, TENANT, NewRun(handler="h", options={"payload_ref": waits}))
+    gone = await enqueue_run(desk, TENANT, NewRun(handler="h", options={"payload_ref": ended}))
+    await cancel_run(desk, TENANT, gone)
+    job = await create_job(
+        desk, TENANT, NewJob(definition=every(60, options={"payload_ref": fires}))
+    )
+    clock.advance(1)
+    at = clock.now() + timedelta(seconds=1)
+    await create_job(desk, TENANT, NewJob(definition=once(at, options={"payload_ref": last})))
+    dead = await enqueue_run(desk, TENANT, NewRun(handler="h", options={"payload_ref": died}))
+    await fetch(desk.database, ENDED + " WHERE id = $1", dead)
+    await fetch(
+        desk.database,
+        "INSERT INTO betimes.dead_letters (shard, run_id, tenant_id, dead_at, attempts, queue,"
+        " handler, fingerprint, reason, error) VALUES ($1, $2, $3, $4, 1, 'default', 'h', 'f', 'r',"
+        " '{}')",
+        shard_of(dead),
+        dead,
+        TENANT,
+        clock.now(),
+    )
+    clock.advance(2 * DAY)
+    clearer = Clearer(desk=desk, clock=clock, telemetry=Telemetry(clock=clock), every=HOUR)
+    needed = (waits, fires, last, died)
+    for _ in range(3):
+        for reference in needed:
+            assert await read_reference(desk, TENANT, reference) == b"%d" % ends.index(reference)
+        for reference in (ended, nobody):
+            with pytest.raises(NotFound):
+                await read_reference(desk, TENANT, reference)
+        await clearer.tick()
+        await pruner(desk.database, clock).tick()
+        clock.advance(DAY)
+    rows = await fetch(desk.database, "SELECT id FROM betimes.blobs")
+    assert {row["id"] for row in rows} == {identity(reference) for reference in needed}
+    await delete_job(desk, TENANT, job.id)
+    await fetch(desk.database, ENDED)
+    await fetch(desk.database, "UPDATE betimes.dead_letters SET state = 2")
+    clock.advance(2 * DAY)
+    await clearer.tick()
+    await pruner(desk.database, clock).tick()
+    assert await fetch(desk.database, "SELECT id FROM betimes.blobs") == []
 
 
 async def test_a_new_data_key_seals_them_anew(desk: Desk, clock: ManualClock) -> None:

@@ -1,12 +1,15 @@
 """What people and time do to workflow runs: gates, deadlines, cancelling, skipping, retrying."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from betimes.domain.errors import IllegalTransition, Invalid, NotFound
+from betimes.domain.ids import RunId
 from betimes.domain.states import RunState
 from betimes.domain.workflow import WorkflowState
+from betimes.ops.dead_letters import redrive_one
 from betimes.ops.runs import cancel_run, retry_run
 from betimes.ops.workflow_control import (
     approve_node,
@@ -17,6 +20,7 @@ from betimes.ops.workflow_control import (
 )
 from betimes.ops.workflow_runs import get_workflow_run
 from betimes.store.database import Database
+from betimes.store.prune import Pruning
 from betimes.testing import ManualClock
 from betimes.worker.builtin import builtin_handlers
 from betimes.worker.context import Context
@@ -232,6 +236,34 @@ async def test_a_redriven_run_does_not_revive_what_is_over(
             view.run.finished_at,
         )
         assert await fetch(database, "SELECT FROM betimes.workflow_turns") == []
+
+
+async def test_a_dead_letter_outlives_its_workflow_run(
+    database: Database, clock: ManualClock
+) -> None:
+    """Redriven, its run is done for its own sake; nothing waits for a workflow run that is gone."""
+    async with a_flow(database, clock) as flow:
+        view = await flow.start(
+            {"bad": {"handler": "fail"}, "each": {"handler": "fail", "map": {"over": [1]}}}
+        )
+        view = await flow.live()
+        assert over(view) is WorkflowState.FAILED
+        later = clock.now() + timedelta(days=1)
+        assert await Pruning(database).workflow_runs(view.run.shard, before=later) == 1
+        letters = await fetch(database, "SELECT run_id FROM betimes.dead_letters")
+        await fetch(database, "UPDATE betimes.shards SET published_through = $1", clock.now())
+        for letter in letters:
+            await redrive_one(flow.desk, TENANT, RunId(letter["run_id"]))
+        await flow.work()
+        rows = await fetch(database, "SELECT state, attempt FROM betimes.runs")
+        assert {(row["state"], row["attempt"]) for row in rows} == {(RunState.DEAD, 1)}
+        open_ones = await fetch(database, "SELECT state FROM betimes.dead_letters")
+        assert [row["state"] for row in open_ones] == [0] * len(letters)
+        assert len(letters) == 2
+        clock.advance(1)
+        await flow.work()
+        assert await fetch(database, "SELECT FROM betimes.workflow_turns") == []
+        assert await fetch(database, "SELECT FROM betimes.parcels") == []
 
 
 async def test_an_input_is_held_to_its_schema(database: Database, clock: ManualClock) -> None:

@@ -216,6 +216,70 @@ async def test_a_map_of_ten_thousand_is_started_and_stopped_in_steps(
         assert (row.state, row.items_cancelled) == (NodeState.CANCELLED, 10_000)
 
 
+WRITTEN_TOGETHER = (
+    "SELECT coalesce(max(n), 0) AS most FROM (SELECT count(*) AS n FROM betimes.runs"
+    " WHERE state = 6 GROUP BY xmin) AS written"
+)
+"""The most runs that one transaction has cancelled."""
+
+
+async def test_a_map_that_is_given_up_is_stopped_in_steps(
+    database: Database, clock: ManualClock
+) -> None:
+    """A late item cannot be given its payload when thousands of others run already."""
+    desk, counter = counting(database, clock)
+    given: list[Any] = [{"x": place} for place in range(1_200)] + [{"y": 0}]
+    async with a_flow(database, clock, desk=desk) as flow:
+        await flow.start(
+            {
+                "each": {"map": {"over": {"$input": ""}}, "payload": {"$item": "/x"}},
+                "after": {"needs": ["each"], "when": "all_done"},
+            },
+            given=given,
+        )
+        await steps(flow, desk)
+        assert counter.most <= STEP_STATEMENTS_MAX
+        row = (await flow.view()).nodes["each"]
+        assert row.state is NodeState.FAILED
+        assert row.detail["error"]["type"] == "REFERENCE_MISSING"
+        (found,) = await fetch(database, WRITTEN_TOGETHER)
+        assert 0 < found["most"] <= STEP_RUNS_MAX
+        left = await fetch(database, "SELECT FROM betimes.runs WHERE state < 4 AND node <> 'after'")
+        assert left == []
+        assert over(await flow.live()) is WorkflowState.FAILED
+
+
+async def test_items_of_the_last_time_are_deleted_in_steps(
+    database: Database, clock: ManualClock
+) -> None:
+    """Nothing of a mapped node starts again before they are gone."""
+    desk, counter = counting(database, clock)
+    width = 1_200
+    async with a_flow(database, clock, desk=desk) as flow:
+        await flow.start({"each": {"map": {"over": {"$input": ""}}}}, given=list(range(width)))
+        await steps(flow, desk)
+        assert flow.id is not None
+        await cancel_workflow(desk, TENANT, flow.id)
+        await steps(flow, desk)
+        before = await fetch(database, "SELECT run_id FROM betimes.workflow_items")
+        assert (len(before), over(await flow.view())) == (width, WorkflowState.CANCELLED)
+        await retry_workflow(desk, TENANT, flow.id)
+        left = await fetch(database, "SELECT run_id FROM betimes.workflow_items")
+        assert len(left) == width - STEP_RUNS_MAX
+        # Asked to end and to begin again in between, it still forgets all of the first time.
+        await cancel_workflow(desk, TENANT, flow.id)
+        await steps(flow, desk)
+        assert over(await flow.view()) is WorkflowState.CANCELLED
+        await retry_workflow(desk, TENANT, flow.id)
+        await steps(flow, desk)
+        assert counter.most <= STEP_STATEMENTS_MAX
+        after = await fetch(database, "SELECT run_id FROM betimes.workflow_items")
+        assert len(after) == width
+        assert not {one["run_id"] for one in after} & {one["run_id"] for one in before}
+        (row,) = (await flow.view()).nodes.values()
+        assert (row.state, row.items_started, dict(row.detail)) == (NodeState.RUNNING, width, {})
+
+
 async def test_many_small_maps_are_started_together(database: Database, clock: ManualClock) -> None:
     """A hundred mapped nodes cost what one does."""
     desk, counter = counting(database, clock)

@@ -188,7 +188,7 @@ async def test_sessions_ended_by_the_server_are_replaced(dsn: str) -> None:
                             repeatable=True,
                         )
                     )
-    assert (await probe(dsn))[1] == 12
+    assert (await probe(dsn))[1] == 3 * len(Lane)
 
 
 async def test_a_restarted_server_is_found_again(postgres: PostgresKit, dsn: str) -> None:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -26,7 +27,9 @@ from betimes.store.control import hold
 from betimes.store.database import Database
 from betimes.store.ending import DeadLetter, Ending, Follow, Streak
 from betimes.store.finish import MARGIN, Finishing, Held, Page, write_endings
-from betimes.store.pool import Lane
+from betimes.store.pool import Connection, Lane
+from betimes.store.remote import HeldLease, renew
+from betimes.store.succeed import Succeeding
 from betimes.testing import ManualClock
 from line_kit import WORKER, Line
 from line_kit import Held as Leased
@@ -258,3 +261,66 @@ async def test_a_pause_and_a_death_at_once(database: Database, clock: ManualCloc
         assert len(found) == 1
     paused = await pause_job(desk, TENANT, job.id)
     assert paused.next_fire_at is None
+
+
+async def two_leased(database: Database, clock: ManualClock) -> tuple[ParcelId, ParcelId]:
+    """Two parcels of a shard that a worker holds, the lower id first, which was written last."""
+    first, second = (ParcelId(UUID(int=number)) for number in (1, 2))
+    for parcel in (second, first):
+        await fetch(
+            database,
+            "INSERT INTO betimes.parcels (shard, id, tenant_id, queue, priority, lane, visible_at,"
+            " rank, fence, deliveries, run_ids, worker_id, lease_until)"
+            " VALUES (0, $1, $2, 'default', 5, 0, $3, $3, 1, 1, ARRAY[$1::uuid], $4, $3)",
+            parcel,
+            TENANT,
+            clock.now(),
+            HERE,
+        )
+    return first, second
+
+
+Locks = Callable[[Connection, ParcelId, ParcelId], Coroutine[Any, Any, Any]]
+
+
+async def flush(connection: Connection, first: ParcelId, second: ParcelId) -> None:
+    held = Held([(second, Fence(1)), (first, Fence(1))])
+    await Succeeding(connection, HERE, ShardId(0)).write(held, [])
+
+
+async def flush_slowly(connection: Connection, first: ParcelId, second: ParcelId) -> None:
+    held = Held([(second, Fence(1)), (first, Fence(1))])
+    await write_endings(connection, HERE, ShardId(0), held, [], margin=MARGIN)
+
+
+async def beat(connection: Connection, first: ParcelId, second: ParcelId) -> None:
+    leases = [
+        HeldLease(RunId(parcel), parcel, HERE, Fence(1), 1, 0, plain=True)
+        for parcel in (second, first)
+    ]
+    await renew(connection, HERE, leases, ttl=SECOND, now=None)
+
+
+@pytest.mark.parametrize("locks", [flush, flush_slowly, beat])
+async def test_parcels_are_locked_by_id_in_whatever_order_they_are_named(
+    database: Database, clock: ManualClock, locks: Locks
+) -> None:
+    """A flush and a heartbeat of one worker name the same parcels, each in its own order."""
+    first, second = await two_leased(database, clock)
+
+    async def work() -> None:
+        async with database.connection(Lane.COMPLETE) as connection, connection.transaction():
+            await locks(connection, first, second)
+
+    async with (
+        asyncio.TaskGroup() as group,
+        database.connection(Lane.API) as connection,
+        connection.transaction(),
+    ):
+        await connection.fetch("SELECT FROM betimes.parcels WHERE id = $1 FOR UPDATE", first)
+        task = group.create_task(work())
+        await somebody_waits(database, task)
+        free = await fetch(
+            database, "SELECT id FROM betimes.parcels WHERE shard = 0 FOR UPDATE SKIP LOCKED"
+        )
+    assert [row["id"] for row in free] == [second], "it waits for the first and has the second"

@@ -6,7 +6,13 @@ from threading import current_thread
 import pytest
 
 from betimes.domain.errors import TooExpensive
-from betimes.ops.evaluating import INLINE_STEPS_MAX, Evaluations, Turn, evaluated
+from betimes.ops.evaluating import (
+    INLINE_STEPS_MAX,
+    REQUEST_STEPS_MAX,
+    Evaluations,
+    Turn,
+    evaluated,
+)
 from betimes.schedule import Budget
 from betimes.schedule.bounds import EVALUATION_STEPS_MAX
 
@@ -61,3 +67,25 @@ async def test_others_have_their_turn_between_many_evaluations(steps: int) -> No
             await evaluations.run(work)
         ended = True
     assert 0 < longest <= 2 * INLINE_STEPS_MAX
+
+
+async def test_all_evaluations_of_a_request_are_bounded_together() -> None:
+    """A thousand schedules, each of which is just about affordable, are not."""
+    spent = 0
+
+    def work(budget: Budget) -> None:
+        nonlocal spent
+        before = budget.left
+        try:
+            budget.spend(EVALUATION_STEPS_MAX)
+        finally:
+            spent += min(before, EVALUATION_STEPS_MAX)
+
+    evaluations = Evaluations()
+    for _ in range(REQUEST_STEPS_MAX // EVALUATION_STEPS_MAX):
+        await evaluations.run(work)
+    for _ in range(900):
+        with pytest.raises(TooExpensive, match="send fewer"):
+            await evaluations.run(work)
+    assert spent < 3 * REQUEST_STEPS_MAX
+    await evaluations.run(lambda budget: budget.spend(10))

@@ -1,11 +1,15 @@
 # ruff: noqa: E501 -- tables: one rule, one line
 """Rules by the hour, minute and second: a stopwatch counts, the wall clock filters."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from betimes.domain.errors import TooExpensive
 from betimes.schedule.rrule_rate import passing
 from betimes.schedule.rrule_syntax import read_rule
 from betimes.schedule.year_days import comb
@@ -143,3 +147,26 @@ def test_seconds_of_a_day_as_bits() -> None:
         assert [second for second in range(86_400) if bits >> second & 1] == expected
         assert bits < 1 << 86_400
     assert passing(read_rule("FREQ=HOURLY")) == (1 << 86_400) - 1
+
+
+def test_a_schedule_may_be_evaluated_by_several_threads() -> None:
+    """Equal schedules are shared, also by tenants; what is expensive is evaluated in a thread."""
+    shared = parse(
+        {
+            "type": "rrule",
+            "expr": "DTSTART:20260101T030000Z\nRRULE:FREQ=SECONDLY;INTERVAL=86399;BYHOUR=3",
+        }
+    )
+
+    def evaluate(first: int) -> None:
+        for day in range(first, 700, 30):
+            with suppress(TooExpensive):
+                next(iter(shared.fires(utc("2026-01-01") + timedelta(days=day), limit=1)))
+
+    often = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(evaluate, range(8)))
+    finally:
+        sys.setswitchinterval(often)

@@ -1,5 +1,6 @@
 """Plans are worked out once, and a claim keeps those it needs whatever is forgotten meanwhile."""
 
+import tracemalloc
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -123,3 +124,21 @@ async def test_what_is_kept_is_bounded_by_bytes() -> None:
         await plans.of([own])
     assert plans.weight <= module.KNOWN_BYTES_MAX + module.AD_HOC_BYTES_MAX
     assert len(plans._ad_hoc) < 6_000
+
+
+async def test_payloads_of_many_jobs_are_not_all_kept_in_memory() -> None:
+    """Judged from outside, by what is allocated: 300 jobs with a mebibyte each."""
+
+    class Large:
+        async def read(self, wanted: Iterable[SpecKey]) -> dict[SpecKey, RunSpec]:
+            return {key: RunSpec(handler="h", payload=bytes([1]) * (1 << 20)) for key in wanted}
+
+    plans = make_plans(Large())
+    tracemalloc.start()
+    try:
+        for job in range(300):
+            await plans.of([run_of(job)])
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept <= 100 << 20

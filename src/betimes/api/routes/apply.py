@@ -6,7 +6,7 @@ from betimes.api.acting import answer, intent_of, perform
 from betimes.api.admitting import check_accepting, check_open
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import read_job, reference_of
+from betimes.api.definitions import read_one_of_many, reference_of
 from betimes.api.finding import SEPARATOR
 from betimes.api.problem import Trouble
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, NoQuery, Policy, Route
@@ -38,7 +38,7 @@ async def apply(call: Call[NoQuery, wire.ApplyJobs]) -> Reply:
     wanted, evaluations = [], Evaluations()
     for place, asked in enumerate(body.jobs):
         try:
-            new = await read_job(evaluations, asked, context)
+            new = await read_one_of_many(evaluations, asked, context)
             wanted.append(Wanted(new=new, anchored=_says_anchor(asked)))
         except Refused as refused:
             refused.pointer = f"/jobs/{place}{refused.pointer}"

@@ -12,7 +12,7 @@ from betimes.api.acting import answer, perform
 from betimes.api.admitting import admitted_demand
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import Context, asked_again, read_job, reference_of
+from betimes.api.definitions import Context, asked_again, read_one_of_many, reference_of
 from betimes.api.problem import Trouble, trouble_of
 from betimes.api.reading import convert
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, Policy, Route
@@ -205,7 +205,7 @@ async def _create(
     evaluations = Evaluations()
     for place, one in asked.items():
         try:
-            new[place] = await read_job(evaluations, one, context)
+            new[place] = await read_one_of_many(evaluations, one, context)
         except (Refused, Trouble) as error:
             skipped[place] = error
     made = await create_each(desk, call.tenant, list(new.values()))

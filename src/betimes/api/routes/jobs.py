@@ -42,6 +42,7 @@ from betimes.ops.read import get_named_job
 from betimes.ops.update import ANCHOR, kept_anchor, update_job
 from betimes.wire import jobs as wire
 from betimes.wire.base import Members, Page
+from betimes.wire.workflow_target import WorkflowTarget
 
 DAY = timedelta(days=1)
 
@@ -145,14 +146,19 @@ def _check_kept(call: Call[wire.PatchOptions, Members], job: Job, asked: wire.Ne
     """Whoever sends elsewhere what they have not given themselves must be allowed to read it."""
     stored, patch = job.definition.target, call.body.get("target")
     given = patch if isinstance(patch, dict) else {}
-    if not isinstance(asked.target, wire.HttpTarget) or asked.target.url == stored.get("url"):
-        return
     reference = job.definition.options.get("payload_ref")
     kept = {"payload": job.definition.payload, "payload_ref": reference}
     moved = [name for name, value in kept.items() if value is not None and name not in call.body]
-    moved += [f"target/{name}" for name in HIDDEN if name in stored and name not in given]
+    if isinstance(asked.target, WorkflowTarget):
+        # Its nodes send what they are given to URLs of their own.
+        if asked.target.workflow == stored.get("workflow"):
+            return
+    elif isinstance(asked.target, wire.HttpTarget) and asked.target.url != stored.get("url"):
+        moved += [f"target/{name}" for name in HIDDEN if name in stored and name not in given]
+    else:
+        return
     if moved:
-        require(call, Scope.PAYLOADS_READ, f"to send the {moved[0]} of a job to another URL")
+        require(call, Scope.PAYLOADS_READ, f"to send the {moved[0]} of a job elsewhere")
 
 
 async def _update(

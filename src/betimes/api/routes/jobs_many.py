@@ -1,6 +1,6 @@
 """Many jobs at once: batches, revisions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ from betimes.api.context import check_stored, context_of
 from betimes.api.definitions import (
     Context,
     payload_of,
-    read_job,
+    read_one_of_many,
     reference_of,
 )
 from betimes.api.etag import expected_revision
@@ -90,7 +90,7 @@ async def _read(
     evaluations: Evaluations, context: Context, place: int, asked: wire.NewJob
 ) -> NewJob:
     try:
-        return await read_job(evaluations, asked, context)
+        return await read_one_of_many(evaluations, asked, context)
     except Refused as refused:
         refused.pointer = f"/items/{place}{refused.pointer}"
         raise
@@ -115,9 +115,11 @@ def _told_many(jobs: list[MadeJob], *, validated: bool) -> Told:
 async def _each_alone(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
     """Each for itself inside one guarded act: what is refused leaves the others alone."""
     context = await _context(call)
+    # Before the transaction, which would keep a connection from others meanwhile.
+    new, refused = await _each_read(call, context)
 
     async def verb(desk: Desk) -> list[wire.BatchItem]:
-        return await _each(call, desk, context)
+        return await _each(call, desk, new, refused)
 
     return await perform(
         call,
@@ -133,9 +135,10 @@ async def _each_alone(call: Call[wire.CreateOptions, wire.NewJobs]) -> Reply:
     )
 
 
-async def _each(
-    call: Call[Any, wire.NewJobs], desk: Desk, context: Context
-) -> list[wire.BatchItem]:
+async def _each_read(
+    call: Call[Any, wire.NewJobs], context: Context
+) -> tuple[dict[int, NewJob], dict[int, wire.BatchItem]]:
+    """What can be created, and what was said of the others, by their places."""
     told = {place: _refused(call, trouble) for place, trouble in call.unread.items()}
     new: dict[int, NewJob] = {}
     evaluations = Evaluations()
@@ -147,6 +150,16 @@ async def _each(
             told[place] = _refused(call, error)
         else:
             new[place] = one
+    return new, told
+
+
+async def _each(
+    call: Call[Any, wire.NewJobs],
+    desk: Desk,
+    new: Mapping[int, NewJob],
+    refused: Mapping[int, wire.BatchItem],
+) -> list[wire.BatchItem]:
+    told = dict(refused)
     made = await create_each(desk, call.tenant, list(new.values()))
     for place, found in zip(new, made, strict=True):
         if isinstance(found, Refused):

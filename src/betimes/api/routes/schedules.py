@@ -29,12 +29,13 @@ from betimes.ops.checks import check_instant
 from betimes.ops.desk import Desk
 from betimes.ops.evaluating import evaluated
 from betimes.ops.manual import Overlap
-from betimes.ops.upcoming import EVERY_KIND, Soon, SoonKind, list_upcoming
+from betimes.ops.upcoming import EVERY_KIND, LeftOut, Soon, SoonKind, list_upcoming
 from betimes.schedule import Budget, Schedule, preview
 from betimes.wire import schedules as wire
-from betimes.wire.base import Page, shown_instant, shown_maybe
+from betimes.wire.base import Incomplete, Page, shown_instant, shown_maybe
 
 PARSED_FIRES = 5
+LEFT_OUT_SHOWN = 20
 ENGLISH = ("en", "en-", "en_")
 KINDS = {"fires": SoonKind.FIRE, "runs": SoonKind.RUN, "retries": SoonKind.RETRY}
 
@@ -162,7 +163,17 @@ async def upcoming(call: Call[wire.Upcoming, None]) -> Reply:
         end_text = shown_instant(until or call.service.now() + within)
         place = [shown_instant(found.next[0]), to_text("run", found.next[1]), end_text]
         cursor = call.leaves.write(scope, place)
-    return paged(call, page([_soon(item) for item in found.items], cursor=cursor))
+    shown = page([_soon(item) for item in found.items], cursor=cursor)
+    if found.left_out:
+        shown.incomplete = [
+            Incomplete(
+                reason=why.value,
+                job_ids=[to_text("job", job) for job in jobs[:LEFT_OUT_SHOWN]],
+                jobs=None if why is LeftOut.JOBS else len(jobs),
+            )
+            for why, jobs in found.left_out.items()
+        ]
+    return paged(call, shown)
 
 
 def _soon(item: Soon) -> wire.Soon:

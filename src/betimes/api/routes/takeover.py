@@ -11,7 +11,7 @@ from betimes.api.acting import answer, perform
 from betimes.api.admitting import admitted_demand
 from betimes.api.call import Call, Reply
 from betimes.api.context import context_of
-from betimes.api.definitions import Context, read_job
+from betimes.api.definitions import Context, read_one_of_many
 from betimes.api.problem import Trouble, trouble_of
 from betimes.api.reading import convert
 from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, Policy, Route
@@ -95,8 +95,9 @@ async def _take_over(call: Call[Any, Any], verdicts: Sequence[Verdict]) -> Reply
 
     async def verb(desk: Desk) -> queues.Imported:
         done = queues.Imported(created=[], skipped=[], dry_run=dry, calendars=[], warnings=[])
+        evaluations = Evaluations()
         for verdict in verdicts:
-            await _one(call, desk, context, verdict, done)
+            await _one(call, desk, context, evaluations, verdict, done)
         return done
 
     return await perform(
@@ -112,7 +113,12 @@ async def _take_over(call: Call[Any, Any], verdicts: Sequence[Verdict]) -> Reply
 
 
 async def _one(
-    call: Call[Any, Any], desk: Desk, context: Context, verdict: Verdict, done: queues.Imported
+    call: Call[Any, Any],
+    desk: Desk,
+    context: Context,
+    evaluations: Evaluations,
+    verdict: Verdict,
+    done: queues.Imported,
 ) -> None:
     done.warnings += [{"place": verdict.place, "detail": text} for text in verdict.warnings]
     if verdict.job is None:
@@ -121,7 +127,7 @@ async def _one(
         return
     try:
         asked: jobs.NewJob = convert(dict(verdict.job), jobs.NewJob)
-        new = await read_job(Evaluations(), asked, context)
+        new = await read_one_of_many(evaluations, asked, context)
         ((job, _),) = await create_made(desk, call.tenant, [new])
     except (Refused, Trouble) as error:
         done.skipped.append({"place": verdict.place, "reason": trouble_of(error).detail})

@@ -9,6 +9,7 @@ from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
 from betimes.api.context import rules_of
 from betimes.api.etag import expected_revision, stale, tag_of, unchanged, wants_none
+from betimes.api.rights import require
 from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.routes.jobs_list import check_view
 from betimes.api.shaping import coerced, missing, page, paged
@@ -106,6 +107,7 @@ async def put(call: Call[NoQuery, wire.PutWorkflow]) -> Reply:
     nodes = [node.target for node in body.nodes.values()]
     rules = await rules_of(call, nodes, kept=await _kept_targets(call, name, nodes))
     written = await aside_if_large(len(call.raw), prepared, body, rules)
+    await _check_fed(call, name, written)
     replaces = await _replaces(call, name)
 
     async def verb(desk: Desk) -> ops.Put:
@@ -133,6 +135,32 @@ async def _kept_targets(
         return []
     plan = await ops.plan_of(found.content)
     return [work.target for work in plan.work.values()]
+
+
+async def _check_fed(call: Call[Any, Any], name: str, written: ops.Prepared) -> None:
+    """Whoever has others' inputs and results sent elsewhere must be allowed to read them.
+
+    A name that is new has none. What a node is given and where it sends it are judged together, or
+    a URL could come first and the payload later.
+    """
+    if Scope.PAYLOADS_READ in call.caller.scopes:
+        return
+    try:
+        found = await ops.get_workflow(call.service.desk, call.tenant, name)
+    except NotFound:
+        return
+    kept = {_sent(node) for node in found.definition["nodes"].values()}
+    plan = await ops.plan_of(written.content)
+    for node, told in written.definition["nodes"].items():
+        uses = plan.graph.nodes[node].uses and "url" in plan.work[node].target
+        if uses and _sent(told) not in kept:
+            require(call, Scope.PAYLOADS_READ, f"to send what {node!r} is given elsewhere")
+
+
+def _sent(node: Mapping[str, Any]) -> bytes:
+    """What a node sends, and where, as something to compare."""
+    told = [node.get(member) for member in ("target", "payload", "map")]
+    return msgspec.json.encode(told, order="sorted")
 
 
 async def _replaces(call: Call[Any, Any], name: str) -> int | None:

@@ -11,11 +11,12 @@ ON CONFLICT DO NOTHING
 RETURNING id;
 
 -- name: read_blob :maybe
--- One blob that has not expired.
+-- One blob that has not expired, or that something needs which has not ended.
 -- Returns: id uuid, created_at timestamptz, expires_at timestamptz, size int8, media_type text, retention text, key_version int4, location text, content bytea
 SELECT id, created_at, expires_at, size, media_type, retention, key_version, location, content FROM betimes.blobs
  WHERE shard = :shard::smallint AND tenant_id = :tenant::uuid AND id = :id::uuid
-   AND (expires_at IS NULL OR expires_at > coalesce(:now::timestamptz, statement_timestamp()));
+   AND (expires_at IS NULL OR expires_at > coalesce(:now::timestamptz, statement_timestamp())
+        OR betimes.is_referenced(tenant_id, id));
 
 -- name: find_blobs :many
 -- Those of the given blobs that have not expired.
@@ -27,12 +28,13 @@ SELECT blobs.id
  WHERE blobs.expires_at IS NULL OR blobs.expires_at > coalesce(:now::timestamptz, statement_timestamp());
 
 -- name: expired_objects :many
--- Blobs outside the database whose time is up.
+-- Blobs outside the database whose time is up, but for what something needs that has not ended.
 -- Index: blobs_located_idx
 -- Returns: tenant_id uuid, id uuid, location text
 SELECT tenant_id, id, location FROM betimes.blobs
  WHERE shard = :shard::smallint AND location IS NOT NULL
    AND expires_at <= coalesce(:now::timestamptz, statement_timestamp())
+   AND NOT betimes.is_referenced(tenant_id, id)
  ORDER BY expires_at LIMIT :most::integer;
 
 -- name: objects_of_tenant :many

@@ -5,7 +5,9 @@
 -- `IS NOT DISTINCT FROM` keeps the index on worker_id out of it, which finds everything a worker holds
 -- for each parcel asked about; `(… IN (…)) IS TRUE` is one hash table, where a plain IN would become a
 -- join in any order; a lower bound of the ids lets old partitions drop out, where an upper one as well
--- would look so selective that the range is walked instead of probing for each id.
+-- would look so selective that the range is walked instead of probing for each id. A probe for each id of an array
+-- goes through the index from the lowest to the highest, in whatever order they are named: so parcels are locked by id,
+-- without a sort.
 
 -- name: lock_parcels :many
 -- Lock the parcels of a flush that we still hold. Always a statement of its own, before any write: when

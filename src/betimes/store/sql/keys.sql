@@ -32,6 +32,14 @@ SELECT id, tenant_id, name, kind, scopes, queues, networks::text[] AS networks, 
        revoked_at, last_used_at, replaces
   FROM betimes.api_keys WHERE id = :id::text AND tenant_id = :tenant::uuid;
 
+-- name: lock_own_key :maybe
+-- One key of a tenant, held until the end of the transaction: what is written follows from what was read.
+-- Returns: id text, tenant_id uuid, name text, kind text, scopes _text, queues _text, networks _text, created_at timestamptz, created_by text, expires_at timestamptz, revoked_at timestamptz, last_used_at timestamptz, replaces text
+SELECT id, tenant_id, name, kind, scopes, queues, networks::text[] AS networks, created_at, created_by, expires_at,
+       revoked_at, last_used_at, replaces
+  FROM betimes.api_keys WHERE id = :id::text AND tenant_id = :tenant::uuid
+   FOR UPDATE;
+
 -- name: insert_key :exec
 -- Keep a new key; its secret only as a digest.
 INSERT INTO betimes.api_keys (id, tenant_id, name, kind, digest, scopes, queues, networks, created_at, created_by, expires_at, replaces)

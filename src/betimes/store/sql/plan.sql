@@ -75,18 +75,19 @@ ON CONFLICT (shard, id) DO NOTHING;
 
 -- name: insert_decisions :exec
 -- Record fires that did not become runs; the first reason stands. What an outage has cost is told, too.
+-- Guard: the first reason for a fire stands
 WITH kept AS (
     INSERT INTO betimes.decisions (shard, job_id, fire_at, until_at, fires, tenant_id, decided_at, revision, code, detail)
-    SELECT :shard::smallint, dropped.job_id, dropped.fire_at, dropped.until_at, dropped.fires, dropped.tenant_id,
+    SELECT dropped.shard, dropped.job_id, dropped.fire_at, dropped.until_at, dropped.fires, dropped.tenant_id,
            coalesce(:now::timestamptz, statement_timestamp()), dropped.revision, dropped.code, dropped.detail::jsonb
-      FROM unnest(:jobs::uuid[], :fires_at::timestamptz[], :until::timestamptz[], :counts::bigint[], :tenants::uuid[],
-                  :revisions::integer[], :codes::text[], :details::text[])
-           AS dropped (job_id, fire_at, until_at, fires, tenant_id, revision, code, detail)
+      FROM unnest(:shards::smallint[], :jobs::uuid[], :fires_at::timestamptz[], :until::timestamptz[], :counts::bigint[],
+                  :tenants::uuid[], :revisions::integer[], :codes::text[], :details::text[])
+           AS dropped (shard, job_id, fire_at, until_at, fires, tenant_id, revision, code, detail)
     ON CONFLICT DO NOTHING
-    RETURNING job_id, tenant_id, fire_at, until_at, fires, code
+    RETURNING shard, job_id, tenant_id, fire_at, until_at, fires, code
 )
 INSERT INTO betimes.outbox (shard, id, tenant_id, type, subject, body, created_at)
-SELECT :shard::smallint, betimes.new_id(:shard::smallint), kept.tenant_id, 'run.missed', betimes.id_text('job', kept.job_id),
+SELECT kept.shard, betimes.new_id(kept.shard), kept.tenant_id, 'run.missed', betimes.id_text('job', kept.job_id),
        jsonb_build_object('job_id', betimes.id_text('job', kept.job_id), 'state', 'missed', 'scheduled_for', kept.fire_at,
                           'until', kept.until_at, 'fires', kept.fires, 'reason', kept.code),
        statement_timestamp()

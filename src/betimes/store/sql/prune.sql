@@ -78,8 +78,23 @@ DELETE FROM betimes.alerts USING aged
  WHERE alerts.shard = :shard::smallint AND alerts.id = aged.id
 RETURNING alerts.id;
 
+-- name: keep_blobs :many
+-- Keep payloads whose time is up for another while, where something that has not ended refers to them.
+-- Index: blobs_expires_idx
+-- Returns: id uuid
+WITH needed AS MATERIALIZED (
+    SELECT tenant_id, id FROM betimes.blobs
+     WHERE shard = :shard::smallint AND expires_at < coalesce(:now::timestamptz, statement_timestamp())
+       AND betimes.is_referenced(tenant_id, id)
+     LIMIT :most::integer FOR UPDATE SKIP LOCKED
+)
+UPDATE betimes.blobs SET expires_at = coalesce(:now::timestamptz, statement_timestamp()) + :more::interval
+  FROM needed
+ WHERE blobs.shard = :shard::smallint AND blobs.tenant_id = needed.tenant_id AND blobs.id = needed.id
+RETURNING blobs.id;
+
 -- name: prune_blobs :many
--- Forget payloads and results whose time is up, a bounded number.
+-- Forget payloads and results whose time is up, a bounded number; not what something that has not ended refers to.
 -- Index: blobs_expires_idx
 -- Returns: id uuid
 WITH aged AS MATERIALIZED (
@@ -89,6 +104,7 @@ WITH aged AS MATERIALIZED (
 )
 DELETE FROM betimes.blobs USING aged
  WHERE blobs.shard = :shard::smallint AND blobs.tenant_id = aged.tenant_id AND blobs.id = aged.id
+   AND NOT betimes.is_referenced(blobs.tenant_id, blobs.id)
 RETURNING blobs.id;
 
 -- name: prune_workers :many

@@ -155,6 +155,17 @@ SELECT published_through, coalesce(:now::timestamptz, statement_timestamp()) AS 
    AND lease_until >= coalesce(:now::timestamptz, statement_timestamp())
    FOR NO KEY UPDATE;
 
+-- name: take_shards :many
+-- The same for several shards; what is no longer ours is missing.
+-- Guard: owner, epoch and a lease that has not run out, under a lock that conflicts with every planner and verb
+-- Scatter: the table has one row per shard
+-- Returns: shard int2, published_through timestamptz, now timestamptz
+SELECT shards.shard, shards.published_through, coalesce(:now::timestamptz, statement_timestamp()) AS now
+  FROM unnest(:shards::smallint[], :epochs::bigint[]) AS held (shard, epoch)
+  JOIN betimes.shards ON shards.shard = held.shard AND shards.epoch = held.epoch AND shards.owner = :node::uuid
+   AND shards.lease_until >= coalesce(:now::timestamptz, statement_timestamp())
+   FOR NO KEY UPDATE OF shards;
+
 -- name: lock_shards :many
 -- Lock the rows of some shards in ascending order, before their cursors are moved by several statements.
 -- Index: shards_pkey

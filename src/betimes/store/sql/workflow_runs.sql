@@ -141,12 +141,21 @@ SELECT items.run_id
    AND items.node = ANY (:nodes::text[]) AND items.state = 2 AND work.state < 4 AND work.cancel_at IS NULL
  LIMIT :most::integer;
 
--- name: delete_workflow_items :exec
--- Forget the items of nodes that are done again.
+-- name: delete_workflow_items :one
+-- Forget items of nodes that are done again, at most so many.
 -- Index: workflow_items_pkey
 -- Guard: the caller holds the workflow run
-DELETE FROM betimes.workflow_items
- WHERE shard = :shard::smallint AND workflow_run_id = :workflow_run::uuid AND node = ANY (:nodes::text[]);
+-- Returns: deleted int8
+WITH gone AS (
+    DELETE FROM betimes.workflow_items
+     WHERE shard = :shard::smallint AND workflow_run_id = :workflow_run::uuid
+       AND (node, place) IN (SELECT old.node, old.place FROM betimes.workflow_items AS old
+                              WHERE old.shard = :shard::smallint AND old.workflow_run_id = :workflow_run::uuid
+                                AND old.node = ANY (:nodes::text[])
+                              LIMIT :most::integer)
+    RETURNING place
+)
+SELECT count(*) AS deleted FROM gone;
 
 -- name: write_workflow_run :exec
 -- Write how a workflow run stands.
@@ -192,6 +201,17 @@ RETURNING queue, fair;
 SELECT id, node, state, result, error::text AS error, reason, started_at, finished_at
   FROM betimes.runs
  WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state >= 4;
+
+-- name: find_vanished_runs :many
+-- Those of some runs of which no row is left, and the items they stand for. There should be none.
+-- Index: runs_pkey, workflow_items_running_idx
+-- Returns: run_id uuid, node text, place int4
+SELECT asked.id AS run_id, items.node, items.place
+  FROM unnest(:runs::uuid[]) AS asked (id)
+  LEFT JOIN betimes.workflow_items AS items
+         ON items.shard = :shard::smallint AND items.run_id = asked.id AND items.state = 2
+        AND items.workflow_run_id = :workflow_run::uuid
+ WHERE NOT EXISTS (SELECT FROM betimes.runs WHERE runs.shard = :shard::smallint AND runs.id = asked.id);
 
 -- name: find_due_turns :many
 -- Workflow runs that are to be looked at, the longest due first, and how many of the rows that were read are theirs.
