@@ -1,4 +1,7 @@
-"""Definitions between wire and domain, both ways."""
+"""Definitions between wire and domain, both ways.
+
+Long because both ways of every member stand side by side.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -2,6 +2,8 @@
 
 A duration is a `timedelta`; a count says what it counts in its name.
 `docs/reference/configuration.md` is generated from this file.
+
+Long because it is the table of all settings.
 """
 
 from dataclasses import dataclass, field

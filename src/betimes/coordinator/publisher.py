@@ -11,6 +11,8 @@ R has not seen is due after R + (margin - bound). Publishing ahead is bounded by
 
 What may go wrong: a transaction fails or its reply is lost. Then the shard is rewound to the cursor
 and read again; the statement inserts nothing when the cursor has already moved.
+
+Long because all steps from reading to hinting share the wheel and the cursor.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence

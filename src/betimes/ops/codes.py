@@ -140,7 +140,7 @@ CODES: Mapping[str, Told] = MappingProxyType(
         "JOB_DELETED": Told("The job was deleted."),
         "SCHEDULE_UNREADABLE": Told(
             "The schedule can no longer be read: {detail}.",
-            "Replace it.",
+            "Give the job another schedule, then resume it.",
             "PATCH /v1/jobs/{job}",
             "The schedule can no longer be read.",
         ),

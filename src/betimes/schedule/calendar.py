@@ -4,6 +4,8 @@ A calendar is a list of date ranges and a set of weekdays. A schedule names cale
 (the date of a fire must be in one of them) and to `exclude` (in none). A fire on a date that is
 out is dropped, or rolled: moved to the previous, next or nearest date that is in, at the same time
 of day.
+
+Long because dropping, rolling and counting fires share one way over the dates.
 """
 
 from bisect import bisect_left

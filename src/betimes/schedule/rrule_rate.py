@@ -7,6 +7,8 @@ candidate. So an hourly job stays hourly on both nights.
 What fires on an allowed day depends only on where midnight falls in the period of the stopwatch,
 its *phase*. So a day is a bit set of 86,400 seconds, computed once for each phase, and days are
 counted by their phase, not one by one.
+
+Long because searching and counting share the bit sets of days.
 """
 
 from bisect import bisect_left

@@ -1,4 +1,7 @@
-"""A schedule: what was said, and the one set of instants that follows from it."""
+"""A schedule: what was said, and the one set of instants that follows from it.
+
+Long because every question about a schedule is answered here.
+"""
 
 import json
 from bisect import bisect_right

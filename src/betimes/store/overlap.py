@@ -8,6 +8,8 @@ nobody else makes parcels for the same job meanwhile. Runs that end meanwhile on
 
 The run just before answers for all earlier ones if it started under the rule and is over. So the
 usual look-up is one probe of an index for each run; everything else is rare and may take longer.
+
+Long because looking up and deciding are one thing under one lock.
 """
 
 from collections.abc import Mapping, Sequence

@@ -39,6 +39,9 @@ class Partition:
     day: date
     bytes: int = field(compare=False)
 
+    def __str__(self) -> str:
+        return f"{self.parent}_{self.day:%Y%m%d}"
+
 
 @dataclass(frozen=True, slots=True)
 class Partitions:

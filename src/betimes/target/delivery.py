@@ -4,6 +4,8 @@ prepare    the description is read and checked once for each definition
 admit      the origin's gate lets it through, or says when to come back
 send       under the guard; redirects are requests of their own, checked like the first
 judge      the table of `classify`; every result leaves evidence
+
+Long because all four steps share what is known of one request.
 """
 
 import asyncio

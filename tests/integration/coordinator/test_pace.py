@@ -191,7 +191,7 @@ async def test_shards_move_to_who_can_serve_them_and_stay(
         assert far <= SHARDS // 8
         lost, acquired = scene.lost, scene.acquired
         await scene.live(60)
-        assert (scene.lost, scene.acquired) == (lost, acquired), "shards go to and fro"
+        assert (scene.lost, scene.acquired) == (lost, acquired), "shards go back and forth"
         assert scene.lost == 0
         assert await scene.behind() < 20  # the one that was left to it
         assert await scene.overdue(20) == 0
