@@ -8,14 +8,13 @@ import sys
 import time
 from contextlib import suppress
 
-import asyncpg
-
 from blackbox.calendar import play_calendar
 from blackbox.cluster import Cluster, a_cluster
 from blackbox.facts import History
 from blackbox.faults import TAKEOVER_SECONDS, Faults
 from blackbox.load import Load
 from blackbox.oracle import MUST_BE_ZERO, Judgement, judge
+from blackbox.postgres import AWAY
 from blackbox.tables import read_evidence, read_rows
 
 SETTLE_SECONDS = 400.0
@@ -115,7 +114,7 @@ async def _watch(cluster: Cluster, load: Load, faults: Faults, history: History)
     said, began = time.monotonic(), time.monotonic()
     while True:
         await asyncio.sleep(0.5)
-        with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
+        with suppress(*AWAY):
             rows = await cluster.fetch("SELECT shard, epoch, published_through FROM betimes.shards")
             for row in rows:
                 through = row["published_through"]
@@ -134,7 +133,7 @@ async def _watch(cluster: Cluster, load: Load, faults: Faults, history: History)
 async def _until_quiet(cluster: Cluster, until: float) -> bool:
     deadline = time.monotonic() + SETTLE_SECONDS
     while time.monotonic() < deadline:
-        with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
+        with suppress(*AWAY):
             rows = await cluster.fetch(
                 "SELECT (SELECT count(*) FROM betimes.runs"
                 "         WHERE state < 4 AND due_at <= to_timestamp($1))"

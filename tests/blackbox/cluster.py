@@ -120,7 +120,7 @@ class Cluster:
         try:
             return await connection.fetch(statement, *arguments, timeout=120)
         finally:
-            await connection.close()
+            connection.terminate()
 
     async def keep(self) -> None:
         """What a service manager does: start again whatever died."""

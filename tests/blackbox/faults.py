@@ -18,7 +18,7 @@ import asyncpg
 
 from blackbox.cluster import STARVED_SHARE, Cluster, Process
 from blackbox.load import Load
-from blackbox.postgres import MAX_CONNECTIONS
+from blackbox.postgres import AWAY, MAX_CONNECTIONS
 
 LATENCIES = (0.02, 0.05, 0.1, 0.25, 0.5)
 TAKEOVER_SECONDS = 12.0
@@ -111,7 +111,8 @@ class Faults:
             self.calm.clear()
             self.database_faults += 1
             try:
-                await fault()
+                with suppress(*AWAY):  # another fault has been there
+                    await fault()
                 await self.cluster.postgres.until_ready()
             finally:
                 self.calm.set()
@@ -198,7 +199,7 @@ class Faults:
     async def _owned(self, process: Process) -> list[int]:
         if process.kind != "coordinator" or not self.calm.is_set():
             return []
-        with suppress(OSError, asyncpg.PostgresError, TimeoutError):
+        with suppress(*AWAY):
             rows = await self.cluster.fetch(
                 "SELECT shard, epoch FROM betimes.shards JOIN betimes.nodes ON nodes.id = owner"
                 " WHERE nodes.name = $1 AND lease_until > clock_timestamp()",
@@ -214,7 +215,7 @@ class Faults:
         while left and time.monotonic() < since + 2 * TAKEOVER_SECONDS:
             if self.database_faults != faults or any(one.busy or not one.alive for one in others):
                 return
-            with suppress(OSError, asyncpg.PostgresError, TimeoutError):
+            with suppress(*AWAY):
                 rows = await self.cluster.fetch(
                     "SELECT shard FROM betimes.shards JOIN betimes.nodes ON nodes.id = owner"
                     " WHERE nodes.name <> $1 AND lease_until > clock_timestamp()",
@@ -229,7 +230,7 @@ class Faults:
     async def terminate_backends(self) -> None:
         """Every session is ended, three times."""
         for _ in range(3):
-            with suppress(OSError, asyncpg.PostgresError, TimeoutError):
+            with suppress(*AWAY):
                 await self.cluster.fetch(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                     " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
@@ -274,11 +275,11 @@ class Faults:
         while time.monotonic() < until and len(hoard) < MAX_CONNECTIONS:
             try:
                 hoard.append(await asyncpg.connect(self.cluster.postgres.dsn, timeout=2))
-            except (OSError, asyncpg.PostgresError, TimeoutError):
+            except AWAY:
                 await asyncio.sleep(0.2)
         await asyncio.sleep(max(0.0, until - time.monotonic()))
         for connection in hoard:
-            with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
+            with suppress(*AWAY):
                 connection.terminate()
 
     async def lock_table(self) -> None:

@@ -36,6 +36,8 @@ FAKETIME_PLACES = (
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
 )
 AS_ROOT = os.geteuid() == 0
+AWAY = (OSError, EOFError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
+"""What a connection to a server that is being broken may say."""
 
 
 def faketime_library() -> str | None:
@@ -122,12 +124,12 @@ class Postgres:
         while True:
             try:
                 connection = await asyncpg.connect(self.dsn, database="postgres", timeout=5)
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
+            except AWAY:
                 if time.monotonic() > deadline:
                     raise
                 await asyncio.sleep(0.1)
             else:
-                await connection.close()
+                connection.terminate()
                 return
 
     async def keep(self) -> None:
