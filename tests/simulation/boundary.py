@@ -6,6 +6,8 @@ that a commit may have happened, and what gives up, is the real thing.
 A transaction is made at one instant, its latency comes before it and with its commit; or, in seeds
 that ask for it, statement by statement, with the world going on in between. Then two transactions
 may want the same row: whoever comes second is refused at once, as after a lock timeout.
+
+Long because it stands in for a whole driver.
 """
 
 import asyncio

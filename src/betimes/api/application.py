@@ -2,6 +2,8 @@
 
 One request: find the route, know the caller, admit, read, call, answer. Everything that goes wrong
 on the way is a `Trouble` or becomes one, so there is one place where errors turn into answers.
+
+Long because the steps of one request, streams included, share what is known of it.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Leasing to workers that speak HTTP: the same rules as for ours, in one transaction."""
+"""Leasing to workers that speak HTTP: the same rules as for ours, in one transaction.
+
+Long because handing out, putting back and ending share one unpacked lease.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
