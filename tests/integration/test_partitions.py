@@ -94,5 +94,5 @@ async def test_a_new_partition_keeps_room_for_the_update_of_a_run(database: Data
             "SELECT indexname FROM pg_indexes WHERE tablename = 'runs_20260301'"
         )
     assert "fillfactor=40" in options
-    # The key, the job, the tenant; and deadlines, of which most runs have none.
-    assert len(indexes) == 4
+    # The key, the job, the tenant; deadlines and references, of which most runs have none.
+    assert len(indexes) == 5

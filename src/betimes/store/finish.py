@@ -30,6 +30,8 @@ SQL = load("finish")
 PARCELS = load("parcels")
 BREAKERS = load("breakers")
 MARGIN = timedelta(seconds=10)
+NEWS_TRAVEL = timedelta(seconds=2)
+"""So long workers may take to hear from each other that a breaker is open."""
 
 __all__ = ["MARGIN", "Finishing", "Held", "Page", "hold_jobs_of", "write_endings"]
 
@@ -253,6 +255,7 @@ class _Slow:
                     BREAKERS["note_origins"],
                     ids=[parcel.id for parcel in waiting],
                     origins=[origins[parcel.runs[0]] for parcel in waiting],
+                    soon=max(one.ended_at for one, _ in again) + NEWS_TRAVEL,
                 )
 
     async def _tell(self, endings: Sequence[Ending]) -> None:

@@ -13,6 +13,7 @@ from betimes.domain.states import RunState
 from betimes.store.breakers import reset_breaker
 from betimes.store.database import Database
 from betimes.store.pool import Lane
+from betimes.store.queries import load
 from betimes.target.answer import Patience
 from betimes.target.delivery import Delivery
 from betimes.target.gate import BreakerState, Rules
@@ -24,6 +25,7 @@ from betimes.worker.builtin import builtin_handlers
 from target_kit import DEV, FakeTarget, a_client, a_target
 from worker_kit import TENANT, Bench, a_worker, enqueue, read_run, rows, state_of, worker_id
 
+BREAKERS = load("breakers")
 RETRY = {"max_attempts": 500, "backoff": "fixed", "initial_ms": 45_000, "jitter": "none"}
 
 
@@ -242,3 +244,50 @@ async def test_who_has_asked_nothing_yet_closes_no_breaker(
             assert row["state"] != BreakerState.CLOSED
             (entry,) = late._entries.values()
             assert entry.gate.state is BreakerState.OPEN
+
+
+async def put_behind(database: Database, clock: ManualClock, number: int) -> tuple[Any, Any]:
+    """A run is put behind the breaker of an origin for five minutes; its origin and its time."""
+    now = clock.now()
+    (row,) = await rows(
+        database,
+        "INSERT INTO betimes.parcels (shard, id, tenant_id, queue, rank, visible_at, run_ids)"
+        " VALUES (0, $1::uuid, $2, 'q', $3, $3, ARRAY[$1::uuid]) RETURNING id",
+        UUID(int=number),
+        TENANT,
+        now + timedelta(minutes=5),
+    )
+    await database.many(
+        BREAKERS["note_origins"],
+        lane=Lane.ENGINE,
+        shard=0,
+        ids=[row["id"]],
+        origins=["http://a"],
+        soon=now + timedelta(seconds=2),
+    )
+    (found,) = await rows(
+        database, "SELECT origin, visible_at FROM betimes.parcels WHERE id = $1", row["id"]
+    )
+    return found["origin"], found["visible_at"] - now
+
+
+async def test_who_comes_behind_a_breaker_that_was_closed_meanwhile_waits_for_a_moment(
+    database: Database, clock: ManualClock
+) -> None:
+    """Whoever closed it has woken those that waited, and comes back for nobody."""
+    await rows(
+        database, "INSERT INTO betimes.tenants (id, slug, name) VALUES ($1, 'a', 'A')", TENANT
+    )
+    assert await put_behind(database, clock, 1) == (None, timedelta(seconds=2))
+    for number, state in ((2, 0), (3, 1), (4, 2)):
+        await rows(
+            database,
+            "INSERT INTO betimes.breakers (tenant_id, origin, state, failures, updated_at)"
+            " VALUES ($1, 'http://a', $2, 0, $3)"
+            " ON CONFLICT (tenant_id, origin) DO UPDATE SET state = excluded.state",
+            TENANT,
+            state,
+            clock.now(),
+        )
+        waits = ("http://a", timedelta(minutes=5)) if state else (None, timedelta(seconds=2))
+        assert await put_behind(database, clock, number) == waits

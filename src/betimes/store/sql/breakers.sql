@@ -58,11 +58,24 @@ SELECT tenant_id, origin, state, failures, opened_at, probe_at, window_data::tex
   FROM betimes.breakers WHERE tenant_id = :tenant::uuid AND origin > :after::text ORDER BY origin LIMIT :most::integer;
 
 -- name: note_origins :exec
--- Note of parcels that were just inserted for which origin's breaker they wait.
--- Index: parcels_pkey
--- Guard: the caller inserted them in this transaction
-UPDATE betimes.parcels SET origin = waits.origin
-  FROM unnest(:ids::uuid[], :origins::text[]) AS waits (id, origin)
+-- Note of parcels that were just inserted for which origin's breaker they wait. Where the breaker has been closed meanwhile,
+-- or nobody has heard yet that it is open, they wait for a moment only: nobody would come to wake them.
+-- Index: parcels_pkey, breakers_broken_idx
+-- Guard: the caller inserted them in this transaction; the row lock, for whose end whoever closes the breaker waits before
+-- they wake those behind it
+WITH waits AS MATERIALIZED (
+    SELECT parcels.id, parcels.tenant_id, waits.origin
+      FROM unnest(:ids::uuid[], :origins::text[]) AS waits (id, origin)
+      JOIN betimes.parcels ON parcels.shard = :shard::smallint AND parcels.id = waits.id
+), broken AS MATERIALIZED (
+    SELECT breakers.tenant_id, breakers.origin FROM betimes.breakers
+     WHERE (breakers.tenant_id, breakers.origin) IN (SELECT waits.tenant_id, waits.origin FROM waits) AND breakers.state <> 0
+       FOR SHARE
+)
+UPDATE betimes.parcels
+   SET origin = broken.origin,
+       visible_at = CASE WHEN broken.origin IS NULL THEN least(parcels.visible_at, :soon::timestamptz) ELSE parcels.visible_at END
+  FROM waits LEFT JOIN broken ON broken.tenant_id = waits.tenant_id AND broken.origin = waits.origin
  WHERE parcels.shard = :shard::smallint AND parcels.id = waits.id;
 
 -- name: find_probers :many
