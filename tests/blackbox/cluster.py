@@ -29,6 +29,7 @@ CPU_GROUPS = Path("/sys/fs/cgroup/cpu")
 STARVED_SHARE = 0.05
 PERIOD_MICROSECONDS = 100_000
 START_SECONDS = 60.0
+STARTING_SECONDS = 20.0
 SETTINGS = {
     "target.loopback": "true",
     "janitor.reap_every": "1s",
@@ -55,6 +56,7 @@ class Process:
     busy: bool = False
     """A fault has it; no other fault takes it meanwhile."""
     starts: int = 0
+    started_at: float = 0.0
     deaths: int = 0
     """How often it ended although nobody had asked for it."""
 
@@ -67,6 +69,7 @@ class Process:
         """Start it, or start it again."""
         self.wanted = True
         self.starts += 1
+        self.started_at = time.monotonic()
         with self.log.open("ab") as log:
             self.popen = subprocess.Popen(
                 self.command, env=self.environment, cwd=self.log.parent, stdout=log, stderr=log
@@ -128,7 +131,9 @@ class Cluster:
             await asyncio.sleep(0.2)
             for process in self.processes.values():
                 if process.wanted and not process.alive:
-                    process.deaths += 1
+                    # Who cannot start because the database is away says so and is started again.
+                    lived = time.monotonic() - process.started_at
+                    process.deaths += lived > STARTING_SECONDS
                     process.start()
 
     def starve(self, process: Process, *, share: float | None) -> None:

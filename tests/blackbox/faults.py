@@ -306,6 +306,7 @@ class Faults:
         postgres = self.cluster.postgres
         offset = 0.0 if postgres.offset else self.dice.choice((2.0, 15.0, 66.0))
         self.load.steps += 1
+        self.load.relived_until = max(self.load.relived_until, self.load.now())
         postgres.step(offset)
         self.steps.append((time.time(), offset))
         await asyncio.sleep(2.0)

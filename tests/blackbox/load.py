@@ -45,6 +45,8 @@ class Load:
     refusals: list[str] = field(default_factory=list)
     steps: int = 0
     """How often the database's clock was stepped; a window that spans a step says nothing."""
+    relived_until: float = 0.0
+    """Up to here the database's clock has been before: fires may have run the first time."""
     _numbers: int = 0
     _asking: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(24))
 
@@ -196,7 +198,7 @@ class Load:
         job = self.dice.choice(self.jobs)
         if job.pauses and job.pauses[-1].resumed is None:
             return
-        steps = self.steps
+        steps, relived = self.steps, self.now() < self.relived_until
         pause = Pause(self.now())
         job.pauses.append(pause)
         name = f"/v1/jobs/{_text(job.id)}"
@@ -208,7 +210,7 @@ class Load:
             pause.resume_invoked = self.now()
             await self.until_known("POST", f"{name}/resume", {})
             pause.resumed = self.now()
-            pause.unclear = self.steps != steps
+            pause.unclear = relived or self.steps != steps
 
     async def _edit(self) -> None:
         job = self.dice.choice(self.jobs)

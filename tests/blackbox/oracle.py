@@ -16,8 +16,9 @@ from blackbox.facts import Decision, History, Job, Row, Seen
 ENDED = {"succeeded", "dead", "cancelled", "skipped", "expired", "missed"}
 EXAMPLES_MAX = 12
 EARLY_SECONDS = 0.05
-CANCEL_SECONDS = 0.25
-"""A request that left before the cancellation was acknowledged may be noted a little later."""
+CANCEL_SECONDS = 35.0
+"""An attempt that was leased before the cancellation may be seen until its lease is over: a worker
+that was frozen in between goes on with it. The lease lasts 30 s."""
 STAMP_SECONDS = 0.05
 GIVEN_WAY = {"OVERLAP_SKIPPED"}
 """What gave way to an earlier run is told twice: as a skipped run and as a decision about it."""

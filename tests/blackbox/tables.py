@@ -1,10 +1,13 @@
 """What the service itself says in the end, read once, straight from its tables."""
 
+import asyncio
 import json
 from collections import defaultdict
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
+from blackbox.api import Unclear
 from blackbox.cluster import Cluster
 from blackbox.evidence import read_ledger
 from blackbox.facts import Decision, History, Row, Seen, id_of
@@ -21,7 +24,9 @@ STATES = {
     9: "missed",
 }
 STEP_SLACK_SECONDS = 1.0
-"""Near a step either clock may have been the one that counted."""
+LEASED_BEFORE_SECONDS = 75.0
+"""A run may have been leased so long before it was seen: by a process that was frozen, then retried.
+What was due by the clock of that moment was not early, even if the clock was set back since."""
 
 
 async def read_rows(cluster: Cluster, history: History) -> None:
@@ -60,9 +65,21 @@ async def read_rows(cluster: Cluster, history: History) -> None:
             )
         )
     for run in history.workflow_runs:
-        answer = await cluster.apis()[0].ask("GET", f"/v1/workflow-runs/{_text('wfr', run)}")
-        state = answer.body.get("state", "gone") if isinstance(answer.body, dict) else "gone"
+        state = await _workflow_state(cluster, run)
         history.workflow_rows[run] = (state, members[run])
+
+
+async def _workflow_state(cluster: Cluster, run: UUID) -> str:
+    """As the service shows it; asked again while it is busy."""
+    for _ in range(20):
+        with suppress(Unclear):
+            answer = await cluster.apis()[0].ask("GET", f"/v1/workflow-runs/{_text('wfr', run)}")
+            if answer.ok:
+                return str(answer.body["state"])
+            if answer.status == 404:
+                return "gone"
+        await asyncio.sleep(0.5)
+    return "unanswered"
 
 
 def result_fence(result: bytes | None) -> int | None:
@@ -107,10 +124,10 @@ def read_evidence(cluster: Cluster, history: History, steps: list[tuple[float, f
 
 
 def _offset(steps: list[tuple[float, float]], at: float) -> float:
-    """The largest offset that the database's clock can have had then."""
+    """The largest offset that the database's clock can have had when the run was leased."""
     current, largest = 0.0, 0.0
     for stepped, offset in steps:
-        if stepped < at - STEP_SLACK_SECONDS:
+        if stepped < at - LEASED_BEFORE_SECONDS:
             current = offset
         elif stepped < at + STEP_SLACK_SECONDS:
             largest = max(largest, current, offset)

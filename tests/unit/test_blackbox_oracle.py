@@ -102,7 +102,7 @@ def ran_while_paused(history: History) -> None:
 
 
 def started_after_cancel(history: History) -> None:
-    history.cancelled[run_id(100)] = 99.0
+    history.cancelled[run_id(100)] = 65.0
 
 
 def unexpected_fires(history: History) -> None:
