@@ -25,7 +25,7 @@ STATES = {
 }
 STEP_SLACK_SECONDS = 1.0
 LEASED_BEFORE_SECONDS = 75.0
-"""A run may have been leased so long before it was seen: by a process that was frozen, then retried.
+"""A run may have been leased so long before it was seen: by a process that was frozen meanwhile.
 What was due by the clock of that moment was not early, even if the clock was set back since."""
 
 
