@@ -58,7 +58,7 @@ async def _storm(options: argparse.Namespace) -> tuple[Faults, Judgement, Histor
     dice = random.Random(options.seed)
     async with a_cluster(keep_files=options.keep) as cluster:
         load = Load(cluster, dice)
-        faults = Faults(cluster, load, dice)
+        faults = Faults(cluster, load, dice, steps_clock=options.steps)
         say(
             f"started: {len(cluster.processes)} processes, seed {options.seed}; log: {cluster.root}"
         )
@@ -213,6 +213,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--least-occurrences", type=int, default=0, help="fewer is a failure")
     parser.add_argument("--no-calendar", dest="calendar", action="store_false",
                         help="leave out midnight and retention")  # fmt: skip
+    parser.add_argument(
+        "--no-steps", dest="steps", action="store_false", help="leave the database's clock alone"
+    )
     parser.add_argument("--keep", action="store_true", help="keep the files of the run")
     return parser.parse_args()
 

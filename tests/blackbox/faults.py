@@ -52,6 +52,7 @@ class Faults:
     steps: list[tuple[float, float]] = field(default_factory=list)
     """When the clock of the database was stepped, and to which offset."""
     database_faults: int = 0
+    steps_clock: bool = True
 
     def counts(self) -> Counter[str]:
         """How often each kind was done."""
@@ -99,7 +100,7 @@ class Faults:
         ]  # fmt: skip
         if not self.cluster.postgres.can_fill:
             faults.remove(self.fill_disk)
-        if not self.cluster.postgres.can_step:
+        if not (self.steps_clock and self.cluster.postgres.can_step):
             faults = [fault for fault in faults if fault != self.step_clock]
         order: list[DatabaseFault] = []
         while time.monotonic() < until:
