@@ -71,7 +71,7 @@ chaos: $(VENV)/.dev ## Twenty minutes of faults against a whole service, judged 
 	@PYTHONPATH=tests $(BIN)/python -m blackbox --seconds 1200 --least-faults 200 --least-occurrences 100000 $(ARGS)
 
 chaos-smoke: $(VENV)/.dev ## The same for three minutes
-	@PYTHONPATH=tests $(BIN)/python -m blackbox --seconds 75 --jobs 150 --least-faults 15 --least-occurrences 2000 --no-calendar --no-steps $(ARGS)
+	@PYTHONPATH=tests $(BIN)/python -m blackbox --seconds 75 --jobs 150 --least-faults 15 --least-occurrences 2000 --no-calendar $(ARGS)
 
 chaos-parts: $(VENV)/.dev ## Single faults with their own bounds (takeover, drain, recovery, poison), judged by the product's checker
 	@$(BIN)/python -m pytest -q -s -m chaos $(ARGS)

@@ -140,6 +140,7 @@ class Errand:
     started_at = due_at = AT
     fire_at = deadline = job_id = payload = None
     attempt = fence = 1
+    waited_for: str | None = None
     traceparent = "00-a-b-01"
     tracestate: str | None = None
     run_id, tenant_id, cancelled = "run_01", str(TENANT), False

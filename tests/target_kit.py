@@ -50,6 +50,7 @@ class Attempt:
     payload: bytes | None = b'{"n":1}'
     attempt: int = 1
     fence: int = 4
+    waited_for: str | None = None
     job_id: str | None = "job_1"
     fire_at: datetime | None = AT
     due_at: datetime = AT

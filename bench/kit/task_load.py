@@ -114,8 +114,16 @@ async def main(mode: str, url: str, key: str, dsn: str, count: int, width: int) 
     elif mode == "direct":
         settings = Settings(database=DatabaseSettings(dsn=dsn))
         options = hands.HandsOptions(place="")
-        async with hands.direct_lines(settings, options, clock=SystemClock(), dice=Dice()) as lines:
-            return {"seconds": await work(lines, count, width)}
+        clock = SystemClock()
+        async with grounds(settings, clock=clock, dice=Dice(), tenant=None) as stands_on:
+            worker = TaskWorker(
+                app=app,
+                grounds=stands_on,
+                clock=clock,
+                options=worker_options(width),
+                telemetry=Telemetry(clock=clock),
+            )
+            return {"seconds": await work(worker, count)}
     return {"seconds": time.perf_counter() - started}
 
 

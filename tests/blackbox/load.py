@@ -199,7 +199,8 @@ class Load:
         if job.pauses and job.pauses[-1].resumed is None:
             return
         steps, relived = self.steps, self.now() < self.relived_until
-        pause = Pause(self.now())
+        # It is clear when all of it is known, and no clock was set meanwhile.
+        pause = Pause(self.now(), unclear=True)
         job.pauses.append(pause)
         name = f"/v1/jobs/{_text(job.id)}"
         try:

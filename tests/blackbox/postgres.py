@@ -59,6 +59,7 @@ class Postgres:
         self._filler = self._disk / "filler"
         self._library = faketime_library()
         self._mounted = False
+        self._frozen: list[int] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._wanted = False
         self._user = _account() if AS_ROOT else None
@@ -138,8 +139,16 @@ class Postgres:
             await asyncio.sleep(0.5)
             if self._wanted and self._process is not None and self._process.poll() is not None:
                 self.deaths += 1
+                self._end_orphans()
                 (self._data / "postmaster.pid").unlink(missing_ok=True)
                 self.start()
+
+    def _end_orphans(self) -> None:
+        """Sessions that outlived the postmaster keep its shared memory; frozen ones for ever."""
+        for place in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                if (place / "cwd").readlink() == self._data:
+                    os.kill(int(place.name), signal.SIGKILL)
 
     def signal(self, number: signal.Signals) -> None:
         """Send the postmaster a signal; dead it is started again by `keep`."""
@@ -153,8 +162,11 @@ class Postgres:
 
     def freeze(self, *, frozen: bool) -> None:
         """Stop or continue every process of the server at once."""
+        if frozen:
+            self._frozen = [self.pid, *self.backends()]
+        # Those that were stopped, whoever is the postmaster by now.
         number = signal.SIGSTOP if frozen else signal.SIGCONT
-        for pid in (self.pid, *self.backends()):
+        for pid in self._frozen:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
 

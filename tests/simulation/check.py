@@ -21,6 +21,9 @@ FINAL = {SUCCEEDED, DEAD, CANCELLED, SKIPPED, EXPIRED, MISSED}
 SCHEDULE = 0
 LINED_SECONDS = 0.1
 """What takes no longer does not hold up those behind it."""
+TOLD_TWICE = {"OVERLAP_SKIPPED"}
+JOURNEYS = 4
+"""Of a worker of an app to the service and back, from one run of a line to the next."""
 EDGES = {
     *((None, after) for after in (0, QUEUED, SKIPPED)),
     *((0, after) for after in (QUEUED, RETRY_WAIT, *FINAL)),
@@ -123,7 +126,8 @@ def _account(
         verdict.saw("I3", len(rows))
         if len(rows) > 1:
             verdict.broken("I3", f"{plan.name}: {len(rows)} runs of {fire.time()}")
-        live = [row for row in rows if row["state"] not in {SKIPPED, MISSED}]
+        # What gave way to an earlier run is told twice: as a skipped run, and in a decision.
+        live = [row for row in rows if row["reason"] not in TOLD_TWICE]
         many = decided[fire]
         if live and many:
             states = [row["state"] for row in live]
@@ -237,8 +241,8 @@ def everything_ends(facts: Facts, verdict: Verdict) -> None:
     for run, row in history.runs.items():
         plan = facts.plans.get(row["job_id"]) if row["job_id"] else None
         patience = timedelta(seconds=plan.takes * plan.attempts + 5) if plan else DRAIN
-        # A line of slow runs is longer than we wait.
-        waits = plan is not None and plan.overlap != "allow" and plan.takes > LINED_SECONDS
+        # A line of slow runs is longer than we wait; each of an app costs it a few journeys.
+        waits = plan is not None and plan.overlap != "allow" and _step(facts, plan) > LINED_SECONDS
         # What was late or lost its worker in the chaos begins again when all is well.
         ready = max(row["due_at"], facts.healed + timedelta(seconds=history.plan.worker_ttl))
         if ready > facts.ended - patience - 10 * SECOND or waits:
@@ -256,6 +260,20 @@ def everything_ends(facts: Facts, verdict: Verdict) -> None:
                 verdict.broken("I17", f"run {run} is dead and no dead letter")
 
 
+def _step(facts: Facts, plan: JobPlan) -> float:
+    """How long one run of a line holds up the next one."""
+    journeys = JOURNEYS * facts.history.plan.rtt["app"] if plan.handler == "apped" else 0.0
+    return plan.takes + journeys
+
+
+def refused_with_reason(facts: Facts, verdict: Verdict) -> None:
+    """Who pauses or resumes is never told that something exists already."""
+    for one in facts.history.asked:
+        verdict.saw("answers")
+        if one.refused.startswith(("AlreadyExists", "Bug", "TooExpensive")):
+            verdict.broken("answers", f"{one.verb} of {one.job}: {one.refused}")
+
+
 def nothing_falls_over(facts: Facts, verdict: Verdict) -> None:
     """No role ends by an error of its own."""
     verdict.saw("roles")
@@ -265,13 +283,16 @@ def nothing_falls_over(facts: Facts, verdict: Verdict) -> None:
 
 def legal(facts: Facts, verdict: Verdict) -> None:
     """I25: every change of state is one the table knows; what was leased is never taken back."""
+    # Times say what came first, unless some of them came twice; the numbers of changes always do.
+    relived = any(by < 0 for _, by in facts.history.steps)
     for run, turns in facts.turns.items():
         for turn in turns:
             fact = turn.fact
             verdict.saw("I25")
             if fact["op"] == "delete":
                 # A gate may have leased and skipped one without its beginning.
-                begun = any(one.at <= turn.at for one in facts.executed.get(run, []))
+                done = [] if relived else facts.executed.get(run, [])
+                begun = any(one.at <= turn.at for one in done)
                 leased = fact["before"] == 0 and any(one.n < turn.n for one in facts.leases[run])
                 if fact["before"] not in {0, SKIPPED} or leased or begun:
                     how = "after it was leased" if leased else "when nobody may"
@@ -290,6 +311,7 @@ CHECKS: list[Check] = [
     executed_once_per_fence,
     stale_refused,
     everything_ends,
+    refused_with_reason,
     nothing_falls_over,
     legal,
     *IN_TIME,

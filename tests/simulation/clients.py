@@ -1,7 +1,7 @@
 """Clients: they ask, ask again when they do not know, and remember what they were told.
 
-A creation carries an idempotency key and is repeated with it until there is an answer. Whatever
-has no key is repeated as well, because saying the same again is meant to be safe.
+A request carries an idempotency key, as those of our libraries do, and is repeated with it until
+there is an answer: one that lay around somewhere does nothing when it arrives after a later wish.
 """
 
 import asyncio
@@ -69,6 +69,8 @@ class Client:
             return made.id
 
         await self._ask(asked, self._guarded(asked.key, verb))
+        if not asked.ok:
+            return  # its one time had passed when it came
         asked.job = self._jobs[number] = UUID(asked.answer)
         self._definitions[number] = definition
 
@@ -128,10 +130,18 @@ class Client:
                     asked, self._guarded(asked.key, lambda desk: run_now(desk, tenant, job))
                 )
             case "pause":
-                await self._ask(asked, lambda desk: pause_job(desk, tenant, job))
+
+                async def pause(desk: Desk) -> UUID:
+                    return (await pause_job(desk, tenant, job)).id
+
+                await self._ask(asked, self._guarded(f"pause-{act.at:.6f}", pause))
             case "resume":
-                missed = Missed(act.detail)
-                await self._ask(asked, lambda desk: resume_job(desk, tenant, job, missed=missed))
+
+                async def resume(desk: Desk) -> UUID:
+                    missed = Missed(act.detail)
+                    return (await resume_job(desk, tenant, job, missed=missed)).job.id
+
+                await self._ask(asked, self._guarded(f"resume-{act.at:.6f}", resume))
             case "edit":
                 changed = replace(self._definitions[act.job], priority=int(act.number) % 10)
                 await self._ask(asked, lambda desk: update_job(desk, tenant, job, changed))
@@ -139,7 +149,12 @@ class Client:
                 found = self._some_run(job)
                 if found is not None:
                     asked.detail = str(found)
-                    await self._ask(asked, lambda desk: cancel_run(desk, tenant, RunId(found)))
+
+                    async def cancel(desk: Desk) -> UUID:
+                        await cancel_run(desk, tenant, RunId(found))
+                        return found
+
+                    await self._ask(asked, self._guarded(f"cancel-{act.at:.6f}", cancel))
             case _:
                 raise AssertionError(act.verb)
 

@@ -76,7 +76,7 @@ KNOCK_OUTS = (
         "V6: a gap is settled without asking which of its fires have an account",
         profile="paused",
         within=120,
-        expected=frozenset({"I4"}),
+        expected=frozenset({"I3", "I4"}),
         patches=(
             patch.object(catchup, "accounted_for", _unasked),
             patch.object(pause, "accounted_for", _unasked),

@@ -12,6 +12,8 @@ from simulation.boundary import Fault
 
 PROFILES = ("calm", "mixed", "mixed", "mixed", "far", "stuck", "paused", "silent")
 CATCHUP = ("none", "latest", "all")
+SOON = 0.6
+"""So often a pause is short and early, while publishing comes to nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,8 +202,9 @@ def _acts(dice: Random, profile: str, chaos: float, jobs: tuple[JobPlan, ...]) -
     free = dict.fromkeys(range(len(jobs)), 4.0)
     for _ in range(pauses):
         job = dice.randrange(len(jobs))
-        begin = free[job] + dice.uniform(1.0, 15.0)
-        end = begin + dice.uniform(0.5, 14.0)
+        soon = dice.random() < SOON
+        begin = free[job] + dice.uniform(1.0, 8.0 if soon else 15.0)
+        end = begin + dice.uniform(0.5, 6.0 if soon else 14.0)
         missed = dice.choice(("skip", "skip", "run_latest", "run_all"))
         acts.append(Act(at=begin, verb="pause", job=job))
         acts.append(Act(at=end, verb="resume", job=job, detail=missed))
@@ -228,7 +231,8 @@ def _incidents(
     if profile in {"stuck", "paused"}:
         # Publishing comes to nothing for a while, planning and sweeping go on.
         begin = dice.uniform(3.0, 10.0)
-        lasts = dice.uniform(10.0, 45.0) if profile == "paused" else dice.uniform(36.0, 50.0)
+        # Long enough to pause and resume in it, and for what was planned afterwards to be missed.
+        lasts = dice.uniform(25.0, 55.0) if profile == "paused" else dice.uniform(36.0, 50.0)
         found.append(Incident(at=begin, kind="jinx", lasts=lasts, detail="publish"))
         crash = begin + lasts * dice.uniform(0.8, 1.0)
         host = dice.choice(hosts[:coordinators])

@@ -18,7 +18,7 @@ from betimes.api.targets import Rules, shown_target, work_of
 from betimes.domain.dedupe import Dedupe, DedupeForm
 from betimes.domain.errors import Refused
 from betimes.domain.ids import to_text
-from betimes.domain.job import AfterCompletion, Definition, Job
+from betimes.domain.job import AfterCompletion, Definition, Job, Recount
 from betimes.domain.retry import Backoff, Jitter, RetryPolicy
 from betimes.domain.spec import from_ms, retry_from_json, retry_to_json, to_ms
 from betimes.domain.states import JobState
@@ -26,7 +26,7 @@ from betimes.ops.calendars import CalendarRow, calendar_names, copy_of
 from betimes.ops.create import NewJob
 from betimes.ops.evaluating import Evaluations
 from betimes.ops.schemas import ANYTHING, Accepted, check_own, check_schema
-from betimes.schedule import Budget, Schedule, complete, line_of, parse
+from betimes.schedule import Budget, Schedule, complete, counts_from_now, line_of, parse
 from betimes.wire import jobs as wire
 from betimes.wire.base import shown_bytes, shown_duration, shown_instant, shown_maybe
 
@@ -122,8 +122,10 @@ def definition_of(asked: wire.NewJob, context: Context) -> Definition:
         check_schema(asked.payload_schema)
         if payload is not None or reference_of(asked) is None:
             check_own(asked.payload_schema, payload)
+    schedule = _schedule(asked, context)
     return Definition(
-        schedule=_schedule(asked, context),
+        schedule=schedule,
+        recount=_recount(asked, context) if counts_from_now(asked.schedule) else None,
         handler=_default(asked) if handler is None and not target else handler,
         target=target,
         payload=payload,
@@ -183,6 +185,15 @@ def _schedule(asked: wire.NewJob, context: Context) -> dict[str, Any]:
     except Refused as refused:
         refused.pointer = f"{pointer}{refused.pointer}"
         raise
+
+
+def _recount(asked: wire.NewJob, context: Context) -> Recount:
+    """The schedule once more, by another clock than that of this node."""
+
+    def recount(now: datetime, budget: Budget) -> dict[str, Any]:
+        return _schedule(asked, replace(context, now=now, budget=budget))
+
+    return recount
 
 
 def _stored(members: bytes, budget: Budget) -> dict[str, Any]:

@@ -170,7 +170,6 @@ class DirectLine:
             self._tenant,
             reports,
             secret=self._secret,
-            now=await self._now(),
             roll=self._roll,
         )
 

@@ -1,42 +1,81 @@
-"""What a direct line stands on: a desk, the tenant, and hints."""
+"""What a worker of an app on the database stands on."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from betimes.api.waiters import Waiters
+from betimes.app import database as databases
 from betimes.app.database import Place
 from betimes.app.demo import TENANT
 from betimes.app.desk import seen_within
 from betimes.app.dice import Dice
 from betimes.app.direct import DirectLine
 from betimes.app.masters import vault_beside
+from betimes.app.task_worker import Grounds
 from betimes.config import Settings
 from betimes.domain.clock import Clock
-from betimes.domain.ids import NodeId, TenantId
+from betimes.domain.ids import NodeId
 from betimes.ops.desk import Desk
 from betimes.ops.tenants import get_tenant
 from betimes.store.database import Database
-from betimes.store.hints import READY, NoHints
-from betimes.store.listen import Listener
+from betimes.store.hints import NoHints
+from betimes.store.listen import Hear, Listener
+from betimes.store.pool import Lane
 from betimes.store.shards import Shards
+from betimes.worker import Chance
+from betimes.worker.hints import CHANNEL
+from betimes.worker.service import OpenDatabase
 
 NOBODY = NodeId(TENANT)
 """The shards are only counted, in nobody's name."""
+SECRET_BYTES = 32
 
 
-async def direct_line(
-    database: Database,
-    settings: Settings,
-    *,
-    clock: Clock,
-    dice: Dice,
-    tenant: str | None,
-    waiters: Waiters,
-    secret: bytes,
-) -> DirectLine:
-    """A line on an open database."""
-    desk = Desk(
+@asynccontextmanager
+async def grounds(
+    settings: Settings, *, clock: Clock, dice: Dice, tenant: str | None
+) -> AsyncIterator[Grounds]:
+    """A database at the right version, a desk on it, and what wakes and keeps a worker."""
+    async with (
+        databases.located(settings, clock=clock, dice=dice) as place,
+        _opened(settings, place, clock=clock, dice=dice) as database,
+    ):
+        desk = await _desk(database, settings, clock=clock, dice=dice)
+        owner = TENANT if tenant is None else (await get_tenant(desk, tenant)).id
+        secret = dice.entropy(SECRET_BYTES)
+        yield Grounds(
+            desk=desk,
+            tenant=owner,
+            chance=Chance(roll=dice.roll, entropy=dice.entropy),
+            open_database=_beside(settings, database, clock=clock, dice=dice),
+            listen=lambda hear: _listener(settings, place, hear, clock=clock, dice=dice),
+            line=DirectLine(
+                desk=desk,
+                tenant=owner,
+                waiters=Waiters(clock),
+                secret=secret,
+                roll=dice.roll,
+                ttl=settings.api.lease_ttl,
+            ),
+            secret=secret,
+            settings=settings.worker,
+            ttl=settings.api.lease_ttl,
+            result_retention=settings.blobs.results,
+        )
+
+
+@asynccontextmanager
+async def _opened(
+    settings: Settings, place: Place, *, clock: Clock, dice: Dice
+) -> AsyncIterator[Database]:
+    await databases.require_schema(settings, place)
+    async with databases.opened(settings, place, clock=clock, dice=dice) as database:
+        yield database
+
+
+async def _desk(database: Database, settings: Settings, *, clock: Clock, dice: Dice) -> Desk:
+    return Desk(
         database=database,
         clock=clock,
         hints=NoHints(),
@@ -48,37 +87,36 @@ async def direct_line(
         seals=settings.vault.payloads == "sealed",
         seen_within=seen_within(settings),
     )
-    owner: TenantId = TENANT if tenant is None else (await get_tenant(desk, tenant)).id
-    return DirectLine(
-        desk=desk,
-        tenant=owner,
-        waiters=waiters,
-        secret=secret,
-        roll=dice.roll,
-        ttl=settings.api.lease_ttl,
-    )
 
 
-@asynccontextmanager
-async def listening(
-    settings: Settings, place: Place, *, clock: Clock, dice: Dice
-) -> AsyncIterator[Waiters]:
-    """Whoever waits for work is woken by hints; behind a pooler only by polls."""
-    waiters = Waiters(clock)
+def _beside(settings: Settings, database: Database, *, clock: Clock, dice: Dice) -> OpenDatabase:
+    """A database of its own for the heartbeat, on the event loop of its thread."""
+    pooled = replace(settings.database, pgbouncer=database.address.pooled)
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Database]:
+        beside = await Database.open(
+            pooled, dsn=database.address.dsn, clock=clock, roll=dice.roll, lanes=(Lane.LEASE,)
+        )
+        try:
+            yield beside
+        finally:
+            await beside.close()
+
+    return opened
+
+
+def _listener(
+    settings: Settings, place: Place, hear: Hear, *, clock: Clock, dice: Dice
+) -> Listener | None:
+    """What tells of work; behind a pooler polls must do."""
     if settings.database.pgbouncer and place.direct_dsn == place.dsn:
-        yield waiters
-        return
-    ear = Listener(
+        return None
+    return Listener(
         dsn=place.direct_dsn,
         settings=settings.database,
-        channels=[READY],
-        hear=lambda _, payload: waiters.heard(payload),
+        channels=[CHANNEL],
+        hear=hear,
         clock=clock,
         roll=dice.roll,
     )
-    async with asyncio.TaskGroup() as group:
-        listener = group.create_task(ear.run(), name="worker.listen")
-        try:
-            yield waiters
-        finally:
-            listener.cancel()

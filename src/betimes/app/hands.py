@@ -10,11 +10,11 @@ import socket
 import sys
 import traceback
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 import betimes
 from betimes.app.clock import SystemClock
@@ -24,7 +24,6 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import BadSetting, SchedulerError
 from betimes.rhythm import Stopping
 from betimes.runtime.http_line import http_lines
-from betimes.runtime.line import Line, OpenLine
 from betimes.runtime.logs import ship_logs
 from betimes.runtime.plain_log import PlainLog
 from betimes.runtime.worker import Worker, WorkerOptions
@@ -53,6 +52,14 @@ class HandsOptions:
     """The way to the service, unless it works on the database."""
     tenant: str | None = None
     log_level: str = "info"
+
+
+class Runs(Protocol):
+    """A worker, however it reaches the service."""
+
+    async def run(self, stopping: Stopping) -> None:
+        """Work until asked to stop."""
+        ...
 
 
 def load_app(place: str) -> App:
@@ -105,21 +112,9 @@ async def work(
     app = load_app(options.place)
     ship_logs()
     with hearing_signals(stopping) as interrupts:
-        async with AsyncExitStack() as stack:
-            if settings is None:
-                lines = http_lines(options.way(app))
-            else:
-                lines = await stack.enter_async_context(
-                    direct_lines(settings, options, clock=clock, dice=dice)
-                )
-            worker = Worker(
-                app=app,
-                open_line=lines,
-                clock=clock,
-                roll=dice.roll,
-                options=_options(options),
-                telemetry=telemetry,
-            )
+        async with _working(
+            options, app, settings=settings, clock=clock, dice=dice, telemetry=telemetry
+        ) as worker:
             try:
                 ended = await _until_hastened(worker, stopping)
             except* (SchedulerError, ClientError) as group:
@@ -127,7 +122,7 @@ async def work(
     return OK if ended else interrupts.exit_code
 
 
-async def _until_hastened(worker: Worker, stopping: Stopping) -> bool:
+async def _until_hastened(worker: Runs, stopping: Stopping) -> bool:
     """Whether it came to an orderly end."""
     async with asyncio.TaskGroup() as group:
         working = group.create_task(worker.run(stopping), name="worker")
@@ -145,7 +140,8 @@ def _first(group: BaseExceptionGroup[Any]) -> BaseException:
     return error
 
 
-def _options(options: HandsOptions) -> WorkerOptions:
+def worker_options(options: HandsOptions) -> WorkerOptions:
+    """What was told, and what this process knows about itself."""
     host = socket.gethostname()
     return WorkerOptions(
         name=options.name or f"{host}-{os.getpid()}",
@@ -160,30 +156,35 @@ def _options(options: HandsOptions) -> WorkerOptions:
 
 
 @asynccontextmanager
-async def direct_lines(
-    settings: "Settings", options: HandsOptions, *, clock: Clock, dice: Dice
-) -> AsyncIterator[OpenLine]:
-    """Lines on the database; each has connections of its own, and all share what wakes them."""
+async def _working(
+    options: HandsOptions,
+    app: App,
+    *,
+    settings: "Settings | None",
+    clock: Clock,
+    dice: Dice,
+    telemetry: Telemetry,
+) -> AsyncIterator[Runs]:
+    """A worker over HTTP, or with settings on their database."""
+    if settings is None:
+        yield Worker(
+            app=app,
+            open_line=http_lines(options.way(app)),
+            clock=clock,
+            roll=dice.roll,
+            options=worker_options(options),
+            telemetry=telemetry,
+        )
+        return
     # The server's parts, needed only here.
-    from betimes.app import database as databases  # noqa: PLC0415
-    from betimes.app.direct_desk import direct_line, listening  # noqa: PLC0415
+    from betimes.app.direct_desk import grounds  # noqa: PLC0415
+    from betimes.app.task_worker import TaskWorker  # noqa: PLC0415
 
-    async with databases.located(settings, clock=clock, dice=dice) as place:
-        await databases.require_schema(settings, place)
-        secret = dice.entropy(32)
-        async with listening(settings, place, clock=clock, dice=dice) as waiters:
-
-            @asynccontextmanager
-            async def opened() -> AsyncIterator[Line]:
-                async with databases.opened(settings, place, clock=clock, dice=dice) as database:
-                    yield await direct_line(
-                        database,
-                        settings,
-                        clock=clock,
-                        dice=dice,
-                        tenant=options.tenant,
-                        waiters=waiters,
-                        secret=secret,
-                    )
-
-            yield opened
+    async with grounds(settings, clock=clock, dice=dice, tenant=options.tenant) as stands_on:
+        yield TaskWorker(
+            app=app,
+            grounds=stands_on,
+            clock=clock,
+            options=worker_options(options),
+            telemetry=telemetry,
+        )

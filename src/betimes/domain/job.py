@@ -1,6 +1,6 @@
 """Jobs: what to do and when, as a value."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, unique
@@ -20,6 +20,9 @@ GAP_FROM = "gap_from_us"
 """In the reason of a pause, whoever paused: the first fire that nobody has accounted for."""
 PAUSED_AT = "paused_at_us"
 """In the reason of a pause: since when; without it, since the job was last written."""
+
+Recount = Callable[[datetime, Any], Mapping[str, Any]]
+"""A schedule counted from a time, on a budget for evaluating it."""
 
 FIRES_AT_MOST_ONCE = frozenset({"once", "delay", "manual"})
 
@@ -44,6 +47,9 @@ class Definition:
     priority: int = PRIORITY_DEFAULT
     options: Mapping[str, Any] = field(default_factory=dict)
     after_completion: AfterCompletion = AfterCompletion.KEEP
+    recount: Recount | None = field(default=None, compare=False, repr=False)
+    """How a new schedule that counts from when it is written, such as a delay, is counted by the
+    clock of the transaction that writes it; never stored."""
 
     @property
     def has_fixed_delay(self) -> bool:

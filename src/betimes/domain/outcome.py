@@ -51,7 +51,8 @@ class TimedOut:
 class Snoozed:
     """The handler asked to be called again later; no attempt is counted."""
 
-    until: datetime
+    until: datetime | timedelta
+    """A time, or how long after the end of this attempt; by whose clock, says whoever writes it."""
     reason: str = "SNOOZED"
     origin: str | None = None
     """Whose open breaker it waits for; it is called sooner when that closes."""

@@ -116,6 +116,9 @@ class RetryPolicy:
         return not self.retry_on or error.type in self.retry_on
 
 
+RUN_CANCELLED = "RUN_CANCELLED"
+
+
 @dataclass(frozen=True, slots=True)
 class Finish:
     """The run has reached a final state."""
@@ -152,9 +155,10 @@ def decide(
         case Succeeded():
             return Finish(RunState.SUCCEEDED)
         case Cancelled(reason=reason):
-            return Finish(RunState.CANCELLED, reason or "RUN_CANCELLED")
+            return Finish(RunState.CANCELLED, reason or RUN_CANCELLED)
         case Snoozed(until=until, reason=reason):
-            return Retry(max(until, now), counts=False, reason=reason)
+            at = now + min(until, DELAY_MAX) if isinstance(until, timedelta) else until
+            return Retry(max(at, now), counts=False, reason=reason)
         case Released(after=after):
             return Retry(now + min(after, DELAY_MAX), counts=False, reason="RELEASED")
         case Failed(error=error, retryable=retryable, after=after):

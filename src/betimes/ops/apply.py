@@ -176,7 +176,7 @@ def _anchored(wanted: Wanted, job: Job) -> Definition:
     same_kind = schedule.get("type") == before.get("type")
     if wanted.anchored or not same_kind or ANCHOR not in schedule or ANCHOR not in before:
         return definition
-    return replace(definition, schedule={**schedule, ANCHOR: before[ANCHOR]})
+    return replace(definition, schedule={**schedule, ANCHOR: before[ANCHOR]}, recount=None)
 
 
 def _carries(definition: Definition, tags: Mapping[str, str]) -> bool:

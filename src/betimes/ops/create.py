@@ -30,7 +30,7 @@ from betimes.ops.evaluating import Evaluations
 from betimes.ops.gap import JOB_PAUSED, open_gap
 from betimes.ops.outlook import Outlook, look_ahead, require_a_future, runs_of
 from betimes.ops.parcelling import parcel_runs
-from betimes.ops.timetable import shared_timetable
+from betimes.ops.timetable import counted, shared_timetable
 from betimes.schedule import Schedule
 from betimes.store.admit import declare
 from betimes.store.jobs import insert_jobs, read_job
@@ -115,6 +115,7 @@ class Creation:
             )
         self._desk = desk
         self._tenant = tenant
+        self._asked = new
         self._new = new
         for place, one in enumerate(new):
             with pointing(place, alone=len(new) == 1):
@@ -132,6 +133,7 @@ class Creation:
     async def place(self, connection: Connection) -> list[Parcel]:
         """Insert jobs, and runs and parcels of those that fire within the margin."""
         now = await self._desk.now(connection)
+        await self._count(now)
         await self._prepare(now)
         near = now + self._desk.margin
         outlooks = await self._outlooks(now, near)
@@ -212,20 +214,31 @@ class Creation:
             )
         return stored
 
+    async def _count(self, now: datetime) -> None:
+        """Let delays begin now, each time: what has no row yet has no time yet either."""
+        if all(one.definition.recount is None for one in self._asked):
+            return
+        evaluations = Evaluations()
+        self._timetables = []
+        self._new = [
+            replace(one, definition=await counted(one.definition, now, evaluations))
+            for one in self._asked
+        ]
+
     async def _prepare(self, now: datetime) -> None:
         """Ids and timetables, the first time; an id carries its creation and must not change."""
-        if self._ids:
+        if self._timetables:
             return
         evaluations = Evaluations()
         timetables: list[Schedule] = []
-        ids: list[JobId] = []
-        for place, (one, shard) in enumerate(zip(self._new, self._shards, strict=True)):
-            tail = self._tails[place * TAIL_BYTES : (place + 1) * TAIL_BYTES]
-            job = JobId(next(random_ids(to_ms(now), shard, tail)))
+        ids = self._ids or [
+            JobId(next(random_ids(to_ms(now), shard, self._tails[at : at + TAIL_BYTES])))
+            for shard, at in zip(self._shards, range(0, len(self._tails), TAIL_BYTES), strict=True)
+        ]
+        for place, (one, job) in enumerate(zip(self._new, ids, strict=True)):
             with pointing(place, alone=len(self._new) == 1):
                 read = partial(shared_timetable, self._desk.schedules, one.definition.schedule, job)
                 timetables.append(await evaluations.run(read))
-            ids.append(job)
         self._timetables, self._ids = timetables, ids
 
     async def _outlooks(self, now: datetime, near: datetime) -> list[Outlook]:

@@ -30,6 +30,7 @@ from betimes.store.control import (
     find_planned,
     freeze,
     hold,
+    last_strange,
 )
 from betimes.store.jobs import lock_job
 from betimes.store.plan import Span, insert_gaps
@@ -98,10 +99,22 @@ def check_revision(job: Job, expected: int | None) -> None:
 async def stop_future(
     connection: Connection, held: Grip, *, state: RunState, reason: str
 ) -> Stopped:
-    """Scheduled fires that are due later than now will not run."""
+    """Scheduled fires that are due later than now will not run.
+
+    What somebody was handed once goes its way: that it is due later than now means only that the
+    clock of the database was set back. It may have been executed, so its row stays what it is.
+    """
     dropped = await forget_planned(connection, held)
     rows = await find_planned(connection, held.shard, held.job.id, low=floor_of(to_ms(held.now)))
-    runs = [row.id for row in rows if row.due_at > held.now and row.trigger is Trigger.SCHEDULE]
+    runs = [
+        row.id
+        for row in rows
+        if row.due_at > held.now
+        and row.trigger is Trigger.SCHEDULE
+        and row.state is not RunState.RETRY_WAIT
+    ]
+    parcels = await hold(connection, held.shard, held.job.tenant, runs)
+    runs = [run for run in runs if run not in parcels or parcels[run].fence == 0]
     return await _stop(
         connection, held, runs, dropped=dropped, state=state, reason=reason, running=Running.LEAVE
     )
@@ -147,6 +160,17 @@ async def leave_gap(connection: Connection, held: Grip) -> None:
     if first is None or first > held.now or held.job.definition.has_fixed_delay:
         return
     await insert_gaps(connection, held.shard, {held.job.id: Span(first, held.now)})
+
+
+async def strange_through(connection: Connection, held: Grip) -> datetime | None:
+    """Up to where the planner must not go: fires ahead that have run or were decided otherwise.
+
+    There are none, unless the clock of the database was set back: then a time comes again whose
+    fires have runs under ids that the planner does not give, or decisions.
+    """
+    low = floor_of(to_ms(held.now))
+    last = await last_strange(connection, held.shard, held.job.id, low=low)
+    return None if last is None or last <= held.now else last
 
 
 async def is_under_way(connection: Connection, held: Grip) -> bool:

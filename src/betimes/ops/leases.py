@@ -3,34 +3,25 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import assert_never
 
 from betimes.domain.errors import FencedOut
-from betimes.domain.failure import fingerprint, to_json
 from betimes.domain.ids import ParcelId, RunId, ShardId, TenantId, compose, shard_of, to_ms
-from betimes.domain.outcome import (
-    Outcome,
-    Released,
-    Succeeded,
-    facts_of,
-    kind_of,
-    result_of,
-)
-from betimes.domain.retry import Decision, Effort, Finish, Retry, decide
+from betimes.domain.outcome import Outcome, Succeeded, result_of
 from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.states import RunState
+from betimes.engine.resolve import Assignment, Lease, resolve
 from betimes.ops.contents import sealing_keys
 from betimes.ops.desk import TAIL_BYTES, Desk
-from betimes.ops.sayings import open_lines, seal_ending, sealed_lines, sealed_note
+from betimes.ops.sayings import open_lines, open_notes, seal_ending, sealed_lines, sealed_note
 from betimes.store import remote as rows
 from betimes.store.admit import Offered
-from betimes.store.ending import Again, Attempted, DeadLetter, Ending, follow_of
+from betimes.store.ending import Ending
 from betimes.store.finish import Held, hold_jobs_of, write_endings
 from betimes.store.parcels import WantedRun
 from betimes.store.pool import Connection, Lane
 from betimes.store.release import Freed, release
 from betimes.store.remote import HeldLease
-from betimes.store.rules import read_rules
+from betimes.store.rules import NO_RULES, Rules, read_rules
 from betimes.store.run_notes import (
     LogLine,
     Measured,
@@ -39,6 +30,7 @@ from betimes.store.run_notes import (
     note_metrics,
     note_run,
     read_logs,
+    read_notes,
 )
 from betimes.store.runs import read_run
 
@@ -51,13 +43,13 @@ __all__ = [
     "add_logs",
     "extend",
     "note",
+    "read_checkpoint",
     "read_log",
     "report",
 ]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LOST = "the lease ended; somebody else may hold the run"
-RUN_CANCELLED = "RUN_CANCELLED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +74,18 @@ class Settled:
 class _Written:
     """The very ends that were written: of one run, others may have been told beside them."""
 
-    by_run: dict[RunId, Ending] = field(default_factory=dict)
+    by_told: dict[int, Ending] = field(default_factory=dict)
+    """By the identity of what was told; somebody may have asked for the end meanwhile."""
 
-    def add(self, endings: Sequence[Ending]) -> None:
-        self.by_run.update((one.run, one) for one in endings)
+    def add(self, told: Sequence[Ending], written: Sequence[Ending]) -> None:
+        ends = {one.run: one for one in written}
+        for one in told:
+            # Of one run the first that is under a good lease is written.
+            if (end := ends.get(one.run)) is not None and end.lease == one.lease:
+                self.by_told[id(one)] = ends.pop(one.run)
 
-    def has(self, ending: Ending | None) -> bool:
-        return ending is not None and self.by_run.get(ending.run) is ending
+    def of(self, ending: Ending | None) -> Ending | None:
+        return None if ending is None else self.by_told.get(id(ending))
 
 
 async def report(
@@ -108,22 +105,26 @@ async def report(
         for place, one in enumerate(reports):
             by_shard.setdefault(shard_of(one.lease.run), []).append(place)
         seal = await _sealing(desk, connection, tenant, reports)
+        plain = all(is_plain(one) for one in reports)
+        reading = _Reading(
+            tenant=tenant, rules=NO_RULES if plain else await read_rules(connection, tenant)
+        )
         for shard in sorted(by_shard):
             places = by_shard[shard]
+            others = [reports[place].lease.run for place in places if not is_plain(reports[place])]
+            await reading.read(connection, shard, others)
             endings = []
             for place in places:
                 tail = int.from_bytes(tails[place * TAIL_BYTES : (place + 1) * TAIL_BYTES], "big")
                 parcel = ParcelId(compose(to_ms(now), shard, tail))
-                ending = await _ending(
-                    connection, tenant, reports[place], now, rolls[place], parcel
-                )
+                ending = reading.ending(reports[place], now, rolls[place], parcel)
                 endings.append(None if ending is None else seal(ending))
             about = [reports[place] for place in places]
             written = await _write(connection, shard, about, endings, freed, margin=desk.margin)
             measured = [
                 Measured(one.lease.run, one.lease.fence, one.metrics)
                 for one, ending in zip(about, endings, strict=True)
-                if one.metrics and written.has(ending)
+                if one.metrics and written.of(ending)
             ]
             await note_metrics(connection, tenant, shard, measured, now=now)
             for place, ending in zip(places, endings, strict=True):
@@ -174,7 +175,8 @@ async def _write(
             unbegun = frozenset(one.parcel for one in mine if one.started_at is None)
             leases = {one.lease for one in mine}
             held = Held(leases, counted=unbegun, pausing=first.pausing)
-            written.add(await write_endings(connection, worker, shard, held, mine, margin=margin))
+            ends = await write_endings(connection, worker, shard, held, mine, margin=margin)
+            written.add(mine, ends)
             freed.add(held.freed)
     return written
 
@@ -182,9 +184,9 @@ async def _write(
 async def _settled(
     connection: Connection, one: Report, ending: Ending | None, written: _Written
 ) -> Settled:
-    if ending is not None and written.has(ending):
-        again = None if ending.again is None else ending.again.visible_at
-        return Settled(lease=one.lease, state=ending.state, next_retry_at=again)
+    if (end := written.of(ending)) is not None:
+        again = None if end.again is None else end.again.visible_at
+        return Settled(lease=one.lease, state=end.state, next_retry_at=again)
     # Said before: the run carries this worker and fence already.
     if await rows.finished_by(connection, one.lease):
         found = await read_run(connection, one.lease.run)
@@ -192,105 +194,68 @@ async def _settled(
     return Settled(lease=one.lease, state=None)
 
 
-async def _ending(
-    connection: Connection,
-    tenant: TenantId,
-    one: Report,
-    now: datetime,
-    roll: float,
-    parcel: ParcelId,
-) -> Ending | None:
-    lease = one.lease
-    started_at = EPOCH + timedelta(microseconds=lease.started_us)
-    # One clock for both, that of the database; should it be set back, nothing ends before it began.
-    now = max(now, started_at)
-    if isinstance(one.outcome, Succeeded) and lease.plain:
-        return Ending(
-            run=lease.run,
-            parcel=lease.parcel,
-            fence=lease.fence,
-            tenant=tenant,
-            queue="",
-            priority=0,
-            job=None,
-            handler=None,
-            state=RunState.SUCCEEDED,
-            attempt=lease.attempt,
-            started_at=started_at,
-            ended_at=now,
-            result=one.outcome.result,
-        )
-    runs = await rows.wanted(connection, shard_of(lease.run), [lease.run])
-    run = runs.get(lease.run)
-    stored = await read_run(connection, lease.run)
-    if run is None or stored is None:
-        return None
-    spec = (await rows.specs(connection, shard_of(lease.run), [run]))[run.id]
-    rules = await read_rules(connection, tenant)
-    spec = with_retry(spec, rules.queue(tenant, stored.queue).retry)
-    effort = Effort(lease.attempt, run.first_started_at or started_at)
-    decision = decide(one.outcome, effort, spec.retry, now, roll)
-    if run.cancel_at is not None and not isinstance(one.outcome, Succeeded):
-        # Whoever was asked to end and did so has ended it, however the worker puts it.
-        decision = Finish(RunState.CANCELLED, RUN_CANCELLED)
-    whose = _Whose(tenant=tenant, queue=stored.queue, priority=stored.priority, run=run, spec=spec)
-    return whose.ending(one, decision, parcel, started_at=started_at, now=now)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Whose:
-    """A run with everything an ending needs to know about it."""
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    """What the ends of attempts need to know, read for all reports of a shard at once."""
 
     tenant: TenantId
-    queue: str
-    priority: int
-    run: WantedRun
-    spec: RunSpec
+    rules: Rules
+    runs: Mapping[RunId, WantedRun] = field(default_factory=dict)
+    specs: Mapping[RunId, RunSpec] = field(default_factory=dict)
+    queues: Mapping[RunId, tuple[str, int]] = field(default_factory=dict)
 
-    def ending(
-        self,
-        one: Report,
-        decision: Decision,
-        parcel: ParcelId,
-        *,
-        started_at: datetime,
-        now: datetime,
-    ) -> Ending:
-        """What to write after an attempt."""
-        lease, error, again = one.lease, facts_of(one.outcome), None
-        attempt = lease.attempt
-        match decision:
-            case Retry(at=at, counts=counts, reason=reason):
-                state, again = RunState.RETRY_WAIT, Again(parcel, at, self.run.handler)
-                attempt = lease.attempt if counts else self.run.attempt
-            case Finish(state=state, reason=reason):
-                pass
-            case _:
-                assert_never(decision)
-        return Ending(
-            run=lease.run,
-            parcel=lease.parcel,
-            fence=lease.fence,
-            tenant=self.tenant,
-            queue=self.queue,
-            priority=self.priority,
-            job=self.run.job,
-            handler=self.run.handler,
-            state=state,
-            attempt=attempt,
-            started_at=None if isinstance(one.outcome, Released) else started_at,
-            ended_at=now,
-            result=result_of(one.outcome),
-            error=None if error is None else to_json(error),
-            reason=reason or None,
-            attempted=None
-            if error is None
-            else Attempted(kind_of(one.outcome), again.visible_at if again else None),
-            dead=DeadLetter(fingerprint(error), reason) if state is RunState.DEAD else None,
-            again=again,
-            follow=None if again else follow_of(self.run, self.spec.fixed_delay, now),
-            is_wanted=self.spec.tells_success,
+    async def read(self, connection: Connection, shard: ShardId, runs: Sequence[RunId]) -> None:
+        """Three or four statements, however many they are."""
+        if runs:
+            self.runs = await rows.wanted(connection, shard, runs)
+            self.specs = await rows.specs(connection, shard, list(self.runs.values()))
+            self.queues = await rows.queues_of(connection, shard, list(self.runs))
+
+    def ending(self, one: Report, now: datetime, roll: float, parcel: ParcelId) -> Ending | None:
+        """What to write after an attempt; nothing about a run that is over."""
+        lease = one.lease
+        started_at = EPOCH + timedelta(microseconds=lease.started_us)
+        # One clock for both, that of the database; should it be set back, nothing ends before it
+        # began.
+        now = max(now, started_at)
+        if is_plain(one):
+            return Ending(
+                run=lease.run,
+                parcel=lease.parcel,
+                fence=lease.fence,
+                tenant=self.tenant,
+                queue="",
+                priority=0,
+                job=None,
+                handler=None,
+                state=RunState.SUCCEEDED,
+                attempt=lease.attempt,
+                started_at=started_at,
+                ended_at=now,
+                result=result_of(one.outcome),
+            )
+        run = self.runs.get(lease.run)
+        if run is None or run.id not in self.queues:
+            return None
+        queue, priority = self.queues[run.id]
+        # Lost deliveries are attempts, also when this one does not count.
+        run = run._replace(attempt=lease.attempt - 1)
+        spec = with_retry(self.specs[run.id], self.rules.queue(self.tenant, queue).retry)
+        home = Lease(lease.parcel, lease.fence, self.tenant, queue, priority)
+        return resolve(
+            one.outcome,
+            Assignment(run, home, spec, run.handler, run.handler),
+            attempt=lease.attempt,
+            started_at=started_at,
+            now=now,
+            roll=roll,
+            parcel_id=parcel,
         )
+
+
+def is_plain(one: Report) -> bool:
+    """Whether it went well and nothing follows from that."""
+    return isinstance(one.outcome, Succeeded) and one.lease.plain
 
 
 async def extend(desk: Desk, tenant: TenantId, lease: HeldLease, *, by: timedelta) -> datetime:
@@ -315,6 +280,17 @@ async def note(desk: Desk, tenant: TenantId, lease: HeldLease, said: Note) -> No
         await note_run(connection, tenant, lease, kept, now=desk.clock.now())
 
     await desk.database.transact(work, lane=Lane.COMPLETE, repeatable=True, tenant=tenant)
+
+
+async def read_checkpoint(desk: Desk, tenant: TenantId, run: RunId) -> bytes | None:
+    """What an earlier attempt has kept for the next one."""
+
+    async def work(connection: Connection) -> list[Note]:
+        found = await read_notes(connection, shard_of(run), [run])
+        return await open_notes(desk, connection, tenant, list(found.values()))
+
+    kept = await desk.database.transact(work, lane=Lane.COMPLETE, repeatable=True, tenant=tenant)
+    return kept[0].checkpoint if kept else None
 
 
 async def add_logs(desk: Desk, tenant: TenantId, lease: HeldLease, lines: Sequence[LogLine]) -> int:

@@ -4,26 +4,32 @@ Long because handing out, putting back and ending share one unpacked lease.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from betimes.domain.errors import Conflict, NotFound, Unavailable
-from betimes.domain.ids import RunId, ShardId, TenantId, WorkerId, to_us
+from betimes.domain.ids import ShardId, TenantId, WorkerId, to_us
 from betimes.domain.spec import RunSpec, with_retry
-from betimes.domain.states import RunState
 from betimes.domain.terms import most_of
+from betimes.engine.resolve import (
+    FULL,
+    Assignment,
+    exhausted,
+    refusal_of,
+    unhandled,
+    unstarted,
+    used_up,
+)
 from betimes.ops.contents import is_sealed, open_bytes
 from betimes.ops.desk import Desk
 from betimes.ops.sayings import open_notes
 from betimes.ops.turns import Turns, best_first
 from betimes.store import remote as rows
-from betimes.store.admit import CONCURRENCY_KEY_FULL, Applicant, Offered, admit
+from betimes.store.admit import Applicant, Offered, admit
 from betimes.store.ceilings import Ledger, close_ledger, open_ledger
-from betimes.store.deadlines import START_DEADLINE_PASSED
-from betimes.store.ending import Again, Ending, follow_of
+from betimes.store.ending import Ending
 from betimes.store.finish import Held, hold_jobs_of, write_endings
 from betimes.store.handing import Handed, news_of
 from betimes.store.lease import LeaseOrder
@@ -40,19 +46,6 @@ SOURCES_MAX = 64
 """Most places that one request leases from."""
 ROUNDS_MAX = 3
 """How often a request leases again when nothing it leased was wanted or let in."""
-
-
-class _Why(NamedTuple):
-    """Why a run ends instead of being handed out."""
-
-    state: RunState
-    reason: str
-
-
-CANCELLED = _Why(RunState.CANCELLED, "RUN_CANCELLED")
-UNABLE = _Why(RunState.QUEUED, "NO_WORKER_FOR_HANDLER")
-FULL = _Why(RunState.SKIPPED, CONCURRENCY_KEY_FULL)
-EXPIRED = _Why(RunState.EXPIRED, START_DEADLINE_PASSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +126,9 @@ async def lease_runs(
 class Leasing:
     """One request for work: lease, drop what nobody wants, pass the gates; one transaction.
 
-    A job with a fixed delay counts from the end of its run, so who ends one instead of handing it
-    out writes about the job, which comes before parcels in the order of locks. Such runs stay
-    leased, and are ended in a second transaction.
+    A job with a fixed delay counts from the end of its run, and one may be paused after failures:
+    who ends such a run instead of handing it out writes about the job, which comes before parcels
+    in the order of locks. Such runs stay leased, and are ended in a second transaction.
     """
 
     desk: Desk
@@ -152,7 +145,7 @@ class Leasing:
     had: Counter[Source] = field(default_factory=Counter)
     """How many runs are handed out, by where they came from."""
     following: dict[ShardId, list[Ending]] = field(default_factory=dict)
-    """Ends after which a job goes on, by shard: leased, and still to be written."""
+    """Ends that concern a job, by shard: leased, and still to be written."""
 
     async def take(self, connection: Connection, queues: Sequence[str], most: int) -> list[Leased]:
         """Ordinary parcels, else one suspect; more often if nothing came of what was leased."""
@@ -254,33 +247,41 @@ class Leasing:
             notes = await read_notes(connection, shard, list(runs)) if runs else {}
             for parcel in here:
                 mine = [runs[run] for run in parcel.runs if run in runs]
-                over = [run for run in mine if run.cancel_at is not None]
-                endings = [_over(parcel, run, CANCELLED, now, specs[run.id]) for run in over]
-                left = [run for run in mine if run.cancel_at is None]
-                late = [run for run in left if _is_late(run, parcel, specs[run.id], now)]
-                endings += [_over(parcel, run, EXPIRED, now, specs[run.id]) for run in late]
-                left = [run for run in left if run not in late]
-                unable = [run for run in left if not self._can(run, specs[run.id])]
-                endings += self._put_back(parcel, unable, specs, now)
+                given = [_given(parcel, run, self._spec(parcel, specs[run.id])) for run in mine]
+                left, endings = self._sorted(parcel, given, now)
                 await self._end(connection, parcel, endings, unwanted, empty=not mine)
-                left = [run for run in left if run not in unable]
                 if left and parcel.terms.is_gated:
-                    applicants.append(parcel.applicant(most_of(specs[left[0].id].options)))
+                    applicants.append(parcel.applicant(most_of(left[0].spec.options)))
                 found += [
-                    _leased(
-                        self.worker,
-                        parcel,
-                        run,
-                        self._spec(parcel, specs[run.id]),
-                        notes.get(run.id),
-                        now,
-                    )
-                    for run in left
+                    _leased(self.worker, parcel, one.run, one.spec, notes.get(one.run.id), now)
+                    for one in left
                 ]
         if applicants:
             found = await self._let_in(connection, parcels, applicants, found, unwanted, now=now)
         self.offered += await release(connection, unwanted)
         return found
+
+    def _sorted(
+        self, parcel: LeasedParcel, given: Sequence[Assignment], now: datetime
+    ) -> tuple[list[Assignment], list[Ending]]:
+        """What is left to be handed out, and the ends of the others."""
+        left: list[Assignment] = []
+        unable: list[Assignment] = []
+        endings: list[Ending] = []
+        deliveries = parcel.deliveries
+        for one in given:
+            run, spec = one.run, one.spec
+            why = refusal_of(run, spec.start_deadline, now, deliveries=deliveries)
+            if why is not None:
+                endings.append(unstarted(one, why, now=now))
+            elif not self._can(run, spec):
+                charged = run._replace(attempt=run.attempt + deliveries - 1)
+                unable.append(one._replace(run=charged))
+            elif (used := used_up(run, spec, deliveries=deliveries)) is not None:
+                endings.append(exhausted(one, used=used, deliveries=deliveries, now=now))
+            else:
+                left.append(one)
+        return left, endings + self._put_back(parcel, unable, now)
 
     def _spec(self, parcel: LeasedParcel, spec: RunSpec) -> RunSpec:
         """With the queue's way to retry, if it has none of its own."""
@@ -292,21 +293,17 @@ class Leasing:
         return not self.handlers or (run.handler or spec.handler) in self.handlers
 
     def _put_back(
-        self,
-        parcel: LeasedParcel,
-        unable: Sequence[WantedRun],
-        specs: Mapping[RunId, RunSpec],
-        now: datetime,
+        self, parcel: LeasedParcel, unable: Sequence[Assignment], now: datetime
     ) -> list[Ending]:
         """What this worker cannot do waits, uncounted, for those who can."""
         if not unable:
             return []
         self.put_back.append((parcel.source, now))
         names = self.desk.parcel_ids([now] * len(unable), parcel.shard)
-        needs = [run.handler or specs[run.id].needs for run in unable]
+        # Nobody wants their end, which this transaction has looked at, so their jobs wait on.
         return [
-            replace(_over(parcel, run, UNABLE, now, specs[run.id]), again=Again(name, now, need))
-            for run, name, need in zip(unable, names, needs, strict=True)
+            replace(unhandled(one, now=now, parcel_id=name), follow=None)
+            for one, name in zip(unable, names, strict=True)
         ]
 
     async def _let_in(
@@ -325,7 +322,7 @@ class Leasing:
         by_id = {parcel.id: parcel for parcel in parcels}
         for one in [one for one in found if one.lease.parcel in answer.refused]:
             parcel = by_id[one.lease.parcel]
-            ending = _over(parcel, one.run, FULL, now, one.spec)
+            ending = unstarted(_given(parcel, one.run, one.spec), FULL, now=now)
             await self._end(connection, parcel, [ending], unwanted)
         gone = {one.id for one in applicants} - answer.admitted
         return [one for one in found if one.lease.parcel not in gone]
@@ -343,10 +340,10 @@ class Leasing:
         if empty:
             await rows.drop_parcel(connection, parcel.shard, parcel.id)
             unwanted.note(parcel.tenant, parcel.queue, parcel.terms)
-        later = [one for one in endings if one.follow is not None]
+        later = [one for one in endings if one.concerns_job]
         if later:
             self.following.setdefault(parcel.shard, []).extend(later)
-            endings = [one for one in endings if one.follow is None]
+            endings = [one for one in endings if not one.concerns_job]
         if endings:
             held = Held({(parcel.id, parcel.fence)})
             await write_endings(
@@ -371,28 +368,8 @@ class Leasing:
         return await release(connection, freed)
 
 
-def _is_late(run: WantedRun, parcel: LeasedParcel, spec: RunSpec, now: datetime) -> bool:
-    deadline = spec.start_deadline
-    return deadline is not None and run.is_overdue(deadline, now, deliveries=parcel.deliveries)
-
-
-def _over(parcel: LeasedParcel, run: WantedRun, why: _Why, now: datetime, spec: RunSpec) -> Ending:
-    return Ending(
-        run=run.id,
-        parcel=parcel.id,
-        fence=parcel.fence,
-        tenant=parcel.tenant,
-        queue=parcel.queue,
-        priority=parcel.priority,
-        job=run.job,
-        handler=run.handler,
-        state=why.state,
-        attempt=run.attempt,
-        started_at=None,
-        ended_at=now,
-        reason=why.reason,
-        follow=None if why is UNABLE else follow_of(run, spec.fixed_delay, now),
-    )
+def _given(parcel: LeasedParcel, run: WantedRun, spec: RunSpec) -> Assignment:
+    return Assignment(run, parcel, spec, run.handler, run.handler or spec.needs)
 
 
 def _leased(

@@ -11,7 +11,7 @@ from betimes.domain.spec import start_deadline_of
 from betimes.domain.states import JobState, RunState
 from betimes.domain.terms import terms_of
 from betimes.fairness.overlap import policy_of
-from betimes.schedule import Budget, Fire, Schedule
+from betimes.schedule import NOTHING, Accounted, Budget, Fire, Schedule
 from betimes.store.occurrences import Occurrence
 
 NEAR_FIRES_MAX = 100
@@ -38,15 +38,23 @@ def look_ahead(
     *,
     after: datetime,
     near: datetime,
+    strange: datetime | None = None,
+    accounted: Accounted = NOTHING,
 ) -> Outlook:
-    """Fires after `after`: those up to `near` are planned now, the next one is the planner's."""
+    """Fires after `after`: those up to `near` are planned now, the next one is the planner's.
+
+    What is accounted for already is left out, and the planner begins after `strange`, up to where
+    it would not recognise all of that.
+    """
     if timetable.is_fixed_delay:
         return _look_ahead_of_delay(timetable, after, near)
     taken: list[Fire] = []
     for fire in timetable.fires(after, budget=budget or Budget()):
-        if fire.nominal > near or len(taken) == NEAR_FIRES_MAX:
+        is_strange = strange is not None and fire.nominal <= strange
+        if not is_strange and (fire.nominal > near or len(taken) >= NEAR_FIRES_MAX):
             return Outlook(near=tuple(taken), next_fire_at=fire.nominal, state=JobState.ACTIVE)
-        taken.append(fire)
+        if not accounted.covers(fire.nominal):
+            taken.append(fire)
     state = JobState.ACTIVE if definition.is_manual else JobState.COMPLETED
     return Outlook(near=tuple(taken), next_fire_at=None, state=state)
 

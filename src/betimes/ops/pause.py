@@ -34,12 +34,14 @@ from betimes.ops.grip import (
     is_under_way,
     stop_everything,
     stop_future,
+    strange_through,
 )
 from betimes.ops.outlook import Outlook, just_before, look_ahead
 from betimes.ops.placing import insert_fires
 from betimes.ops.telling import tell_completion, tell_job
 from betimes.ops.timetable import read_timetable
-from betimes.schedule import NOTHING
+from betimes.schedule import NOTHING, Accounted, Budget
+from betimes.schedule.catchup import CATCHUP_STEPS_MAX
 from betimes.store.control import find_stopped
 from betimes.store.jobs import elapsed_pauses, steer_job
 from betimes.store.occurrences import accounted_for, insert_decisions
@@ -231,26 +233,39 @@ async def _resume(
         reasons=(JOB_PAUSED, JOB_AUTO_PAUSED),
     )
     begin = min([gap_start(job), *stopped])
-    known = await accounted_for(connection, job.shard, [(job.id, begin, until)])
+    strange = max(filter(None, [*stopped, await strange_through(connection, held)]), default=None)
+    reach = max(filter(None, [until, held.near, strange]))
+    found = await accounted_for(connection, job.shard, [(job.id, begin, reach)])
+    known = found.get((job.id, begin), NOTHING)
     closed = close_gap(
         job,
         timetable,
         until=until,
         missed=missed,
-        accounted=known.get((job.id, begin), NOTHING),
+        accounted=known,
         stopped=stopped.keys(),
     )
     await insert_decisions(connection, job.shard, closed.dropped, now=held.now)
     # Whatever came before the gap is accounted for, wherever the pause was to end.
     after = max(until, just_before(begin))
-    outlook = look_ahead(timetable, job.definition, after=after, near=held.near)
+    outlook = look_ahead(
+        timetable,
+        job.definition,
+        Budget(CATCHUP_STEPS_MAX),
+        after=after,
+        near=held.near,
+        strange=strange,
+        accounted=Accounted(set(known.runs) - stopped.keys(), known.decided),
+    )
     if timetable.is_fixed_delay and await is_under_way(connection, held):
         # The end of that run writes the next fire; a second one would start a second chain.
         outlook = Outlook(near=(), next_fire_at=None, state=JobState.ACTIVE)
     late = await insert_fires(
         connection, held, closed.runs, job=job, lane=Lane.CATCH_UP, instead_of=stopped
     )
-    ahead = await insert_fires(connection, held, outlook.near, job=job, instead_of=stopped)
+    ahead = await insert_fires(
+        connection, held, outlook.near, job=job, near=reach, instead_of=stopped
+    )
     fresh = [fire for fire in (*closed.runs, *outlook.near) if fire.nominal not in stopped]
     resumed = replace(
         job,

@@ -24,12 +24,15 @@ async def insert_fires(
     *,
     job: Job,
     lane: Lane = Lane.ON_TIME,
+    near: datetime | None = None,
     instead_of: Mapping[datetime, RunId] | None = None,
 ) -> list[Parcel]:
     """Runs for fires that have none yet, and parcels for those that are near or late.
 
     `instead_of` are fires whose runs are over without having begun. They get new ones under ids of
-    their own: a publisher may have read the old ones, and would make a second parcel for them.
+    their own: a publisher may have read the old ones, and would make a second parcel for them. An
+    id that was in a parcel is never given again, so such a run is put into a parcel at once: what
+    waits for the publisher may be forgotten and planned again under its first id.
     """
     runs = runs_of(
         fires,
@@ -37,7 +40,7 @@ async def insert_fires(
         job=job.id,
         tenant=job.tenant,
         revision=job.revision,
-        near=held.near,
+        near=held.near if near is None else near,
         planned_late=lane is Lane.CATCH_UP,
     )
     if instead_of:
@@ -47,7 +50,12 @@ async def insert_fires(
             if run.fire_at is not None and run.fire_at in instead_of
         }
         await drop_stopped(connection, job.shard, list(over.values()))
-        runs = [replace(run, id=successor(over[run.id])) if run.id in over else run for run in runs]
+        runs = [
+            replace(run, id=successor(over[run.id]), state=RunState.QUEUED)
+            if run.id in over
+            else run
+            for run in runs
+        ]
     inserted = await insert_planned(connection, job.shard, runs, trigger=Trigger.SCHEDULE)
     waiting = [
         run.waiting(max(run.due_at, held.now))

@@ -1,10 +1,15 @@
 """Stored schedules, read back for one job."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 from betimes.domain.errors import Refused
 from betimes.domain.ids import JobId
+from betimes.domain.job import Definition
+from betimes.ops.evaluating import Evaluations
 from betimes.schedule import Budget, Schedule, ScheduleCache
 from betimes.store.jobs import to_json
 
@@ -42,3 +47,14 @@ def shared_timetable(
     if found.is_seeded or not (found.common.jitter or found.common.window):
         return found
     return read_timetable(schedule, job, budget)
+
+
+async def counted(definition: Definition, now: datetime, evaluations: Evaluations) -> Definition:
+    """A definition whose delay, if it has one, begins at the time of this transaction.
+
+    Whoever read it had another clock: by the one that judges it, it could be over already.
+    """
+    if definition.recount is None:
+        return definition
+    schedule = await evaluations.run(partial(definition.recount, now))
+    return replace(definition, schedule=schedule, recount=None)

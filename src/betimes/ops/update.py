@@ -10,28 +10,39 @@ from datetime import datetime
 
 from betimes.domain.errors import BadSchedule, Bug, IllegalTransition, VersionMismatch
 from betimes.domain.ids import JobId, TenantId, floor_of, to_ms
-from betimes.domain.job import GAP_FROM, Definition, Job
+from betimes.domain.job import GAP_FROM, Definition, Job, Recount
 from betimes.domain.parcel import Parcel
 from betimes.domain.states import JobState, Trigger
 from betimes.ops.ahead import look_at_one
 from betimes.ops.contents import sealed_definition
 from betimes.ops.create import announce, check_definition, declare_gates
 from betimes.ops.desk import Desk
-from betimes.ops.gap import Closed, Missed, close_gap, close_unreadable, gap_start, open_gap
+from betimes.ops.evaluating import Evaluations
+from betimes.ops.gap import (
+    Closed,
+    Missed,
+    close_gap,
+    close_unreadable,
+    gap_start,
+    open_gap,
+    paused_at,
+)
 from betimes.ops.grip import (
     Grip,
     check_revision,
     forget_planned,
     grip,
     leave_gap,
+    strange_through,
     waiting_runs,
 )
 from betimes.ops.outlook import Outlook, look_ahead, require_a_future
 from betimes.ops.placing import insert_fires
 from betimes.ops.read import get_job
 from betimes.ops.telling import tell_completion
-from betimes.ops.timetable import read_timetable
-from betimes.schedule import NOTHING, Accounted, Schedule
+from betimes.ops.timetable import counted, read_timetable
+from betimes.schedule import NOTHING, Accounted, Budget, Schedule
+from betimes.schedule.catchup import CATCHUP_STEPS_MAX
 from betimes.store.control import find_planned, renew_revision
 from betimes.store.jobs import edit_job, keep_revision
 from betimes.store.occurrences import accounted_for, insert_decisions
@@ -56,8 +67,9 @@ async def update_job(
     timetable = read_timetable(definition.schedule, job)
     edit = Edit(
         desk=desk,
-        definition=definition,
+        definition=replace(definition, recount=None),
         timetable=timetable,
+        recount=definition.recount,
         expected_revision=expected_revision,
         actor=actor,
     )
@@ -111,7 +123,7 @@ def kept_anchor(new: Definition, old: Definition) -> Definition:
     begun = old.schedule.get(ANCHOR)
     if begun is None or {**new.schedule, ANCHOR: begun} != old.schedule:
         return new
-    return replace(new, schedule=old.schedule)
+    return replace(new, schedule=old.schedule, recount=None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,24 +133,28 @@ class Edit:
     desk: Desk
     definition: Definition
     timetable: Schedule
+    recount: Recount | None
     expected_revision: int | None
     actor: str | None
     replaces: int | None = None
+    written: Definition | None = None
+    """What an earlier try has written, for all we know."""
 
     async def apply(self, connection: Connection, held: Grip) -> tuple[Job, list[Parcel]]:
         """Keep the old definition, forget what is planned of it, go on with the new one."""
         job = held.job
+        if self.replaces == job.revision - 1 and job.definition == self.written:
+            return job, []  # our own commit, whose reply was lost
+        await self._count(job, held.now)
         self.definition = await sealed_definition(
             self.desk, connection, job.tenant, self.definition
         )
-        if self.replaces == job.revision - 1 and job.definition == self.definition:
-            return job, []  # our own commit, whose reply was lost
         check_revision(job, self.expected_revision)
         if job.state is JobState.CANCELLED:
             raise IllegalTransition("a job that is cancelled cannot be edited; create a new one")
         if self._changes_nothing(job):
             return await look_at_one(connection, job, now=held.now), []
-        self.replaces = job.revision
+        self.replaces, self.written = job.revision, self.definition
         await declare_gates(connection, job.tenant, [self.definition], now=held.now)
         await leave_gap(connection, held)
         await keep_revision(connection, job, now=held.now, actor=self.actor)
@@ -146,8 +162,19 @@ class Edit:
         kept = await _last_kept(connection, held)
         if job.state in PAUSED:
             return await self._apply_to_paused(connection, held, len(forgotten))
+        # What lies before its creation is no fire of it, also when that time comes again.
+        after = max(held.now, kept, job.created_at)
+        strange = await strange_through(connection, held)
+        reach = max(filter(None, [after, held.near, strange]))
+        known = await accounted_for(connection, job.shard, [(job.id, after, reach)])
         outlook = look_ahead(
-            self.timetable, self.definition, after=max(held.now, kept), near=held.near
+            self.timetable,
+            self.definition,
+            Budget(CATCHUP_STEPS_MAX),
+            after=after,
+            near=held.near,
+            strange=strange,
+            accounted=known.get((job.id, after), NOTHING),
         )
         self._check(job, outlook)
         edited = replace(
@@ -164,6 +191,14 @@ class Edit:
         await tell_completion(connection, job, edited)
         parcels = await insert_fires(connection, held, outlook.near, job=edited)
         return await look_at_one(connection, edited, now=held.now), parcels
+
+    async def _count(self, job: Job, now: datetime) -> None:
+        """Let a delay begin now, each time."""
+        if self.recount is None:
+            return
+        definition = replace(self.definition, recount=self.recount)
+        self.definition = await counted(definition, now, Evaluations())
+        self.timetable = read_timetable(self.definition.schedule, job.id)
 
     def _changes_nothing(self, job: Job) -> bool:
         """Whether a job that goes on is asked to be what it is: then nothing is planned anew."""
@@ -185,7 +220,7 @@ class Edit:
         known = await accounted_for(connection, job.shard, [(job.id, begin, held.now)])
         closed = _closed(job, held.now, known.get((job.id, begin), NOTHING))
         await insert_decisions(connection, job.shard, closed.dropped, now=held.now)
-        reason = dict(job.state_reason) | open_gap(job, (), held.now)
+        reason = dict(job.state_reason) | open_gap(job, (), max(held.now, paused_at(job)))
         reason[GAP_FROM] += 1
         edited = replace(
             job,
@@ -213,9 +248,9 @@ async def _last_kept(connection: Connection, held: Grip) -> datetime:
     fires = [
         row.fire_at
         for row in rows
-        if row.fire_at is not None and row.trigger is Trigger.SCHEDULE and row.due_at <= held.near
+        if row.fire_at is not None and row.trigger is Trigger.SCHEDULE and row.fire_at <= held.near
     ]
-    return max(fires, default=held.now)
+    return max([held.now, *fires])
 
 
 async def _store(connection: Connection, edited: Job, now: datetime) -> Job:

@@ -175,10 +175,12 @@ async def beat(
     bound: Collection[str] | None = None,
     facts: Mapping[str, object] = NOTHING,
     notes: Mapping[HeldLease, Note] = NO_NOTES,
+    busy: int | None = None,
 ) -> Beat:
     """Prolong leases by what is said beside each; tell what was lost or is to end.
 
-    A lease is of a parcel: of several runs in one, the one that wants it longest decides.
+    A lease is of a parcel: of several runs in one, the one that wants it longest decides. `busy`
+    counts the places that are taken where leases are renewed elsewhere.
     """
 
     async def work(connection: Connection) -> Beat:
@@ -186,7 +188,7 @@ async def beat(
             connection,
             tenant,
             worker,
-            busy=len(leases),
+            busy=len(leases) if busy is None else busy,
             draining=draining,
             now=desk.clock.now(),
             bound=bound,

@@ -76,14 +76,14 @@ async def follow_workflow(
             return Failed(ErrorFacts("WorkflowMissing", missing.sentence), retryable=False)
         except (Invalid, msgspec.DecodeError) as refused:
             return Failed(ErrorFacts("WorkflowInput", str(refused)), retryable=False)
-    return _outcome(desk, found)
+    return _outcome(found)
 
 
-def _outcome(desk: Desk, found: WorkflowRun) -> Outcome:
+def _outcome(found: WorkflowRun) -> Outcome:
     text = to_text("wfr", found.id)
     match found.state:
         case WorkflowState.RUNNING:
-            return Snoozed(until=desk.clock.now() + LOOK_AGAIN, reason=RUNNING)
+            return Snoozed(until=LOOK_AGAIN, reason=RUNNING)
         case WorkflowState.SUCCEEDED:
             return Succeeded(msgspec.json.encode({"workflow_run_id": text}))
         case WorkflowState.CANCELLED:

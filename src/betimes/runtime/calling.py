@@ -1,14 +1,14 @@
-"""Calling handlers: arguments from the payload, middleware around, an ending in every case."""
+"""Calling handlers: arguments from the payload, middleware around, an outcome in every case."""
 
 from types import TracebackType
 from typing import Any, Self
 
-from betimes.runtime import ending
+from betimes.domain.outcome import Outcome
+from betimes.runtime import outcomes
 from betimes.sdk.context import Context, current
 from betimes.sdk.middleware import AttemptEnd, Middleware
 from betimes.sdk.shapes import Unfit
 from betimes.sdk.task import AnyTask
-from betimes.wire.workers import ReportOne
 
 Errors = (Exception, SystemExit)
 """What ends an attempt and not the worker."""
@@ -48,32 +48,37 @@ class Around:
             hook.after_attempt(self._context, end)
 
 
-def call(task: AnyTask, context: Context, payload: bytes, lease: str) -> ReportOne:
-    """Call a plain function, where it is to run."""
+def invoke(task: AnyTask, context: Context, payload: bytes | None) -> Outcome | None:
+    """Call a plain function, where it is to run; None stands for a success without a result."""
     try:
         arguments = task.arguments.decode(payload)
     except Unfit as error:
-        return ending.unfit(lease, error)
+        return outcomes.unfit(error)
     try:
         if not task.app.middleware:
             current.set(context)
-            return ending.returned(lease, task.arguments.call(context, arguments))
-        with Around(task, context) as around:
-            around.result = task.arguments.call(context, arguments)
-        return ending.returned(lease, around.result)
+            value = task.arguments.call(context, arguments)
+        else:
+            with Around(task, context) as around:
+                value = around.result = task.arguments.call(context, arguments)
     except Errors as error:
-        return ending.raised(lease, error)
+        return outcomes.raised(error)
+    return None if value is None else outcomes.returned(value)
 
 
-async def call_async(task: AnyTask, context: Context, payload: bytes, lease: str) -> ReportOne:
+async def invoke_async(task: AnyTask, context: Context, payload: bytes | None) -> Outcome | None:
     """Call a coroutine function on the loop; cancelled from outside, it raises."""
     try:
         arguments = task.arguments.decode(payload)
     except Unfit as error:
-        return ending.unfit(lease, error)
+        return outcomes.unfit(error)
     try:
-        with Around(task, context) as around:
-            around.result = await task.arguments.call(context, arguments)
-        return ending.returned(lease, around.result)
+        if not task.app.middleware:
+            current.set(context)
+            value = await task.arguments.call(context, arguments)
+        else:
+            with Around(task, context) as around:
+                value = around.result = await task.arguments.call(context, arguments)
     except Errors as error:
-        return ending.raised(lease, error)
+        return outcomes.raised(error)
+    return None if value is None else outcomes.returned(value)

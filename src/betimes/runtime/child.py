@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from betimes.executing.child import Talk, found
-from betimes.runtime import ending
+from betimes.domain.outcome import Outcome
+from betimes.executing.child import Order, Talk, found
+from betimes.runtime import outcomes
 from betimes.runtime.attempt import END
-from betimes.runtime.calling import call
+from betimes.runtime.calling import invoke
 from betimes.runtime.logs import ship_logs
 from betimes.sdk.context import Context, Facts
-from betimes.sdk.task import Task
-from betimes.wire.workers import ReportOne
+from betimes.sdk.task import AnyTask, Task
 
 ENTRY = f"{__name__}:execute"
 
@@ -43,13 +43,19 @@ def _travels(value: object) -> bool:
     return value is None or isinstance(value, str | int | float | bool)
 
 
-def execute(talk: Talk, where: str, facts: Facts, payload: bytes, lease: str) -> ReportOne:
-    """Call the task in this process; whatever happens is an ending."""
+def execute(talk: Talk, where: str, facts: Facts, payload: bytes | None) -> Outcome | None:
+    """Call the task in this process; whatever happens is an outcome."""
     ship_logs()
     try:
         task = found(where)
     except (ImportError, AttributeError) as error:
-        return ending.raised(lease, error)
+        return outcomes.raised(error)
     if not isinstance(task, Task):
-        return ending.raised(lease, TypeError(f"expected a task at {where}, got {task!r}"))
-    return call(task, Context(facts, Far(talk)), payload, lease)
+        return outcomes.raised(TypeError(f"expected a task at {where}, got {task!r}"))
+    return invoke(task, Context(facts, Far(talk)), payload)
+
+
+def order_of(task: AnyTask, facts: Facts, payload: bytes | None) -> Order:
+    """What makes a child do that."""
+    function = task.function
+    return Order(ENTRY, (f"{function.__module__}:{function.__qualname__}", facts, payload))

@@ -3,8 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
-from betimes.runtime.attempt import Attempt
-from betimes.sdk.task import Task
+from betimes.sdk.task import AnyTask, Task
 from betimes.telemetry import Telemetry
 
 
@@ -17,16 +16,15 @@ class DeadRun:
     attempts: int
 
 
-def tell_dead(attempt: Attempt, telemetry: Telemetry) -> None:
+def tell_dead(task: AnyTask | None, dead: DeadRun, telemetry: Telemetry) -> None:
     """Call `on_dead`, in a thread of its own; what it raises is told and harms nobody.
 
     Called by the worker that reported the last failure. A run whose worker died with it has nobody
     to call: for what must never be missed there are notifications of the service.
     """
-    hook = attempt.task.options.get("on_dead") if attempt.task else None
-    if hook is None or attempt.task is None:
+    hook = None if task is None else task.options.get("on_dead")
+    if hook is None:
         return
-    dead = DeadRun(attempt.grant.run_id, attempt.task.name, attempt.grant.attempt)
 
     def work() -> None:
         try:

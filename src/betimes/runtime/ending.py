@@ -1,62 +1,33 @@
-"""From what a handler returned or raised to what is reported."""
+"""Outcomes as a worker reports them to the service."""
 
-from typing import Literal
+from datetime import datetime, timedelta
 
 import msgspec
 
-from betimes.domain.errors import NotFound, Unavailable
-from betimes.executing.returned import capped, failure_of
-from betimes.sdk.control import Cancelled, Control, PermanentError, Retry, Snooze
-from betimes.sdk.options import seconds_of
-from betimes.sdk.shapes import Unfit, encode
+from betimes.domain.outcome import Cancelled, Failed, Outcome, Snoozed, Succeeded
+from betimes.executing.returned import capped
+from betimes.runtime.outcomes import REASON_MAX
 from betimes.wire.workers import ErrorTold, ReportOne, RetryAfter
 
-TYPE_MAX, MESSAGE_MAX, STACK_MAX, REASON_MAX = 200, 20_000, 100_000, 1_000
-INVALID_PAYLOAD = "InvalidPayload"
-PAYLOAD_MISSING = "PayloadMissing"
 
-
-def returned(lease: str, value: object) -> ReportOne:
-    """The handler returned."""
-    if value is None:
-        return ReportOne(lease_id=lease, action="complete")
-    try:
-        result = capped(encode(value))
-    except (TypeError, ValueError, NotImplementedError) as error:
-        return _failed(lease, error, retry="never")
-    return ReportOne(lease_id=lease, action="complete", result=msgspec.Raw(result or b"null"))
-
-
-def raised(lease: str, error: BaseException) -> ReportOne:
-    """The handler raised."""
-    if not isinstance(error, Control):
-        return _failed(lease, error)
-    match error:
-        case Retry(after=after) if after is not None:
-            return _failed(lease, error, retry=RetryAfter(after=seconds_of(after)))
-        case PermanentError():
-            return _failed(lease, error, retry="never")
-        case Snooze(until=None, after=after) if after is not None:
-            return ReportOne(lease_id=lease, action="snooze", for_=seconds_of(after))
-        case Snooze(until=until) if until is not None:
+def told(lease: str, outcome: Outcome | None) -> ReportOne:
+    """What became of an attempt; None stands for a plain success."""
+    match outcome:
+        case None | Succeeded(result=None):
+            return ReportOne(lease_id=lease, action="complete")
+        case Succeeded(result=result):
+            kept = msgspec.Raw(capped(result) or b"null")
+            return ReportOne(lease_id=lease, action="complete", result=kept)
+        case Failed():
+            return _failed(lease, outcome)
+        case Snoozed(until=timedelta() as pause):
+            return ReportOne(lease_id=lease, action="snooze", for_=pause.total_seconds())
+        case Snoozed(until=datetime() as until):
             return ReportOne(lease_id=lease, action="snooze", until=until.isoformat())
         case Cancelled(reason=reason):
             return cancelled(lease, reason)
         case _:
-            return _failed(lease, error)
-
-
-def unfit(lease: str, error: Unfit) -> ReportOne:
-    """The payload is none for this handler; trying again would change nothing."""
-    told = ErrorTold(type=INVALID_PAYLOAD, message=str(error)[:MESSAGE_MAX])
-    return ReportOne(lease_id=lease, action="fail", error=told, retry="never")
-
-
-def unfetched(lease: str, error: NotFound | Unavailable) -> ReportOne:
-    """Its payload could not be had: for good when nobody has it, else it may be there later."""
-    told = ErrorTold(type=PAYLOAD_MISSING, message=str(error)[:MESSAGE_MAX])
-    retry: Literal["never", "auto"] = "never" if isinstance(error, NotFound) else "auto"
-    return ReportOne(lease_id=lease, action="fail", error=told, retry=retry)
+            raise TypeError(f"expected an outcome of a task, got {outcome!r}")
 
 
 def timed_out(lease: str, seconds: float) -> ReportOne:
@@ -75,16 +46,11 @@ def released(lease: str, reason: str = "") -> ReportOne:
     return ReportOne(lease_id=lease, action="release", reason=reason[:REASON_MAX])
 
 
-def _failed(
-    lease: str, error: BaseException, *, retry: RetryAfter | str | None = None
-) -> ReportOne:
-    facts = failure_of(error).error
-    told = ErrorTold(
-        type=facts.type[:TYPE_MAX],
-        message=facts.message[:MESSAGE_MAX],
-        stack=facts.stack[-STACK_MAX:],
-    )
-    if isinstance(retry, RetryAfter):
-        return ReportOne(lease_id=lease, action="fail", error=told, retry=retry)
-    never = retry == "never"
-    return ReportOne(lease_id=lease, action="fail", error=told, retry="never" if never else "auto")
+def _failed(lease: str, outcome: Failed) -> ReportOne:
+    facts = outcome.error
+    error = ErrorTold(type=facts.type, message=facts.message, stack=facts.stack)
+    if outcome.after is not None:
+        wish = RetryAfter(after=outcome.after.total_seconds())
+        return ReportOne(lease_id=lease, action="fail", error=error, retry=wish)
+    retry = "auto" if outcome.retryable else "never"
+    return ReportOne(lease_id=lease, action="fail", error=error, retry=retry)  # type: ignore[arg-type]

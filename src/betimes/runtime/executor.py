@@ -6,22 +6,22 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from betimes.domain.errors import FencedOut, LeaseOver, NotFound, Unavailable
-from betimes.domain.outcome import Failed
-from betimes.executing.child import Order
+from betimes.domain.outcome import Outcome
 from betimes.executing.processes import Processes
 from betimes.executing.threads import LEASE_OVER, Threads
 from betimes.runtime.attempt import Attempt, Attempts, Stop
-from betimes.runtime.calling import call, call_async
-from betimes.runtime.child import ENTRY
+from betimes.runtime.calling import invoke, invoke_async
+from betimes.runtime.child import order_of
 from betimes.runtime.courier import Courier
-from betimes.runtime.ending import unfetched
+from betimes.runtime.ending import told
 from betimes.runtime.line import NOTHING, Grant
+from betimes.runtime.outcomes import unfetched
 from betimes.runtime.places import Places
 from betimes.runtime.saying import Saying
 from betimes.schedule.duration import read_duration
 from betimes.sdk.context import Context, Facts
 from betimes.sdk.task import AnyTask
-from betimes.wire.workers import ErrorTold, ReportOne
+from betimes.wire.workers import ReportOne
 
 Report = Callable[[Attempt, ReportOne], None]
 Fetch = Callable[[Grant], Awaitable[bytes]]
@@ -127,42 +127,34 @@ class Executor:
             try:
                 payload = await self._fetch(grant)
             except (NotFound, Unavailable) as error:
-                return unfetched(grant.lease_id, error)
+                return told(grant.lease_id, unfetched(error))
         return await self._call(attempt, task, payload)
 
-    def _call(self, attempt: Attempt, task: AnyTask, payload: bytes) -> Any:
-        grant = attempt.grant
+    async def _call(self, attempt: Attempt, task: AnyTask, payload: bytes) -> ReportOne:
         if not attempt.is_held():
             raise LeaseOver(LEASE_OVER)
         if task.is_async:
-            return call_async(task, attempt.context, payload, grant.lease_id)
-        if task.options.get("pool") == "process":
-            return self._in_process(attempt, task, payload)
-        return self._in_thread(attempt, task, payload)
+            outcome = await invoke_async(task, attempt.context, payload)
+        elif task.options.get("pool") == "process":
+            outcome = await self._in_process(attempt, task, payload)
+        else:
+            outcome = await self._in_thread(attempt, task, payload)
+        return told(attempt.lease, outcome)
 
     async def _in_thread(self, attempt: Attempt, task: AnyTask, payload: bytes) -> Any:
-        def work(one: Attempt) -> ReportOne:
-            return call(task, one.context, payload, one.lease)
+        def work(one: Attempt) -> Outcome | None:
+            return invoke(task, one.context, payload)
 
         return await self._threads.run(work, attempt)
 
     async def _in_process(self, attempt: Attempt, task: AnyTask, payload: bytes) -> Any:
-        function, facts = task.function, attempt.context.facts
-        where = f"{function.__module__}:{function.__qualname__}"
-        order = Order(ENTRY, (where, facts, payload, attempt.lease))
-
         def begun(say: Callable[[object], None]) -> None:
             attempt.say = say
 
-        def hear(message: tuple[str, tuple[Any, ...]]) -> None:
-            name, told = message
-            getattr(attempt.saying, name)(*told)
-
-        end = await self._processes.run(order, is_held=attempt.is_held, hear=hear, begun=begun)
-        if isinstance(end, Failed):  # the process is gone, and with it any better account
-            told = ErrorTold(type=end.error.type, message=end.error.message)
-            return ReportOne(lease_id=attempt.lease, action="fail", error=told)
-        return end
+        order = order_of(task, attempt.context.facts, payload)
+        return await self._processes.run(
+            order, is_held=attempt.is_held, hear=attempt.saying.hear, begun=begun
+        )
 
     def _give_up(self, attempt: Attempt) -> None:
         """The grace is over: report without waiting for it to end."""

@@ -67,6 +67,11 @@ class Saying:
             self._shorten()
         self._wake(self)
 
+    def hear(self, message: tuple[str, tuple[Any, ...]]) -> None:
+        """Something said by a handler in a process of its own."""
+        name, told = message
+        getattr(self, name)(*told)
+
     def wants_end(self) -> bool:
         """Whether the attempt should end soon."""
         return self.end_wanted

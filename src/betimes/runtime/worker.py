@@ -26,7 +26,7 @@ from betimes.rhythm import Stopping, beat, first_of, full_jitter, within
 from betimes.runtime import ending
 from betimes.runtime.attempt import Attempt, Stop
 from betimes.runtime.courier import Courier
-from betimes.runtime.dead import tell_dead
+from betimes.runtime.dead import DeadRun, tell_dead
 from betimes.runtime.executor import Executor
 from betimes.runtime.line import Grant, Line, OpenLine
 from betimes.runtime.places import Places
@@ -301,7 +301,9 @@ class Worker:
         if answer.code is not None:
             self._note_lost(attempt, "report")
         elif answer.next_state == "dead":
-            tell_dead(attempt, self._telemetry)
+            grant = attempt.grant
+            dead = DeadRun(grant.run_id, grant.handler or "", grant.attempt)
+            tell_dead(attempt.task, dead, self._telemetry)
 
     def _condition(self) -> Condition:
         """What we hold; also called by the thread of the heartbeat."""

@@ -27,7 +27,7 @@ from betimes.schedule.icalendar import import_calendar
 from betimes.schedule.line import line_of
 from betimes.schedule.members import Catchup, read_catchup
 from betimes.schedule.outside import fire_times
-from betimes.schedule.parse import complete, parse
+from betimes.schedule.parse import complete, counts_from_now, parse
 from betimes.schedule.preview import preview
 from betimes.schedule.schedule import Schedule
 from betimes.schedule.zone import Zone, tzdata_release, zone, zone_names
@@ -49,6 +49,7 @@ __all__ = [
     "Window",
     "Zone",
     "complete",
+    "counts_from_now",
     "fire_times",
     "import_calendar",
     "last_undecided",

@@ -98,6 +98,24 @@ def complete(
     return resolve_members(members, now, budget or Budget())
 
 
+def counts_from_now(source: object) -> bool:
+    """Whether fires may be over when it is read by a clock that is behind: delays, words, counts.
+
+    An anchor that is filled in does not matter here: a period goes on.
+    """
+    members = shorthand(source) if isinstance(source, str) else source
+    if not isinstance(members, Mapping):
+        return False
+    if members.get("type") in {"delay", "text"}:
+        return True
+    if members.get("max_fires") is not None and members.get("start_at") is None:
+        return True
+    entries = members.get("of")
+    return isinstance(entries, list | tuple) and any(
+        counts_from_now(entry) for entry in entries[:UNION_MEMBERS_MAX]
+    )
+
+
 def _copied(source: object) -> Members:
     if not isinstance(source, Mapping):
         raise BadSchedule(

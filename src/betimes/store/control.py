@@ -131,6 +131,15 @@ async def find_stopped(
     return {row["fire_at"]: row["id"] for row in rows}
 
 
+async def last_strange(
+    connection: Connection, shard: ShardId, job: JobId, *, low: UUID
+) -> datetime | None:
+    """The last fire from an id on that has an account which no planner would recognise."""
+    (row,) = await many(connection, SQL["read_last_strange"], shard=shard, job=job, low=low)
+    strange: datetime | None = row["fire_at"]
+    return strange
+
+
 async def drop_stopped(connection: Connection, shard: ShardId, runs: Sequence[RunId]) -> None:
     """Delete runs that a pause has ended, in favour of others for the same fires."""
     if runs:

@@ -1,13 +1,14 @@
 """The ends of attempts as values, on their way into the store."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from betimes.domain.ids import Fence, JobId, ParcelId, RunId, TenantId
 from betimes.domain.outcome import OutcomeKind
+from betimes.domain.retry import RUN_CANCELLED
 from betimes.domain.states import RunState, Trigger
 
 EVENTS: Mapping[RunState, str] = MappingProxyType(
@@ -135,6 +136,7 @@ class Ending:
     dead: DeadLetter | None = None
     again: Again | None = None
     follow: Follow | None = None
+    """The next fire of its job, unless the run goes back into the queue."""
     is_wanted: bool = False
     """Whether somebody is called back when it ends well."""
     holder_fence: Fence | None = None
@@ -144,6 +146,27 @@ class Ending:
     def lease(self) -> Lease:
         """Under which it is written."""
         return self.parcel, self.fence if self.holder_fence is None else self.holder_fence
+
+    def given_up(self) -> "Ending":
+        """The same when somebody has asked for the end of its run, and it has not ended well.
+
+        However the worker puts it: it failed, wants to go on later or gives it back. Nobody tries
+        it again, and it is no dead letter.
+        """
+        attempted = self.attempted
+        return replace(
+            self,
+            state=RunState.CANCELLED,
+            reason=RUN_CANCELLED,
+            attempted=None if attempted is None else attempted._replace(next_retry_at=None),
+            dead=None,
+            again=None,
+        )
+
+    @property
+    def concerns_job(self) -> bool:
+        """Whether something may have to be written about its job, which comes before parcels."""
+        return self.follow is not None or (self.dead is not None and self.job is not None)
 
     @property
     def has_failed(self) -> bool:

@@ -2,6 +2,8 @@
 
 Every write here may be repeated: a reply can be lost after the commit. A repeat finds rows that
 carry our worker and fence already and changes nothing; `ours` tells them from a lost lease.
+
+Long because everything that the end of an attempt writes is written here, in one order of locks.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,6 +32,8 @@ SQL = load("finish")
 PARCELS = load("parcels")
 BREAKERS = load("breakers")
 MARGIN = timedelta(seconds=10)
+GOING_ON = frozenset({RunState.QUEUED, RunState.RETRY_WAIT, RunState.DEAD})
+"""Ends of attempts that are no ends of their runs, or only because nobody may try again."""
 NEWS_TRAVEL = timedelta(seconds=2)
 """So long workers may take to hear from each other that a breaker is open."""
 
@@ -147,6 +151,8 @@ class _Slow:
         await hold_jobs_of(self.connection, self.shard, held, endings)
         contents = await self.hold(held)
         listed = judged(endings, contents)
+        held.given_up = await self._asked_to_end(listed)
+        listed = [one.given_up() if one.run in held.given_up else one for one in listed]
         written = await self._finish(listed) if listed else set()
         done = [one for one in listed if one.run in written]
         await self._note_attempts([one for one in done if one.attempted is not None])
@@ -154,7 +160,7 @@ class _Slow:
         held.paused = await self._pause_failing(held, [one for one in done if one.dead])
         await self._queue_again([one for one in done if one.again is not None], contents)
         await self._tell(done)
-        await self._follow([one.follow for one in done if one.follow is not None])
+        await self._follow([one.follow for one in done if one.follow and one.again is None])
         await self._tidy(contents, held.emptied, done)
         held.freed = _freed(held, contents, done)
         return done
@@ -178,6 +184,17 @@ class _Slow:
             )
             for row in rows
         }
+
+    async def _asked_to_end(self, endings: Sequence[Ending]) -> frozenset[RunId]:
+        """Who was asked to end and did not end well is cancelled, whoever executed it.
+
+        The parcels are locked, so nobody asks meanwhile.
+        """
+        runs = [one.run for one in endings if one.state in GOING_ON]
+        if not runs:
+            return frozenset()
+        rows = await self._many(SQL["find_asked_to_end"], runs=runs, low=min(runs), high=max(runs))
+        return frozenset(row["id"] for row in rows)
 
     async def _finish(self, endings: Sequence[Ending]) -> set[RunId]:
         runs = [one.run for one in endings]

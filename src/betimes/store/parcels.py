@@ -6,7 +6,16 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, WorkerId, shard_of
+from betimes.domain.ids import (
+    Fence,
+    JobId,
+    ParcelId,
+    RunId,
+    ShardId,
+    TenantId,
+    WorkerId,
+    shard_of,
+)
 from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.states import Trigger
 from betimes.store.admit import Admission, Applicant, admit
@@ -53,6 +62,8 @@ class WantedRun(NamedTuple):
     handler: str | None
     payload: bytes | None
     options: str | None
+    reason: str | None = None
+    """Why it waited, when it comes again."""
 
     def is_overdue(self, deadline: timedelta, now: datetime, *, deliveries: int = 1) -> bool:
         """Whether it is handed out for the first time, and too late; who backfills wants it late.
@@ -79,6 +90,8 @@ class Parcels:
     worker: WorkerId
     handlers: Sequence[str] | None = None
     """What the worker can do; None: everything but what only our own workers do."""
+    tenant: TenantId | None = None
+    """Whose work it does; None: everybody's."""
 
     async def read_clock(self) -> datetime:
         """The database's time."""
@@ -104,6 +117,7 @@ class Parcels:
             lane=Pool.ENGINE,
             now=now,
             queues=None if queues is None else list(queues),
+            tenant=self.tenant,
             suspects=suspects,
             suspect_after=SUSPECT_AFTER,
             most=most,

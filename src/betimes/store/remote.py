@@ -198,6 +198,23 @@ async def wanted(
     return {row["id"]: WantedRun._make(row) for row in rows}
 
 
+async def queues_of(
+    connection: Connection, shard: ShardId, runs: Sequence[RunId]
+) -> dict[RunId, tuple[str, int]]:
+    """Where runs wait, and how urgent they are."""
+    if not runs:
+        return {}
+    found = await many(
+        connection,
+        RUNS["read_queues_of"],
+        shard=shard,
+        ids=list(runs),
+        low=min(runs),
+        high=max(runs),
+    )
+    return {row["id"]: (row["queue"], row["priority"]) for row in found}
+
+
 async def specs(
     connection: Connection, shard: ShardId, runs: Sequence[WantedRun]
 ) -> dict[RunId, RunSpec]:

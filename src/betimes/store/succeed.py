@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import UUID
 
-from betimes.domain.ids import JobId, ParcelId, ShardId, WorkerId
+from betimes.domain.ids import JobId, ParcelId, RunId, ShardId, WorkerId
 from betimes.store.admit import Offered
 from betimes.store.ending import Ending, Lease, Streak
 from betimes.store.failures import AutoPaused
@@ -38,6 +38,8 @@ class Held:
     for, and locked, before any parcel."""
     paused: list[AutoPaused] = field(default_factory=list)
     """Jobs that failed too often in a row."""
+    given_up: frozenset[RunId] = frozenset()
+    """Runs that were cancelled because somebody had asked for it, however their attempts ended."""
 
     @staticmethod
     def valid(told: Iterable[Told], good: Collection[Lease]) -> list[Told]:

@@ -33,7 +33,7 @@ from betimes.target.auth import NoSecret
 from betimes.target.classify import PUSHED_BACK, SERVER_ERRORS, Verdict, classify, retry_after
 from betimes.target.definition import HttpTarget, read_target
 from betimes.target.evidence import evidence_of
-from betimes.target.gate import Health
+from betimes.target.gate import Health, Hold
 from betimes.target.gates import Gates
 from betimes.target.headers import Facts, our_headers
 from betimes.target.own_token import LEASE_LINE, veil_for
@@ -55,6 +55,8 @@ NOTICE = timedelta(milliseconds=50)
 UNREPORTED = "TargetUnreported"
 STAY_TIMEOUT_MIN = timedelta(seconds=30)
 """An attempt with less time than this waits for its turn in the queue, where no time is counted."""
+PAST_BUDGET = frozenset({Hold.RETRY_BUDGET, Hold.ORIGIN_RATE, Hold.ORIGIN_BUSY})
+"""Who waited for one of these has waited for the retry budget, or was let through by it."""
 PERMANENT = frozenset({Trouble.REFUSED, Trouble.REDIRECT})
 UNASKED = PERMANENT | {Trouble.UNSENT}
 """What says nothing about an origin: nobody was asked."""
@@ -83,6 +85,8 @@ class Errand(Protocol):
     def tracestate(self) -> str | None: ...  # noqa: D102
     @property
     def fence(self) -> int: ...  # noqa: D102
+    @property
+    def waited_for(self) -> str | None: ...  # noqa: D102
     @property
     def fire_at(self) -> datetime | None: ...  # noqa: D102
     @property
@@ -159,7 +163,11 @@ class Delivery:
             return Failed(ErrorFacts(missing.kind, missing.sentence), retryable=missing.retryable)
         origin = prepared.origin
         held = await self._gates.ask(
-            tenant, origin, retry=errand.attempt > 1, stay=partial(self._stay, errand)
+            tenant,
+            origin,
+            retry=errand.attempt > 1,
+            waited=errand.waited_for in PAST_BUDGET,
+            stay=partial(self._stay, errand),
         )
         if held is not None:
             snoozed = errand.snooze(timedelta(seconds=held.seconds))

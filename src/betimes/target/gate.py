@@ -9,6 +9,8 @@ Four rules, each for another trouble, all of them decided here:
 
 Who may not pass is told when to come back. Appointments are given out one after the other, at the
 pace the origin will be asked at by then: ten thousand waiting runs do not come back together.
+Retries that the budget has no room for form a queue: each is given the time at which the budget
+will have grown enough for it, and one that has not waited does not get ahead of those that have.
 Times are monotonic seconds and come in as arguments.
 """
 
@@ -84,6 +86,8 @@ class Rules:
     retry_share: float = 0.1
     retry_floor: float = 1.0
     retry_burst: float = 10.0
+    retry_wait_max: float = 300.0
+    """The longest that a retry waits for the budget before it asks again."""
     pause_max: float = 60.0
     """The longest pause for everybody that a single Retry-After can ask for."""
     shrink: float = 0.5
@@ -93,6 +97,10 @@ class Rules:
 PACE_MIN = 1.0
 WAIT_MIN, WAIT_MAX = 0.01, 60.0
 GOLDEN = 0.618_033_988_75
+RETRY_SPREAD = 0.2
+"""Retries whose time is further away than the longest wait come back in the last fifth of it."""
+GROWTH_SECONDS = 30.0
+"""Over so long is averaged how fast first tries make the retry budget grow."""
 WINDOW_MAX = 1_000
 LATENCY_WEIGHT = 0.1
 
@@ -121,6 +129,8 @@ class Gate:
     _tokens_at: float = 0.0
     _retries: float = 0.0
     _retries_at: float = 0.0
+    _earned: float = 0.0
+    """What first tries have lately added to the retry budget, per second."""
     _shrunk_at: float = -math.inf
     _place: float = 0.0
     """Of the last appointment along a ramp."""
@@ -131,15 +141,17 @@ class Gate:
         self.limit = float(self.rules.ceiling)
         self._retries = self.rules.retry_burst
 
-    def ask(self, now: float, *, retry: bool = False) -> Go | Wait:
-        """Whether one more may be sent. Who gets `Go` must say `done` or `dropped` later."""
+    def ask(self, now: float, *, retry: bool = False, waited: bool = False) -> Go | Wait:
+        """Whether one more may be sent. Who gets `Go` must say `done` or `dropped` later.
+
+        `waited` is a retry that has waited for the budget before.
+        """
         if self.state is not BreakerState.CLOSED:
             return self._ask_broken(now)
+        if retry and (wait := self.retry_wait(now, waited=waited)) is not None:
+            return wait
         if now < self.not_before:
             return self._appointment(now, self.not_before, Hold.ORIGIN_RATE)
-        if retry and not self._may_retry(now):
-            base = now + 1.0 / self.rules.retry_floor
-            return self._appointment(now, base, Hold.RETRY_BUDGET)
         if (pause := self._rate_pause(now)) > 0:
             return self._appointment(now, now + pause, Hold.ORIGIN_RATE)
         if self.in_flight >= int(self.limit):
@@ -230,6 +242,27 @@ class Gate:
             return None
         return max(self.not_before - now, self._rate_pause(now), 0.0)
 
+    def retry_wait(self, now: float, *, waited: bool) -> Wait | None:
+        """How long a retry waits for the budget; None when there is room, or the breaker decides.
+
+        While others have appointments, one that has none passes only when no more can be saved up.
+        """
+        if self.state is not BreakerState.CLOSED:
+            return None
+        self._grow(now)
+        last = self._last.get(Hold.RETRY_BUDGET, -math.inf)
+        if self._retries >= (self.rules.retry_burst if last > now and not waited else 1.0):
+            return None
+        growth = self.rules.retry_floor + self._earned
+        base = max(now + 1.0 / self.rules.retry_floor, self.not_before)
+        at = max(base, last + 1.0 / growth)
+        longest = self.rules.retry_wait_max
+        if at > now + longest:
+            at = now + longest * (1.0 - RETRY_SPREAD * self._spread())
+        else:
+            self._last[Hold.RETRY_BUDGET] = at
+        return Wait(max(at - now, WAIT_MIN), Hold.RETRY_BUDGET)
+
     def put_off(self, now: float, seconds: float) -> Wait:
         """An appointment after so many seconds, for who does not stand in the line before them."""
         return self._appointment(now, now + seconds, Hold.ORIGIN_RATE)
@@ -259,16 +292,19 @@ class Gate:
         elif why is Hold.ORIGIN_RATE and self.ramp_since is not None:
             at = self._along_ramp(self.ramp_since, base)
         else:
-            pace = self.rules.retry_floor if why is Hold.RETRY_BUDGET else self.pace(now)
-            at = max(base, self._last.get(why, -math.inf) + 1.0 / pace)
+            at = max(base, self._last.get(why, -math.inf) + 1.0 / self.pace(now))
         most = max(base, now + WAIT_MAX)
         if at > most:
             # Nobody knows the world a minute from now: come back and ask again, not all at once.
-            self._given += 1
-            at = most - WAIT_MAX / 2 * (self._given * GOLDEN % 1.0)
+            at = most - WAIT_MAX / 2 * self._spread()
         else:
             self._last[why] = at
         return Wait(max(at - now, WAIT_MIN), why)
+
+    def _spread(self) -> float:
+        """A number below 1, far from the last ones that were given."""
+        self._given += 1
+        return self._given * GOLDEN % 1.0
 
     def _along_ramp(self, start: float, base: float) -> float:
         """When the next one has its turn if the ramp begins at `start`."""
@@ -301,20 +337,23 @@ class Gate:
                 return ramp
         return rate
 
-    def _may_retry(self, now: float) -> bool:
+    def _grow(self, now: float) -> None:
+        """The retry budget grows with time, and what is known of its growth fades."""
         passed = max(0.0, now - self._retries_at)
         self._retries_at = now
         self._retries = min(self.rules.retry_burst, self._retries + passed * self.rules.retry_floor)
-        return self._retries >= 1.0
+        self._earned *= math.exp(-passed / GROWTH_SECONDS)
 
     def _spend(self, now: float, *, retry: bool) -> None:
         if self._rate(now) is not None:
             self._tokens -= 1.0
+        self._grow(now)
         if retry:
             self._retries -= 1.0
         else:
-            most = self.rules.retry_burst
-            self._retries = min(most, self._retries + self.rules.retry_share)
+            earned = min(self.rules.retry_share, self.rules.retry_burst - self._retries)
+            self._retries += earned
+            self._earned += earned / GROWTH_SECONDS
 
     def _note(self, now: float, *, bad: bool) -> None:
         window = self._window

@@ -3,6 +3,8 @@
 A gate is local: it knows what this process has sent. That a breaker is open is shared through the
 store, and whoever wants to probe asks there first: many workers make one probe, and not many.
 Without the store every process decides for itself, which is safe and a little less polite.
+
+Long because asking, standing in line and agreeing with others share what is known of one origin.
 """
 
 import asyncio
@@ -11,6 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from operator import itemgetter
 from typing import Any, Protocol
 from uuid import UUID
@@ -40,6 +43,9 @@ that has been served meanwhile."""
 BUSY_SECONDS = 0.05
 """For an origin that is busy, at most a quarter of the ceiling waits in memory, or as many as it
 serves in so short a time that coming back would take longer; the others hold no slot."""
+SPREAD_MAX = 6.0
+"""Appointments are moved back at random, by so many seconds at most: the pace of those that are far
+away stays what it was meant to be."""
 
 WAITS_SECONDS, WAITS_SPREAD = 300.0, 60.0
 """Behind an open breaker one comes at the time of its probe; the others wait until it closes, which
@@ -48,6 +54,8 @@ OVERDUE_SECONDS = 3.0
 """So long after the time of a probe another one is called to it."""
 
 Key = tuple[UUID, str]
+Ask = Callable[[float], Go | Wait]
+"""Ask the gate for one request at a time of the monotonic clock."""
 Stay = Callable[[], Awaitable[bool]]
 """Whether one may wait here for seconds, in nobody's way."""
 
@@ -132,17 +140,28 @@ class Gates:
         self._opened = telemetry.counter("betimes_breaker_opened_total")
 
     async def ask(
-        self, tenant: UUID, origin: str, *, retry: bool, stay: Stay | None = None
+        self,
+        tenant: UUID,
+        origin: str,
+        *,
+        retry: bool,
+        waited: bool = False,
+        stay: Stay | None = None,
     ) -> Wait | None:
-        """None when a request may be sent, which `done` or `dropped` must follow."""
+        """None when a request may be sent, which `done` or `dropped` must follow.
+
+        `waited` is a retry that has waited for the budget before.
+        """
         entry = self._entry((tenant, origin))
         gate = entry.gate
+        ask = partial(gate.ask, retry=retry, waited=waited)
         if entry.line or gate.is_paced:
-            answer = await self._turn(entry, retry=retry, stay=stay)
+            wait = gate.retry_wait(self._clock.monotonic(), waited=waited) if retry else None
+            answer = wait or await self._turn(entry, ask, stay=stay)
         else:
-            answer = gate.ask(self._clock.monotonic(), retry=retry)
+            answer = ask(self._clock.monotonic())
         if isinstance(answer, Wait) and answer.why is Hold.ORIGIN_BUSY:
-            answer = await self._queue(entry, answer, retry=retry)
+            answer = await self._queue(entry, answer, ask)
         if isinstance(answer, Go):
             if not answer.probe or await self._claim(tenant, origin):
                 return None
@@ -156,7 +175,7 @@ class Gates:
         if answer.why is Hold.BREAKER_OPEN and self._breakers is not None:
             return self._wait_for_breaker(entry, answer)
         # No two appointments on the same spot, whatever the arithmetic says.
-        seconds = answer.seconds * (1.0 + 0.1 * self._roll())
+        seconds = answer.seconds + min(0.1 * answer.seconds, SPREAD_MAX) * self._roll()
         if seconds > LINE_SECONDS:
             seconds = _together(self._clock.monotonic(), seconds)
         return Wait(seconds, answer.why)
@@ -282,19 +301,19 @@ class Gates:
         except Unavailable:
             return True
 
-    async def _turn(self, entry: _Entry, *, retry: bool, stay: Stay | None) -> Go | Wait:
+    async def _turn(self, entry: _Entry, ask: Ask, *, stay: Stay | None) -> Go | Wait:
         """Ask, after those who came before; whose turn comes soon waits for it here."""
         gate, now = entry.gate, self._clock.monotonic()
         turn = gate.turn_in(now)
         if turn is None or (not turn and not entry.line):
-            return gate.ask(now, retry=retry)
+            return ask(now)
         if stay is None or turn > LINE_SECONDS:
             return gate.put_off(now, turn)
         if len(entry.line) >= gate.pace(now) * LINE_SECONDS:
             return gate.put_off(now, LINE_SECONDS)
-        return await self._stand(entry, stay, retry=retry)
+        return await self._stand(entry, stay, ask)
 
-    async def _stand(self, entry: _Entry, stay: Stay, *, retry: bool) -> Go | Wait:
+    async def _stand(self, entry: _Entry, stay: Stay, ask: Ask) -> Go | Wait:
         """The first in line looks at the clock, the others at the one before them."""
         gate = entry.gate
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -308,13 +327,13 @@ class Gates:
                 if turn > LINE_SECONDS:
                     return gate.put_off(self._clock.monotonic(), turn)
                 await self._clock.sleep(max(turn, TICK_SECONDS))
-            return gate.ask(self._clock.monotonic(), retry=retry)
+            return ask(self._clock.monotonic())
         finally:
             entry.line.remove(place)
             if entry.line and not entry.line[0].done():
                 entry.line[0].set_result(None)
 
-    async def _queue(self, entry: _Entry, refused: Wait, *, retry: bool) -> Go | Wait:
+    async def _queue(self, entry: _Entry, refused: Wait, ask: Ask) -> Go | Wait:
         """Stand in line here if the line is short, in people or in time: the others come back."""
         gate = entry.gate
         short = max(gate.rules.ceiling / WAITERS_SHARE, gate.limit * BUSY_SECONDS / gate.latency)
@@ -334,7 +353,7 @@ class Gates:
             if place.cancelled():
                 with suppress(ValueError):  # whoever woke others may have met it
                     entry.waiting.remove(place)
-        return gate.ask(self._clock.monotonic(), retry=retry)
+        return ask(self._clock.monotonic())
 
     def _wake(self, entry: _Entry) -> None:
         free = int(entry.gate.limit) - entry.gate.in_flight

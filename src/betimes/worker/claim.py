@@ -12,12 +12,12 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import ParcelId, RunId
 from betimes.domain.spec import with_retry
-from betimes.domain.states import RunState
 from betimes.domain.terms import most_of
+from betimes.engine.resolve import FULL, exhausted, unstarted, used_up
 from betimes.ops.contents import Contents
 from betimes.ops.turns import Turns
 from betimes.rhythm import DatabaseTime
-from betimes.store.admit import CONCURRENCY_KEY_FULL, Offered
+from betimes.store.admit import Offered
 from betimes.store.handing import Handed, is_news, news_of
 from betimes.store.lease import NO_BOUNDS
 from betimes.store.parcels import LeasedParcel, Lot, Parcels, Source, WantedRun
@@ -29,7 +29,6 @@ from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.opening import any_sealed, opened
 from betimes.worker.plans import Plan, Plans
-from betimes.worker.settle import exhausted, unstarted
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 from betimes.worker.slots import Slots
 
@@ -272,15 +271,8 @@ class Claims:
         """Those that may run; the others would rather not run than wait."""
         for run, parcel, plan in work:
             if parcel.leased.id in refused:
-                ending = unstarted(
-                    run,
-                    parcel.leased,
-                    plan,
-                    state=RunState.SKIPPED,
-                    reason=CONCURRENCY_KEY_FULL,
-                    now=self._time.now(),
-                )
-                self._reporter.ended(parcel, ending)
+                given = plan.given(run, parcel.leased)
+                self._reporter.ended(parcel, unstarted(given, FULL, now=self._time.now()))
             else:
                 yield run, parcel, plan
 
@@ -288,13 +280,14 @@ class Claims:
         """Count the deliveries that came to nothing; what they have used up is not executed."""
         left: list[tuple[WantedRun, HeldParcel, Plan]] = []
         for run, parcel, plan in work:
-            used = run.attempt + parcel.leased.deliveries - 1
-            charged = run._replace(attempt=used)
-            if parcel.leased.deliveries > 1 and used >= plan.spec.retry.max_attempts:
-                ending = exhausted(charged, parcel.leased, plan, now=self._time.now())
+            deliveries = parcel.leased.deliveries
+            used = used_up(run, plan.spec, deliveries=deliveries)
+            if used is not None:
+                given = plan.given(run, parcel.leased)
+                ending = exhausted(given, used=used, deliveries=deliveries, now=self._time.now())
                 self._reporter.ended(parcel, ending)
             else:
-                left.append((charged, parcel, plan))
+                left.append((run._replace(attempt=run.attempt + deliveries - 1), parcel, plan))
         return left
 
 

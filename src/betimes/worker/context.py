@@ -33,6 +33,7 @@ class Context:
     __slots__ = (
         "_clock",
         "_event",
+        "_hear",
         "_held",
         "_now",
         "_parcel",
@@ -40,6 +41,7 @@ class Context:
         "_run",
         "_spec",
         "cancelled",
+        "companion",
         "lingers",
         "parked",
         "started_at",
@@ -53,12 +55,15 @@ class Context:
         self._spec = spec
         self._now = now
         self._event: asyncio.Event | None = None
+        self._hear: Callable[[], None] | None = None
         self._park: Callable[[Context], bool] | None = None
         self._held: Held | None = None
         self._clock: Clock | None = None
         self.started_at = started_at
         self.cancelled = False
         """Whether the attempt should end soon: cancelled, timed out, or its lease is lost."""
+        self.companion: Any = None
+        """Whatever goes with the attempt, for those around its handler."""
         self.parked = False
         """Whether it waits without a place."""
         self.lingers = False
@@ -105,6 +110,26 @@ class Context:
         return self._run.payload is not None
 
     @property
+    def run(self) -> WantedRun:
+        """The run as it is stored."""
+        return self._run
+
+    @property
+    def parcel(self) -> LeasedParcel:
+        """What it was leased with."""
+        return self._parcel
+
+    @property
+    def spec(self) -> RunSpec:
+        """Its definition."""
+        return self._spec
+
+    @property
+    def begun_before(self) -> bool:
+        """Whether there was an attempt before this one, counted or not."""
+        return self._run.attempt > 0 or self._run.first_started_at is not None
+
+    @property
     def queue(self) -> str:
         """The queue it came from."""
         return self._parcel.queue
@@ -118,6 +143,11 @@ class Context:
     def fence(self) -> int:
         """Rises with every lease: a receiver that keeps the highest one can refuse a stale one."""
         return self._parcel.fence
+
+    @property
+    def waited_for(self) -> str | None:
+        """Why it was put back into the queue the last time, if it was."""
+        return self._run.reason
 
     @property
     def fire_at(self) -> datetime | None:
@@ -175,6 +205,10 @@ class Context:
         """What to do then; called by the worker."""
         self._park = park
 
+    def now(self) -> datetime:
+        """The clock of the database, as far as it is known."""
+        return self._now()
+
     def snooze(self, pause: timedelta) -> Snoozed:
         """Return this from the handler to be called again later without using up an attempt."""
         return Snoozed(until=self._now() + pause)
@@ -188,8 +222,16 @@ class Context:
     def cancel(self) -> None:
         """Ask the handler to end; called by the worker."""
         self.cancelled = True
+        if self._hear is not None:
+            self._hear()
         if self._event is not None:
             self._event.set()
+
+    def on_cancel(self, hear: Callable[[], None]) -> None:
+        """Whom to tell then; at once, when it was asked to end already."""
+        self._hear = hear
+        if self.cancelled:
+            hear()
 
     def portable(self) -> tuple[WantedRun, LeasedParcel, RunSpec, datetime]:
         """What another process needs to make the same context."""

@@ -25,11 +25,10 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import LeaseOver
 from betimes.domain.ids import ParcelId, TenantId
 from betimes.domain.outcome import Succeeded
-from betimes.domain.states import RunState
+from betimes.engine.resolve import refusal_of, resolve, unhandled, unstarted
 from betimes.executing.returned import failure_of, large_result, outcome_of
 from betimes.ops.sayings import seal_ending
 from betimes.rhythm import DatabaseTime
-from betimes.store.deadlines import START_DEADLINE_PASSED
 from betimes.store.ending import Streak
 from betimes.store.parcels import WantedRun
 from betimes.telemetry import Telemetry
@@ -41,12 +40,6 @@ from betimes.worker.metrics import Metrics
 from betimes.worker.plans import UNHANDLED, Plan
 from betimes.worker.row import Moment, Row
 from betimes.worker.running import Running, Runnings, Stop
-from betimes.worker.settle import (
-    RUN_CANCELLED,
-    settle,
-    unhandled,
-    unstarted,
-)
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 from betimes.worker.slots import Slots
 
@@ -133,14 +126,10 @@ class Executor:
             self._slots.release(1)
             return True
         now = moment.now
-        if run.cancel_at is not None:
-            state, reason = RunState.CANCELLED, RUN_CANCELLED
-        elif plan.start_deadline is not None and run.is_overdue(plan.start_deadline, now):
-            state, reason = RunState.EXPIRED, START_DEADLINE_PASSED
-        else:
+        why = refusal_of(run, plan.start_deadline, now)
+        if why is None:
             return False
-        ending = unstarted(run, parcel.leased, plan, state=state, reason=reason, now=now)
-        self._reporter.ended(parcel, ending)
+        self._reporter.ended(parcel, unstarted(plan.given(run, parcel.leased), why, now=now))
         self._slots.release(1)
         return True
 
@@ -223,7 +212,7 @@ class Executor:
         """The fast way for a plain success; any other outcome is decided upon."""
         if returned is UNHANDLED:
             again = self._new_parcel_id(parcel)
-            ending = unhandled(run, parcel.leased, plan, now=now, parcel_id=again)
+            ending = unhandled(plan.given(run, parcel.leased), now=now, parcel_id=again)
             self._reporter.ended(parcel, ending)
             return
         outcome = outcome_of(returned)
@@ -239,11 +228,10 @@ class Executor:
             streak = Streak(home.id, home.fence, attempt, started_at, now, [run.id], results)
             self._reporter.succeeded(parcel, streak)
             return
-        ending = settle(
+        ending = resolve(
             outcome,
-            run=run,
-            parcel=home,
-            plan=plan,
+            plan.given(run, home),
+            attempt=run.attempt + 1,
             started_at=started_at,
             now=now,
             roll=self._roll(),

@@ -16,6 +16,7 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId
 from betimes.domain.states import FINAL, RunState
+from betimes.engine.resolve import NO_WORKER_FOR_HANDLER
 from betimes.rhythm import full_jitter
 from betimes.store.admit import Offered
 from betimes.store.ending import Ending, Lease, Streak
@@ -24,7 +25,6 @@ from betimes.store.parcels import Source
 from betimes.store.release import Freed
 from betimes.telemetry import Outage, Telemetry
 from betimes.worker.held import HeldParcel, HeldParcels
-from betimes.worker.settle import NO_WORKER_FOR_HANDLER
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 
 BOX_BYTES_MAX = 1 << 20
@@ -118,11 +118,13 @@ class Reporter:
         roll: Callable[[], float],
         queued_again: Callable[[Source, datetime], None] = lambda _, __: None,
         left_to_others: Callable[[Source, datetime], None] = lambda _, __: None,
+        died: Callable[[Ending], None] = lambda _: None,
         signals: WorkerSignals = NO_SIGNALS,
     ) -> None:
         self._finishing = finishing
         self._queued_again = queued_again
         self._left_to_others = left_to_others
+        self._died = died
         self._held = held
         self._clock = clock
         self._count = settings.flush_count
@@ -286,6 +288,8 @@ class Reporter:
                 self._sent(shard, box)
             raise
         self._tell_offered(offered)
+        for page in pages:
+            boxes[page.shard].found = dict.fromkeys(page.slow.given_up, RunState.CANCELLED)
         for shard, box in boxes.items():
             if written.get(shard) == box.count:
                 self._sent(shard, box)
@@ -336,6 +340,7 @@ class Reporter:
             self._tell_offered(fast.offered)
         if box.endings:
             written += len(await self._finishing.otherwise(shard, slow, box.endings))
+            box.found = dict.fromkeys(slow.given_up, RunState.CANCELLED)
             self._tell_offered(slow.offered)
             for one in slow.paused:
                 self._telemetry.event(
@@ -347,7 +352,7 @@ class Reporter:
         outcomes = box.outcomes()
         claims = [(run, box.fence(parcel)) for run, parcel in outcomes.items()]
         ours = await self._finishing.ours(shard, claims)
-        box.found = ours
+        box.found |= ours
         return outcomes.keys() - ours.keys()
 
     def _tell_offered(self, offered: list[Offered]) -> None:
@@ -373,7 +378,9 @@ class Reporter:
             state = box.found.get(one.run, one.state)
             if state in FINAL:
                 self._runs.add(1, outcome=state.name.lower())
-            if one.again is not None:
+            if state is RunState.DEAD:
+                self._died(one)
+            if one.again is not None and state not in FINAL:
                 source = box.parcels[one.parcel].leased.source
                 foreign = one.reason == NO_WORKER_FOR_HANDLER
                 tell = self._left_to_others if foreign else self._queued_again

@@ -12,6 +12,8 @@ from betimes.worker.context import Context
 
 Function = Callable[[Context], Any]
 Call = Callable[[Context], Coroutine[Any, Any, object]]
+Around = Callable[[Call], Call]
+"""What is done on the event loop around a call, wherever the call itself is made."""
 
 
 class Kind(Enum):
@@ -32,6 +34,7 @@ class Handler:
     name: str
     kind: Kind
     function: Function
+    around: Around | None = None
 
 
 class Handlers:
@@ -41,10 +44,19 @@ class Handlers:
     value such as `Failed` or `ctx.snooze(…)`. Raising is failing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, targets: bool = True) -> None:
         self._by_name: dict[str, Handler] = {}
+        self._targets = targets
+        """Whether its names are kinds of targets as well, as those of the service are."""
 
-    def add(self, name: str, function: Function, *, kind: Kind | None = None) -> None:
+    def add(
+        self,
+        name: str,
+        function: Function,
+        *,
+        kind: Kind | None = None,
+        around: Around | None = None,
+    ) -> None:
         """Register a function; a plain one runs in a thread unless it asks for a process."""
         is_async = inspect.iscoroutinefunction(function)
         chosen = kind or (Kind.ASYNC if is_async else Kind.THREAD)
@@ -54,11 +66,11 @@ class Handlers:
             raise Invalid(f"expected one handler of the name {name!r}, got a second")
         if chosen is Kind.PROCESS and "<" in function.__qualname__:
             raise Invalid(f"expected handler {name!r} to be importable, got {function!r}")
-        self._by_name[name] = Handler(name, chosen, function)
+        self._by_name[name] = Handler(name, chosen, function, around)
 
     def also(self, name: str, function: Function, *, kind: Kind | None = None) -> "Handlers":
         """These handlers and one more, as a new table."""
-        more = Handlers()
+        more = Handlers(targets=self._targets)
         more._by_name |= self._by_name
         more.add(name, function, kind=kind)
         return more
@@ -69,7 +81,8 @@ class Handlers:
 
     def needs(self) -> list[str]:
         """What these can do, as parcels name it: a handler, or a kind of target."""
-        return [*self._by_name, *map(target_need, self._by_name)]
+        named = [name for name in self._by_name if not name.startswith(":")]
+        return [*named, *map(target_need, self._by_name)] if self._targets else named
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._by_name.values())

@@ -42,13 +42,16 @@ def read_hints(payload: str) -> Iterator[Hint]:
 class Board:
     """Sources with the times from which they are worth a look, in the order of turns."""
 
-    def __init__(self, queues: frozenset[str] | None) -> None:
+    def __init__(self, queues: frozenset[str] | None, tenant: TenantId | None = None) -> None:
         self._queues = queues
+        self._tenant = tenant
         self._times: dict[Source, list[int]] = {}
 
     def note(self, hint: Hint) -> bool:
         """Remember a hint; whether it says anything new."""
         if self._queues is not None and hint.source.queue not in self._queues:
+            return False
+        if self._tenant is not None and hint.source.tenant != self._tenant:
             return False
         times = self._times.get(hint.source)
         if times is None:

@@ -5,7 +5,9 @@ be under way at once, each with places reserved for it: the database leases whil
 
 A parcel whose workers died repeatedly is a suspect. It is leased only when nothing else is held,
 and nothing else is leased while it is held: whatever dies then, dies of it. So that a busy worker
-does not leave suspects for ever, it now and then stops claiming for a moment to become empty.
+does not leave suspects for ever, it now and then stops claiming for a moment to become empty. Where
+that is in vain, because what it executes takes long, it takes suspects in beside the others: one,
+and twice as many each time that all of them have ended without killing it.
 """
 
 import asyncio
@@ -17,7 +19,7 @@ from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import to_ms
-from betimes.domain.parcel import RUNS_MAX
+from betimes.domain.parcel import RUNS_MAX, SUSPECT_AFTER
 from betimes.ops.turns import Turns, best_first
 from betimes.rhythm import DatabaseTime, Stopping, first_of, full_jitter
 from betimes.store.lease import NO_BOUNDS
@@ -43,6 +45,12 @@ LINGER_SECONDS = 0.005
 SUSPECTS_EVERY_SECONDS = 2.0
 EMPTYING_SECONDS, EMPTYING_SECONDS_MAX = 2.0, 8.0
 """How long a worker stops claiming to become empty; longer each time that it was not enough."""
+EMPTYING_TRIES = 3
+"""So often it tries in vain before it takes suspects in beside the others."""
+NO_ROOM_SECONDS = 0.1
+"""How soon to look again for a free place, if nobody tells of one."""
+BESIDE_MAX = 64
+"""Most suspects that are taken in beside the others at a time."""
 SERIES_SECONDS = 2.0
 """How long an empty worker goes on with one suspect after the other."""
 SOURCES_MAX = 1_000
@@ -84,7 +92,8 @@ class Lookout:
         self._roll = roll
         self._nudge = nudge
         self._queues = None if "*" in settings.queues else settings.queues
-        self._board = Board(None if self._queues is None else frozenset(self._queues))
+        wanted = None if self._queues is None else frozenset(self._queues)
+        self._board = Board(wanted, parcels.tenant)
         self._turns = turns
         self._places = dict.fromkeys((False, True), BEFORE_ALL)
         self._rules_at = clock.monotonic()
@@ -97,6 +106,10 @@ class Lookout:
         self._emptying_seconds = EMPTYING_SECONDS
         self._series_until = float("-inf")
         self._alone = False
+        self._tried = 0
+        """How often nothing came of becoming empty."""
+        self._beside = 0
+        """How many suspects may be here beside others."""
         self._scarce = False
 
     def hear(self, channel: str, payload: str) -> None:
@@ -221,16 +234,46 @@ class Lookout:
         self._board.found(await self._find(suspects=False))
 
     async def _look_for_suspects(self, now: float) -> None:
+        if self._tried >= EMPTYING_TRIES and not self._is_empty():
+            if self._slots.free:
+                await self._look_beside(now)
+            return  # without room, the next place that is free is theirs: ordinary work comes after
         self._suspects_at = now + SUSPECTS_EVERY_SECONDS
         self._suspects = await self._find(suspects=True)
         if not self._suspects:
-            self._emptying_seconds = EMPTYING_SECONDS
+            self._forget_suspects()
             return
+        self._tried += 1
         self._emptying_until = now + self._emptying_seconds
         self._series_until = self._emptying_until + SERIES_SECONDS
         # Ordinary work has its turn between two tries, however long they are.
         self._suspects_at += self._emptying_seconds
         self._emptying_seconds = min(2 * self._emptying_seconds, EMPTYING_SECONDS_MAX)
+
+    async def _look_beside(self, now: float) -> None:
+        """Whoever waits for ever is not executed at all; this may cost the others their attempt."""
+        self._suspects_at = now + SUSPECTS_EVERY_SECONDS
+        places = self._slots.reserve(1)  # before we ask: other claims take what is free meanwhile
+        try:
+            waiting = await self._find(suspects=True)
+            if not waiting:
+                self._forget_suspects()
+                return
+            here = sum(one.leased.deliveries > SUSPECT_AFTER for one in self._held)
+            if not here:
+                self._beside = min(max(1, 2 * self._beside), BESIDE_MAX)
+            for number in range(self._beside - here):
+                taking, places = places or self._slots.reserve(CLAIM_RUNS_MAX), 0
+                if not taking:
+                    break
+                await self._claims.take([waiting[number % len(waiting)]], taking, suspects=True)
+        finally:
+            if places:
+                self._slots.release(places)
+
+    def _forget_suspects(self) -> None:
+        self._suspects, self._emptying_seconds = [], EMPTYING_SECONDS
+        self._tried = self._beside = 0
 
     async def _find(self, *, suspects: bool) -> list[Source]:
         """Begins where the last look ended: with very many places, none stays unseen."""
@@ -266,7 +309,7 @@ class Lookout:
         if self._alone or not self._is_empty():
             return 0
         source = self._suspects.pop(0)
-        self._alone = True
+        self._alone, self._tried = True, 0
         places = self._slots.reserve(CLAIM_RUNS_MAX)
         taken = await self._claims.take([source], places, suspects=True)
         if taken.runs:
@@ -279,7 +322,9 @@ class Lookout:
     def _pause(self) -> float:
         """How long there is nothing to do unless somebody nudges."""
         now = self._clock.monotonic()
-        times = [self._poll_at, self._suspects_at]
+        full = not self._slots.free
+        suspects_at = max(self._suspects_at, now + NO_ROOM_SECONDS) if full else self._suspects_at
+        times = [self._poll_at, suspects_at]
         if self._stays_quiet(now):
             times.append(now + LINGER_SECONDS)
         next_ms = self._board.next_ms()

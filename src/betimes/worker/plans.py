@@ -17,6 +17,7 @@ from betimes.domain.ids import JobId, TenantId
 from betimes.domain.kept import Kept
 from betimes.domain.outcome import ErrorFacts, Failed
 from betimes.domain.spec import RunSpec, spec_from_json
+from betimes.engine.resolve import Assignment, Home
 from betimes.store.parcels import WantedRun
 from betimes.store.specs import SpecKey, Specs, weight_of
 from betimes.worker.context import Context
@@ -65,6 +66,10 @@ class Plan:
     """Whether a success has no consequences beyond the run itself."""
     needs: str | None = None
     """What a worker must have to do it."""
+
+    def given(self, run: WantedRun, home: Home) -> Assignment:
+        """A run of this definition, for the rules about its end."""
+        return Assignment(run, home, self.spec, self.handler, self.needs)
 
     @property
     def unable(self) -> bool:
@@ -171,6 +176,8 @@ class Plans:
         name = spec.handler or spec.target.get("type")
         handler = None if name is None else self._handlers.get(name)
         call = _unhandled if handler is None else self._ways[handler.kind](handler)
+        if handler is not None and handler.around is not None:
+            call = handler.around(call)
         if handler is not None and self._fetch is not None and spec.options.get("payload_ref"):
             call = fetching(self._fetch, str(spec.options["payload_ref"]), call)
         needs = spec.needs

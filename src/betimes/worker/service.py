@@ -10,13 +10,14 @@ from typing import Any, Protocol
 from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
-from betimes.domain.ids import TAIL_BYTES, ParcelId, WorkerId, random_ids, to_ms
+from betimes.domain.ids import TAIL_BYTES, ParcelId, TenantId, WorkerId, random_ids, to_ms
 from betimes.executing.beside import run_beside
 from betimes.ops.contents import Contents
 from betimes.ops.turns import Turns
 from betimes.rhythm import DatabaseTime, Stopping
 from betimes.store.admit import Offered
 from betimes.store.database import Database
+from betimes.store.ending import Ending
 from betimes.store.finish import MARGIN, Finishing
 from betimes.store.hints import NO_HINTS, Hinter
 from betimes.store.parcels import Parcels, Source
@@ -89,13 +90,15 @@ class Parts:
         hints: Hinter = NO_HINTS,
         signals: WorkerSignals = NO_SIGNALS,
         large: Large | None = None,
+        tenant: TenantId | None = None,
+        died: Callable[[Ending], None] = lambda _: None,
     ) -> None:
         self._chance = chance
         self._hints = hints
         self.time = DatabaseTime(clock=clock)
         self.pulse = Pulse(clock)
         self.held = HeldParcels()
-        self.parcels = Parcels(database, worker, handlers.needs())
+        self.parcels = Parcels(database, worker, handlers.needs(), tenant)
         self.turns = Turns()
         nudge = asyncio.Event()
         enough = max(1, min(CLAIM_RUNS_MAX, settings.slots) // 4)
@@ -117,6 +120,7 @@ class Parts:
             roll=chance.roll,
             queued_again=self._expect,
             left_to_others=self._tell_others,
+            died=died,
             signals=signals,
         )
         self.executor = Executor(
@@ -205,12 +209,27 @@ class Listens(Protocol):
         ...
 
 
+class Announces(Protocol):
+    """Tells everybody that a worker is alive."""
+
+    draining: bool
+
+    async def run(self) -> None:
+        """Tell until cancelled."""
+        ...
+
+    async def leave(self) -> None:
+        """Say goodbye."""
+        ...
+
+
 class Worker:
     """A role: runs until stopping is requested, then drains.
 
     `open_database` makes a database for the heartbeat, on the event loop of the heartbeat's thread.
     `listen` makes what tells hints; without one there are only polls. `hints` tells others of what
-    this worker cannot do.
+    this worker cannot do. `tenant` is whose work it does, if not everybody's; `announce` makes what
+    tells that it is alive, given how many places are taken; `died` hears of runs that are dead.
     """
 
     def __init__(
@@ -230,7 +249,13 @@ class Worker:
         hints: Hinter = NO_HINTS,
         signals: WorkerSignals = NO_SIGNALS,
         large: Large | None = None,
+        tenant: TenantId | None = None,
+        announce: Callable[[Callable[[], int]], Announces] | None = None,
+        died: Callable[[Ending], None] = lambda _: None,
     ) -> None:
+        self._tenant = tenant
+        self._announce = announce
+        self._died = died
         self._worker = card.id
         self._card = card
         self._database = database
@@ -273,11 +298,16 @@ class Worker:
                     helper.cancel()
                 parts.close()
 
-    def _registry(self, parts: Parts) -> Registry:
+    def _registry(self, parts: Parts) -> Announces:
+        def busy() -> int:
+            return parts.slots.total - parts.slots.free
+
+        if self._announce is not None:
+            return self._announce(busy)
         return Registry(
             workers=Workers(self._database),
             card=self._card,
-            busy=lambda: parts.slots.total - parts.slots.free,
+            busy=busy,
             time=parts.time,
             clock=self._clock,
             telemetry=self._telemetry,
@@ -298,10 +328,12 @@ class Worker:
             hints=self._hints,
             signals=self._signals,
             large=self._large,
+            tenant=self._tenant,
+            died=self._died,
         )
 
     def _helpers(
-        self, parts: Parts, registry: Registry
+        self, parts: Parts, registry: Announces
     ) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         helpers = [
             ("worker.registry", registry.run()),

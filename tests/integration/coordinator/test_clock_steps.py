@@ -1,15 +1,25 @@
 """The clock of the database is set back by a minute, or forward by an hour, while we work."""
 
+from collections import Counter
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import cast
 
 import pytest
 
 from betimes.domain import ids
-from betimes.domain.ids import ShardId
+from betimes.domain.ids import JobId, RunId, ShardId
+from betimes.ops import NewJob, create_job
+from betimes.ops.change_run import Change, change_run
+from betimes.ops.gap import Missed
+from betimes.ops.pause import pause_job, resume_job
+from betimes.ops.runs import cancel_run
+from betimes.ops.update import update_job
 from betimes.store.database import Database
 from betimes.telemetry import Telemetry
 from betimes.testing import ManualClock
-from integration.coordinator.conftest import World
+from integration.coordinator.conftest import TENANT, World
+from ops_kit import every, make_desk
 
 BACK = timedelta(seconds=66)
 FORWARD = timedelta(hours=1)
@@ -92,3 +102,181 @@ async def test_an_hour_that_never_came_is_caught_up_with(world: World, clock: Se
     assert held is not None
     ((behind,),) = await world.fetch("SELECT next_fire_at FROM betimes.jobs WHERE id = $1", job)
     assert behind >= clock.now()  # type: ignore[operator]
+
+
+PERIOD = timedelta(seconds=5)
+OFTEN = every(5, schedule={"overlap": "allow"})
+MISSED = pytest.mark.parametrize("missed", list(Missed))
+
+
+async def accounts(world: World, job: JobId) -> Counter[datetime]:
+    """How many rows and decisions each fire has; a decision is told in the row it ended, too."""
+    rows = await world.fetch("SELECT fire_at FROM betimes.runs WHERE job_id = $1", job)
+    counted = Counter(cast("list[tuple[datetime]]", rows))
+    decided = await world.fetch(
+        "SELECT fire_at, coalesce(until_at, fire_at) FROM betimes.decisions WHERE job_id = $1", job
+    )
+    for first, last in cast("list[tuple[datetime, datetime]]", decided):
+        counted.update((first + PERIOD * step,) for step in range((last - first) // PERIOD + 1))
+    return Counter({fire: many for (fire,), many in counted.items()})
+
+
+async def check_accounts(world: World, job: JobId, since: datetime) -> None:
+    """Each fire since then has one account up to now, and none has two."""
+    counted = await accounts(world, job)
+    twice = {fire.time(): many for fire, many in counted.items() if many > 1}
+    assert not twice, "fires with two accounts"
+    fire = since + PERIOD - timedelta(seconds=since.timestamp() % 5)
+    lost = []
+    while fire <= world.clock.now() - timedelta(seconds=1):
+        lost += [] if counted[fire] else [fire.time()]
+        fire += PERIOD
+    assert not lost, "fires without an account"
+
+
+@MISSED
+@pytest.mark.parametrize("hangs", [False, True], ids=["published", "hanging"])
+@pytest.mark.parametrize("back", [3, 20, 66, 900])
+async def test_a_pause_in_a_minute_that_comes_twice(
+    world: World, clock: SetClock, missed: Missed, back: int, *, hangs: bool
+) -> None:
+    """Paused and resumed before, so that fires have run under ids that no planner gives them."""
+    desk = make_desk(world.database, clock)
+    owner = await world.coordinator()
+    job = await create_job(desk, TENANT, NewJob(definition=OFTEN))
+    began = clock.now()
+
+    async def live(seconds: float) -> None:
+        if hangs:
+            clock.advance(seconds)
+        else:
+            await world.live(seconds, owner)
+
+    await world.live(30, owner)
+    for _ in range(2):
+        await pause_job(desk, TENANT, job.id)
+        await live(7)
+        await resume_job(desk, TENANT, job.id, missed=missed)
+        await live(9)
+    clock.set_by(timedelta(seconds=-back))
+    for pause in (1, 4, 12):
+        await pause_job(desk, TENANT, job.id)
+        await live(pause)
+        await resume_job(desk, TENANT, job.id, missed=missed)
+        await live(3)
+    await world.live(max(0.0, (began - clock.now()).total_seconds()) + back + 60, owner)
+    await check_accounts(world, job.id, began)
+
+
+@MISSED
+async def test_a_pause_before_what_was_begun_leaves_it_alone(
+    world: World, clock: SetClock, missed: Missed
+) -> None:
+    """Somebody had it and was lost, and the clock was set back: it is due later than now again."""
+    desk = make_desk(world.database, clock)
+    owner = await world.coordinator()
+    job = await create_job(desk, TENANT, NewJob(definition=OFTEN))
+    await world.live(30, owner)
+    await world.fetch(
+        "UPDATE betimes.parcels SET fence = 1, deliveries = 1 WHERE visible_at <= $1 RETURNING id",
+        clock.now(),
+    )
+    begun = {run for run, at in (await world.parcels()).items() if at <= clock.now()}
+    clock.set_by(timedelta(seconds=-66))
+    await pause_job(desk, TENANT, job.id)
+    await world.live(4, owner)
+    await resume_job(desk, TENANT, job.id, missed=missed)
+    await world.live(4, owner)
+    rows = await world.fetch("SELECT id FROM betimes.runs WHERE state < 4")
+    assert begun
+    assert begun <= {run for (run,) in rows}
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+async def test_an_edit_in_a_minute_that_comes_twice(
+    world: World, clock: SetClock, *, is_paused: bool
+) -> None:
+    """Neither what has run comes again under the new revision, nor what lies before the job."""
+    desk = make_desk(world.database, clock)
+    owner = await world.coordinator()
+    job = await create_job(desk, TENANT, NewJob(definition=OFTEN))
+    began = clock.now()
+    await world.live(22, owner)
+    await pause_job(desk, TENANT, job.id)
+    await resume_job(desk, TENANT, job.id, missed=Missed.RUN_ALL)
+    await world.live(9, owner)
+    if is_paused:
+        await pause_job(desk, TENANT, job.id)
+    clock.set_by(timedelta(seconds=-66))
+    await world.live(2, owner)
+    await update_job(desk, TENANT, job.id, replace(OFTEN, priority=7))
+    await world.live(2, owner)
+    if is_paused:
+        await resume_job(desk, TENANT, job.id, missed=Missed.RUN_ALL)
+    await world.live(120, owner)
+    await check_accounts(world, job.id, began)
+    early = [fire for fire in await accounts(world, job.id) if fire <= began]
+    assert not early
+
+
+@pytest.mark.parametrize("how", ["cancelled", "moved"])
+async def test_an_edit_keeps_the_fires_before_one_that_somebody_has_touched(
+    world: World, clock: SetClock, how: str
+) -> None:
+    """A run far ahead that was cancelled or moved says nothing about the fires before it."""
+    desk = make_desk(world.database, clock)
+    owner = await world.coordinator()
+    job = await create_job(desk, TENANT, NewJob(definition=OFTEN))
+    began = clock.now()
+    await world.live(5, owner)
+    planned = await world.fetch(
+        "SELECT id FROM betimes.runs WHERE job_id = $1 AND state = 0 ORDER BY id DESC", job.id
+    )
+    last = cast("RunId", planned[0][0])
+    if how == "cancelled":
+        await cancel_run(desk, TENANT, last)
+    else:
+        await change_run(desk, TENANT, last, Change(due_at=world.seconds(45)))
+    await update_job(desk, TENANT, job.id, replace(OFTEN, priority=7))
+    await world.live(100, owner)
+    await check_accounts(world, job.id, began)
+
+
+async def test_an_edit_where_decisions_come_again(world: World, clock: SetClock) -> None:
+    """Fires that were decided are not planned by an edit in a time that has been before."""
+    desk = make_desk(world.database, clock)
+    owner = await world.coordinator()
+    job = await create_job(desk, TENANT, NewJob(definition=OFTEN))
+    began = clock.now()
+    await world.live(12, owner)
+    await pause_job(desk, TENANT, job.id)
+    await world.live(60, owner)
+    await resume_job(desk, TENANT, job.id, missed=Missed.SKIP)
+    clock.set_by(timedelta(seconds=-40))
+    await update_job(desk, TENANT, job.id, replace(OFTEN, priority=7))
+    await world.live(120, owner)
+    await check_accounts(world, job.id, began)
+
+
+async def test_a_resume_long_before_the_cursor_makes_few_runs(
+    world: World, clock: SetClock
+) -> None:
+    """Six hours that come again are the planner's; a transaction is bounded."""
+    desk = make_desk(world.database, clock)
+    owner = await world.coordinator()
+    job = await create_job(desk, TENANT, NewJob(definition=every(1, schedule={"overlap": "allow"})))
+    await world.live(3, owner)
+    await pause_job(desk, TENANT, job.id)
+    clock.advance(6 * 3600)
+    await world.live(3, owner)
+    clock.set_by(timedelta(hours=-6))
+    await resume_job(desk, TENANT, job.id)
+    ((made,),) = await world.fetch("SELECT count(*) FROM betimes.runs WHERE job_id = $1", job.id)
+    assert made <= 130  # type: ignore[operator]
+    resumed = clock.now()
+    await world.live(20, owner)
+    rows = await world.fetch("SELECT fire_at FROM betimes.runs WHERE job_id = $1", job.id)
+    fires = Counter(fire for (fire,) in cast("list[tuple[datetime]]", rows))
+    assert max(fires.values()) == 1
+    wanted = {resumed.replace(microsecond=0) + timedelta(seconds=step) for step in range(2, 18)}
+    assert wanted <= set(fires)

@@ -8,8 +8,7 @@ import pytest
 from api_kit import Served
 from api_kit import served as serving
 from betimes import App
-from betimes.runtime.line import OpenLine
-from runtime_kit import DIRECT, HTTP, direct_lines, http
+from runtime_kit import DIRECT, HTTP, Direct, Way, http
 
 
 @pytest.fixture
@@ -28,8 +27,8 @@ async def app(served: Served) -> AsyncIterator[App]:
 
 
 @pytest.fixture(params=[HTTP, DIRECT])
-async def lines(request: pytest.FixtureRequest, served: Served, dsn: str) -> OpenLine:
+async def lines(request: pytest.FixtureRequest, served: Served, dsn: str) -> Way:
     """Every test that takes this runs over HTTP and directly on the database."""
     if request.param == DIRECT:
-        return direct_lines(served, dsn)
+        return Direct(served, dsn)
     return http(served, await served.key(kind="wk"))

@@ -16,12 +16,11 @@ from betimes.config.settings import JanitorSettings
 from betimes.janitor.reap import Reaper
 from betimes.rhythm import Stopping
 from betimes.runtime.http_line import http_lines
-from betimes.runtime.line import OpenLine
 from betimes.store.reap import Reaping
 from betimes.telemetry import Telemetry
 from betimes.testing.proxy import FaultProxy
 from betimes.testing.real_clock import RealClock
-from runtime_kit import eventually, http, working
+from runtime_kit import Way, eventually, http, working
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -147,7 +146,7 @@ class Skewed(RealClock):
 
 @pytest.mark.parametrize("minutes", [-5, 5])
 async def test_a_wrong_wall_clock_changes_nothing(
-    served: Served, app: App, lines: OpenLine, minutes: int
+    served: Served, app: App, lines: Way, minutes: int
 ) -> None:
     """Leases, deadlines, pauses and times of log lines go by the clock of the service."""
     began_at: list[datetime] = []

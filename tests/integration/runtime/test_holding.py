@@ -11,8 +11,7 @@ import pytest
 import protocol_app
 from api_kit import Served
 from betimes import App, Context
-from betimes.runtime.line import OpenLine
-from runtime_kit import eventually, http, working
+from runtime_kit import Way, eventually, http, working
 
 BUSY_SECONDS = 5.0
 """Two and a half lease times."""
@@ -27,7 +26,7 @@ def processes(app: App) -> Iterator[App]:
     protocol_app.app.__dict__.pop("async_client", None)
 
 
-async def test_handlers_in_processes_speak_and_are_heard(processes: App, lines: OpenLine) -> None:
+async def test_handlers_in_processes_speak_and_are_heard(processes: App, lines: Way) -> None:
     run = await protocol_app.compute.aenqueue([1, 2, 3])
     async with working(processes, lines):
         ended = await run.awaited(timeout=30)
@@ -70,7 +69,7 @@ async def test_a_process_is_killed_when_its_time_is_up_and_told_when_cancelled(
     await processes.aclose()
 
 
-async def test_computing_in_a_thread_costs_no_lease(app: App, lines: OpenLine) -> None:
+async def test_computing_in_a_thread_costs_no_lease(app: App, lines: Way) -> None:
     fences: list[int] = []
 
     @app.task

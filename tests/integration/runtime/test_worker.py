@@ -19,16 +19,15 @@ from betimes import (
     Retry,
     Snooze,
 )
-from betimes.runtime.line import OpenLine
 from betimes.runtime.logs import ship_logs
 from betimes.sdk.options import RetryOptions
-from runtime_kit import eventually, working
+from runtime_kit import Way, eventually, working
 
 FAST: RetryOptions = {"max_attempts": 3, "backoff": "fixed", "initial": 0, "jitter": "none"}
 
 
 async def test_plain_and_async_functions_run_and_their_results_come_back(
-    app: App, lines: OpenLine
+    app: App, lines: Way
 ) -> None:
     @app.task
     def double(number: int) -> int:
@@ -47,7 +46,7 @@ async def test_plain_and_async_functions_run_and_their_results_come_back(
     assert [one.result for one in ended] == [42, "you!"]
 
 
-async def test_the_context_tells_what_the_service_knows(app: App, lines: OpenLine) -> None:
+async def test_the_context_tells_what_the_service_knows(app: App, lines: Way) -> None:
     seen: list[Context] = []
 
     @app.task(timeout="2m", tags={"team": "a"}, queue="mail", priority=7)
@@ -68,7 +67,7 @@ async def test_the_context_tells_what_the_service_knows(app: App, lines: OpenLin
     assert ctx.traceparent.startswith("00-")
 
 
-async def test_what_is_raised_decides_what_follows(app: App, lines: OpenLine) -> None:
+async def test_what_is_raised_decides_what_follows(app: App, lines: Way) -> None:
     """Retry and any other error count; PermanentError is final; Snooze does not count."""
     calls: list[tuple[str, int]] = []
 
@@ -109,7 +108,7 @@ async def test_what_is_raised_decides_what_follows(app: App, lines: OpenLine) ->
     assert "in act" in (error.stack or "")
 
 
-async def test_a_payload_that_does_not_fit_is_dead_at_once(app: App, lines: OpenLine) -> None:
+async def test_a_payload_that_does_not_fit_is_dead_at_once(app: App, lines: Way) -> None:
     @app.task
     def charge(cents: int) -> None:
         """Never called."""
@@ -125,7 +124,7 @@ async def _final(app: App, run: str) -> Any:
     return found if found.state in {"dead", "succeeded", "cancelled"} else None
 
 
-async def test_a_payload_that_lies_elsewhere_is_fetched(app: App, lines: OpenLine) -> None:
+async def test_a_payload_that_lies_elsewhere_is_fetched(app: App, lines: Way) -> None:
     """It was handed to tasks as none at all. What is nowhere to be had is dead at once."""
 
     @app.task
@@ -150,7 +149,7 @@ async def ended(client: AsyncClient, run: str) -> Any:
     return await client.runs.get(run, view="full")
 
 
-async def test_words_arrive_before_the_end(app: App, lines: OpenLine) -> None:
+async def test_words_arrive_before_the_end(app: App, lines: Way) -> None:
     """Log lines, also those of the standard library, progress and checkpoints."""
 
     @app.task(retry=FAST)
@@ -178,7 +177,7 @@ async def test_words_arrive_before_the_end(app: App, lines: OpenLine) -> None:
     assert ended.run.progress["percent"] == 50
 
 
-async def test_a_cancelled_run_hears_of_it_and_ends_as_cancelled(app: App, lines: OpenLine) -> None:
+async def test_a_cancelled_run_hears_of_it_and_ends_as_cancelled(app: App, lines: Way) -> None:
     begun = threading.Event()
 
     @app.task
@@ -196,7 +195,7 @@ async def test_a_cancelled_run_hears_of_it_and_ends_as_cancelled(app: App, lines
     assert ended.state == "cancelled"
 
 
-async def test_time_limits_bite_everywhere(app: App, lines: OpenLine) -> None:
+async def test_time_limits_bite_everywhere(app: App, lines: Way) -> None:
     once: RetryOptions = {"max_attempts": 1}
 
     @app.task(timeout=0.2, retry=once)
@@ -229,7 +228,7 @@ class Around(Middleware):
         self.told.append(f"after {end.succeeded} {end.result} {type(end.error).__name__}")
 
 
-async def test_middleware_goes_around_attempts(app: App, lines: OpenLine) -> None:
+async def test_middleware_goes_around_attempts(app: App, lines: Way) -> None:
     @app.task
     def fine() -> int:
         return 1
@@ -253,7 +252,7 @@ async def test_middleware_goes_around_attempts(app: App, lines: OpenLine) -> Non
 
 
 async def test_draining_finishes_what_it_can_and_gives_back_the_rest(
-    app: App, lines: OpenLine, served: Served
+    app: App, lines: Way, served: Served
 ) -> None:
     begun = threading.Semaphore(0)
 
@@ -275,13 +274,13 @@ async def test_draining_finishes_what_it_can_and_gives_back_the_rest(
         crew.stopping.request("test")
     first, second = [await app.async_client.runs.get(run.id) for run in runs]
     assert first.state == "succeeded"
-    assert (second.state, second.attempt) == ("retry_wait", 0)
+    assert (second.state, second.attempt) == ("queued", 0)
     assert second.state_reason is not None
     assert second.state_reason.code == "RELEASED"
     assert [worker async for worker in app.async_client.workers.list()] == []
 
 
-async def test_the_worker_tells_when_a_run_is_dead(app: App, lines: OpenLine) -> None:
+async def test_the_worker_tells_when_a_run_is_dead(app: App, lines: Way) -> None:
     dead: list[Any] = []
     heard = threading.Event()
 
@@ -300,7 +299,7 @@ async def test_the_worker_tells_when_a_run_is_dead(app: App, lines: OpenLine) ->
     assert [(one.run_id, one.task, one.attempts) for one in dead] == [(run.id, "broken", 1)]
 
 
-async def test_only_what_it_has_tasks_for_is_leased(app: App, lines: OpenLine) -> None:
+async def test_only_what_it_has_tasks_for_is_leased(app: App, lines: Way) -> None:
     @app.task
     def mine() -> None:
         """Ours."""

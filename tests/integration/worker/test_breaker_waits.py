@@ -1,102 +1,22 @@
 """Runs behind an open breaker wait for it to close, and are not leased over and over."""
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from betimes.app.delivery import StoredBreakers
 from betimes.domain.states import RunState
 from betimes.store.breakers import reset_breaker
 from betimes.store.database import Database
 from betimes.store.pool import Lane
 from betimes.store.queries import load
-from betimes.target.answer import Patience
-from betimes.target.delivery import Delivery
-from betimes.target.gate import BreakerState, Rules
-from betimes.target.gates import Gates
-from betimes.target.url import UrlPolicy
-from betimes.telemetry import Telemetry
+from betimes.target.gate import BreakerState
 from betimes.testing import ManualClock
-from betimes.worker.builtin import builtin_handlers
-from target_kit import DEV, FakeTarget, a_client, a_target
-from worker_kit import TENANT, Bench, a_worker, enqueue, read_run, rows, state_of, worker_id
+from crew_kit import Crew
+from target_kit import a_target
+from worker_kit import TENANT, read_run, rows, state_of
 
 BREAKERS = load("breakers")
-RETRY = {"max_attempts": 500, "backoff": "fixed", "initial_ms": 45_000, "jitter": "none"}
-
-
-async def open_to_all(_: UUID) -> UrlPolicy:
-    return DEV
-
-
-class Crew:
-    """Workers with gates of their own, who share breakers."""
-
-    def __init__(self, database: Database, clock: ManualClock) -> None:
-        self.database = database
-        self.clock = clock
-        self.benches: list[Bench] = []
-        self.gates: list[Gates] = []
-
-    @asynccontextmanager
-    async def worker(self, number: int = 1) -> AsyncIterator[Gates]:
-        await rows(
-            self.database,
-            "INSERT INTO betimes.tenants (id, slug, name) VALUES ($1, 'a', 'A')"
-            " ON CONFLICT DO NOTHING",
-            TENANT,
-        )
-        gates = Gates(
-            rules=Rules(),
-            clock=self.clock,
-            telemetry=Telemetry(clock=self.clock),
-            breakers=StoredBreakers(self.database, worker_id(number), clock=self.clock),
-        )
-        async with a_client() as client:
-            delivery = Delivery(
-                client=client,
-                clock=self.clock,
-                policies=open_to_all,
-                patience=Patience(),
-                gates=gates,
-            )
-            handlers = builtin_handlers(self.clock).also("http", delivery.deliver)
-            async with a_worker(
-                self.database, self.clock, handlers=handlers, number=number
-            ) as bench:
-                self.benches.append(bench)
-                self.gates.append(gates)
-                yield gates
-                self.benches.remove(bench)
-
-    async def step(self, seconds: float) -> None:
-        """Time passes, and everybody does what is due."""
-        self.clock.advance(seconds)
-        for gates in self.gates:
-            await gates.tick()
-        for bench in self.benches:
-            await bench.poll_once()
-            while len(bench.parts.executor.running):
-                running = [one.task for one in bench.parts.executor.running]
-                _, waiting = await asyncio.wait(running, timeout=0.05)
-                if waiting:
-                    self.clock.advance(0.1)  # who stands in line looks at the clock
-            await bench.parts.reporter.flush()
-            await bench.poll_once()
-
-    async def ask(self, target: FakeTarget, count: int, *, together: bool = True) -> list[Any]:
-        """Runs to a target."""
-        options = {"target": {"type": "http", "url": target.url()}, "retry": RETRY}
-        nobody: list[Any] = [None]
-        now = self.clock.now()
-        if together:
-            return await enqueue(self.database, now, nobody * count, options=options)
-        found = [await enqueue(self.database, now, nobody, options=options) for _ in range(count)]
-        return [run for (run,) in found]
 
 
 async def fences(database: Database, runs: list[Any]) -> list[int]:

@@ -96,6 +96,35 @@ async def test_suspects_of_one_place_are_taken_one_after_the_other(
     assert {await state_of(database, run) for run in runs} == {RunState.SUCCEEDED}
 
 
+@pytest.mark.parametrize(("slots", "many"), [(1, 2), (4, 10), (64, 40)])
+async def test_a_worker_that_is_never_empty_takes_suspects_in_beside_the_others(
+    database: Database, clock: ManualClock, slots: int, many: int
+) -> None:
+    """Its tasks take long and never end together: no suspect may wait for ever behind them."""
+    begun: list[str] = []
+    handlers = Handlers()
+
+    async def long(context: Context) -> None:
+        await clock.sleep(20.0)
+
+    async def mark(context: Context) -> None:
+        begun.append(context.run_id)
+
+    handlers.add("long", long)
+    handlers.add("mark", mark)
+    async with a_worker(database, clock, handlers=handlers, slots=slots) as bench:
+        await enqueue(database, clock.now(), ["long"])
+        await bench.parts.lookout.tick()
+        for _ in range(many):
+            await enqueue(database, clock.now(), ["mark"], options=OPTIONS, deliveries=2)
+        for _ in range(60):
+            await enqueue(database, clock.now(), ["long"])
+            for _ in range(4):
+                clock.advance(0.5)
+                await bench.poll_once()
+        assert len(begun) == len(set(begun)) == many
+
+
 async def test_a_claim_that_waits_does_not_end_the_outage(
     database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,7 @@
 """How much an origin is asked for."""
 
+from itertools import pairwise
+
 import pytest
 
 from betimes.target.gate import BreakerState, Gate, Go, Health, Hold, Rules, Wait
@@ -193,6 +195,73 @@ def test_retries_are_a_tenth_of_the_first_tries() -> None:
     assert first == 1_000
     assert again <= 0.1 * first + 60 + RULES.retry_burst
     assert again >= 150
+
+
+def without_budget(now: float = 0.0) -> Gate:
+    """A gate whose retry budget was spent at a time."""
+    gate = Gate(RULES)
+    for _ in range(int(gate.rules.retry_burst)):
+        assert sent(gate, now, Health.GOOD, retry=True) == Go()
+    return gate
+
+
+def wait_of(gate: Gate, now: float, *, waited: bool = False) -> float:
+    """How long a retry has to wait for the budget."""
+    answer = gate.ask(now, retry=True, waited=waited)
+    assert isinstance(answer, Wait)
+    assert answer.why is Hold.RETRY_BUDGET
+    return answer.seconds
+
+
+def test_retries_wait_until_the_budget_has_grown_for_them() -> None:
+    """One after the other; whoever comes at its time passes."""
+    gate = without_budget()
+    assert [wait_of(gate, 0.0) for _ in range(100)] == [pytest.approx(n + 1) for n in range(100)]
+    for second in range(1, 101):
+        assert isinstance(gate.ask(float(second), retry=True, waited=True), Go)
+        assert wait_of(gate, float(second), waited=True) > 1
+
+
+def test_a_retry_that_has_not_waited_gets_behind_those_that_have() -> None:
+    gate = without_budget()
+    for _ in range(30):
+        wait_of(gate, 0.0)
+    assert wait_of(gate, 5.0) == pytest.approx(26), "although five tries have been saved up"
+    assert gate.ask(5.0, retry=True, waited=True) == Go()
+    assert gate.ask(5.0) == Go(), "first tries do not wait"
+    assert gate.ask(25.0, retry=True) == Go(), "nobody came, and no more can be saved up"
+    assert gate.ask(40.0, retry=True) == Go(), "nobody has an appointment any more"
+
+
+def test_no_retry_waits_longer_than_the_longest_wait() -> None:
+    """Those whose time is further away come back to ask again, and not together."""
+    gate = without_budget()
+    waits = [wait_of(gate, 0.0) for _ in range(2_000)]
+    assert max(waits) <= 300
+    late = sorted(waits[300:])
+    assert late[0] >= 240
+    assert max(b - a for a, b in pairwise(late)) < 0.2
+
+
+def test_retries_wait_less_where_first_tries_make_the_budget_grow() -> None:
+    gate = without_budget()
+    for step in range(60_000):  # ten minutes, a hundred a second
+        sent(gate, step / 100, Health.GOOD)
+        if step % 9 == 0:  # a little more than the budget
+            sent(gate, step / 100, Health.GOOD, retry=True)
+    while gate.ask(600.0, retry=True, waited=True) == Go():
+        pass
+    waits = [wait_of(gate, 600.0) for _ in range(100)]
+    ahead = waits[-1] - waits[0]
+    assert 99 / 12 < ahead < 99 / 5, "far more than one a second, as it was lately"
+    assert min(waits) >= 1, "the budget may stop to grow that fast"
+
+
+def test_retries_without_budget_wait_at_least_as_long_as_the_target_asked() -> None:
+    gate = without_budget()
+    gate.ask(0.0)
+    gate.done(0.0, Health.PUSHED_BACK, pause=20.0)
+    assert wait_of(gate, 0.0) == pytest.approx(20)
 
 
 def test_a_target_can_ask_for_a_pause() -> None:

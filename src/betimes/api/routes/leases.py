@@ -1,7 +1,6 @@
 """Leases: what workers report about the runs they hold."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -132,14 +131,14 @@ def _released(told: wire.Release | wire.ReportOne) -> Released:
 
 async def snooze(call: Call[NoQuery, wire.Snooze]) -> Reply:
     """Be called again later, without counting the attempt."""
-    return await _report(call, _snoozed(call.body, call.service.now()))
+    return await _report(call, _snoozed(call.body))
 
 
-def _snoozed(told: wire.Snooze | wire.ReportOne, now: datetime) -> Snoozed:
+def _snoozed(told: wire.Snooze | wire.ReportOne) -> Snoozed:
     if (told.until is None) == (told.for_ is None):
         raise Trouble("invalid_parameter", "expected `until` or `for`, one of them")
     if told.for_ is not None:
-        return Snoozed(now + read_span(told.for_, pointer="/for"))
+        return Snoozed(read_span(told.for_, pointer="/for"))
     return Snoozed(read_instant(told.until or "", pointer="/until"))
 
 
@@ -194,7 +193,6 @@ async def batch(call: Call[NoQuery, wire.Reports]) -> Reply:
         call.body.items,
         secret=service.lease_secret,
         queues=call.caller.queues,
-        now=service.now(),
         roll=service.roll,
     )
     return Reply(status=207, value=wire.ReportsDone(items=done))
@@ -207,7 +205,6 @@ async def report_many(
     *,
     secret: bytes,
     queues: Collection[str] | None = None,
-    now: datetime,
     roll: Callable[[], float],
 ) -> list[wire.Reported]:
     """Each is answered for itself: one that cannot be read, or is stale, stands in nobody's way."""
@@ -220,7 +217,7 @@ async def report_many(
         except Trouble:
             continue
         metrics = one.metrics if one.action == "complete" else NOTHING
-        reports.append(ops.Report(lease=lease, outcome=outcome_of(one, now), metrics=metrics))
+        reports.append(ops.Report(lease=lease, outcome=outcome_of(one), metrics=metrics))
         places.append(place)
     settled = await ops.report(desk, tenant, reports, roll=roll)
     for place, became in zip(places, settled, strict=True):
@@ -240,7 +237,7 @@ def reported(text: str, settled: ops.Settled) -> wire.Reported:
     )
 
 
-def outcome_of(one: wire.ReportOne, now: datetime) -> Outcome:
+def outcome_of(one: wire.ReportOne) -> Outcome:
     """One of many reports as an outcome."""
     match one.action:
         case "complete":
@@ -250,7 +247,7 @@ def outcome_of(one: wire.ReportOne, now: datetime) -> Outcome:
         case "release":
             return _released(one)
         case "snooze":
-            return _snoozed(one, now)
+            return _snoozed(one)
         case "cancel":
             return Cancelled(one.reason)
 

@@ -88,8 +88,7 @@ RETURNING gaps.job_id, gaps.from_at;
 
 -- name: find_accounted :many
 -- Fires of jobs, each job from a first through a last instant, that have a run or a decision: nobody decides about them again.
--- A decision stands under its first fire, and none begins before a span and reaches into it: the first fire of a span has
--- no account.
+-- A decision stands under its first fire. One that begins before a span may reach into it, after the clock was set back.
 -- Index: runs_job_idx, decisions_pkey
 -- Guard: the caller holds the jobs
 -- Returns: job_id uuid, first timestamptz, fire_at timestamptz, until_at timestamptz
@@ -102,7 +101,13 @@ SELECT span.job_id, span.first, found.fire_at, found.until_at
     UNION ALL
     SELECT decisions.fire_at, coalesce(decisions.until_at, decisions.fire_at) FROM betimes.decisions
      WHERE decisions.shard = :shard::smallint AND decisions.job_id = span.job_id
-       AND decisions.fire_at >= span.first AND decisions.fire_at <= span.last) AS found;
+       AND decisions.fire_at >= span.first AND decisions.fire_at <= span.last
+    UNION ALL
+    SELECT before.fire_at, before.until_at FROM (
+        SELECT decisions.fire_at, decisions.until_at FROM betimes.decisions
+         WHERE decisions.shard = :shard::smallint AND decisions.job_id = span.job_id AND decisions.fire_at < span.first
+         ORDER BY decisions.fire_at DESC LIMIT 1) AS before
+     WHERE before.until_at >= span.first) AS found;
 
 -- name: settle_jobs :many
 -- Count the late fires of jobs, and complete those that have nothing else left. Missing and cancelled ones get none.

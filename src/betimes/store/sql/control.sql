@@ -40,6 +40,20 @@ SELECT id, fire_at FROM betimes.runs
    AND reason = ANY (:reasons::text[])
  ORDER BY id LIMIT :most::integer;
 
+-- name: read_last_strange :one
+-- The last fire of a job, due from an instant on, that no planner would recognise: its run has taken the place of another
+-- one, so its id is not that of the fire, or it was decided. Both lie ahead only where a time comes again.
+-- Index: runs_job_idx, decisions_pkey
+-- Returns: fire_at timestamptz
+SELECT greatest(
+    (SELECT max(fire_at) FROM betimes.runs
+      WHERE shard = :shard::smallint AND job_id = :job::uuid AND id >= :low::uuid AND state <> 0 AND trigger = 0 AND NOT moved
+        AND ('x' || left(replace(id::text, '-', ''), 12))::bit(48)::bigint
+            <> floor(extract(epoch FROM due_at) * 1000)::bigint),
+    (SELECT coalesce(until_at, fire_at) FROM betimes.decisions
+      WHERE shard = :shard::smallint AND job_id = :job::uuid
+      ORDER BY fire_at DESC LIMIT 1)) AS fire_at;
+
 -- name: drop_stopped :many
 -- Delete runs that a pause has ended before they began: others take their place.
 -- Index: runs_pkey

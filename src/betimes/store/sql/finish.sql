@@ -75,6 +75,14 @@ SELECT id, fence, run_ids, tenant_id, queue, fair, gate, when_full, line, rate_k
    AND ((id, fence) IN (SELECT * FROM unnest(:parcels::uuid[], :fences::integer[]))) IS TRUE
    FOR UPDATE;
 
+-- name: find_asked_to_end :many
+-- Which of these runs somebody wants ended. The caller holds their parcels.
+-- Index: runs_pkey
+-- Returns: id uuid
+SELECT id FROM betimes.runs
+ WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid
+   AND cancel_at IS NOT NULL AND state < 4;
+
 -- name: finish_otherwise :many
 -- Write any other ending, or a retry, into the run rows. The caller holds the parcels.
 -- Index: runs_pkey

@@ -42,7 +42,8 @@ SELECT walk.shard, walk.queue, walk.tenant_id, walk.fair, best.rank
        AND (deliveries >= :suspect_after::integer) = :suspects::boolean
        AND (handler IS NULL OR handler = ANY (:handlers::text[]) OR (:handlers::text[] IS NULL AND left(handler, 1) <> ':'))
      ORDER BY rank LIMIT 1) AS best
- WHERE :queues::text[] IS NULL OR walk.queue = ANY (:queues::text[])
+ WHERE (:queues::text[] IS NULL OR walk.queue = ANY (:queues::text[]))
+   AND (:tenant::uuid IS NULL OR walk.tenant_id = :tenant::uuid)
  LIMIT :most::integer;
 
 -- name: read_best_ranks :many
@@ -110,9 +111,9 @@ RETURNING parcels.id, parcels.tenant_id, parcels.queue, parcels.priority, parcel
 -- The same for runs of several shards.
 -- Scatter: the runs of one claim, each by its primary key
 -- Index: runs_pkey
--- Returns: id uuid, job_id uuid, revision int4, due_at timestamptz, fire_at timestamptz, first_started_at timestamptz, cancel_at timestamptz, attempt int2, trigger int2, handler text, payload bytea, options text
+-- Returns: id uuid, job_id uuid, revision int4, due_at timestamptz, fire_at timestamptz, first_started_at timestamptz, cancel_at timestamptz, attempt int2, trigger int2, handler text, payload bytea, options text, reason text
 SELECT runs.id, job_id, revision, due_at, fire_at, first_started_at, cancel_at, attempt, trigger, handler, payload,
-       options::text AS options
+       options::text AS options, reason
   FROM unnest(:shards::smallint[], :ids::uuid[]) AS wanted (shard, id)
   JOIN betimes.runs ON runs.shard = wanted.shard AND runs.id = wanted.id
  WHERE runs.id >= :low::uuid AND state < 4;
@@ -120,10 +121,10 @@ SELECT runs.id, job_id, revision, due_at, fire_at, first_started_at, cancel_at, 
 -- name: read_wanted_runs :many
 -- The runs of leased parcels that are still wanted; final and deleted ones drop out.
 -- Index: runs_pkey
--- Returns: id uuid, job_id uuid, revision int4, due_at timestamptz, fire_at timestamptz, first_started_at timestamptz, cancel_at timestamptz, attempt int2, trigger int2, handler text, payload bytea, options text
+-- Returns: id uuid, job_id uuid, revision int4, due_at timestamptz, fire_at timestamptz, first_started_at timestamptz, cancel_at timestamptz, attempt int2, trigger int2, handler text, payload bytea, options text, reason text
 -- Tenant, queue and priority are those of the parcel and are not sent again with every run.
 SELECT id, job_id, revision, due_at, fire_at, first_started_at, cancel_at, attempt, trigger, handler, payload,
-       options::text AS options
+       options::text AS options, reason
   FROM betimes.runs
  WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state < 4;
 

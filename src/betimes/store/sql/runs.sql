@@ -1,5 +1,12 @@
 -- Executions: read one, read many, insert ad-hoc ones.
 
+-- name: read_queues_of :many
+-- Where runs wait, and how urgent they are.
+-- Index: runs_pkey
+-- Returns: id uuid, queue text, priority int2
+SELECT id, queue, priority FROM betimes.runs
+ WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]) AND id >= :low::uuid AND id <= :high::uuid;
+
 -- name: read_specs :many
 -- What to do for runs of jobs: the definition as it was at their revision.
 -- Index: jobs_pkey

@@ -6,23 +6,13 @@ from typing import Any, cast
 
 import msgspec
 
-from betimes.domain.outcome import (
-    Cancelled,
-    ErrorFacts,
-    Failed,
-    Outcome,
-    Snoozed,
-    Succeeded,
-    TimedOut,
-)
-from betimes.runtime.calling import call, call_async
+from betimes.domain.outcome import Outcome, Snoozed, Succeeded, TimedOut
+from betimes.executing.returned import capped
+from betimes.runtime.calling import invoke, invoke_async
 from betimes.sdk.context import Context, Facts, current
 from betimes.sdk.task import AnyTask
-from betimes.testing.harness.asking import span
 from betimes.testing.harness.run import HarnessRun, Line
-from betimes.wire.workers import ErrorTold, ReportOne, RetryAfter
 
-LEASE = "harness"
 Awaiting = Generator[Any, Any, Any]
 """Yields what is to be awaited, and is sent what came of it."""
 
@@ -130,11 +120,11 @@ class Planned:
 
 
 def attempt(run: HarnessRun, now: datetime, planned: BaseException | None) -> Outcome:
-    """Call a plain handler as the runtime of workers does; the outcome of its report."""
+    """Call a plain handler as workers do."""
     context = context_of(run, now)
     token = current.set(context)
     try:
-        return outcome_of(call(_task(run, planned), context, _payload(run), LEASE), now)
+        return _settled(invoke(_task(run, planned), context, run.payload), now)
     finally:
         current.reset(token)
 
@@ -144,38 +134,27 @@ def attempt_async(run: HarnessRun, now: datetime, planned: BaseException | None)
     context = context_of(run, now)
     token = current.set(context)
     try:
-        report = yield call_async(_task(run, planned), context, _payload(run), LEASE)
+        outcome = yield invoke_async(_task(run, planned), context, run.payload)
     finally:
         current.reset(token)
-    return outcome_of(report, now)
+    return _settled(outcome, now)
 
 
 def _task(run: HarnessRun, planned: BaseException | None) -> AnyTask:
     return run.task if planned is None else cast("AnyTask", Planned(run.task, planned))
 
 
-def _payload(run: HarnessRun) -> bytes:
-    return b"null" if run.payload is None else run.payload
-
-
-def outcome_of(report: ReportOne, now: datetime) -> Outcome:
-    """What a report means to the service."""
-    match report.action:
-        case "complete":
-            return Succeeded(None if report.result is None else bytes(report.result))
-        case "snooze":
-            pause = now + span(report.for_ or 0)
-            return Snoozed(pause if report.until is None else datetime.fromisoformat(report.until))
-        case "cancel" | "release":
-            return Cancelled(report.reason)
-        case "fail":
-            told = report.error or ErrorTold()
-            wish = report.retry
-            return Failed(
-                ErrorFacts(told.type or "Error", told.message, told.stack),
-                retryable=wish != "never",
-                after=span(wish.after) if isinstance(wish, RetryAfter) else None,
-            )
+def _settled(outcome: Outcome | None, now: datetime) -> Outcome:
+    """What an attempt came to, by the clock of the harness."""
+    match outcome:
+        case None:
+            return Succeeded()
+        case Succeeded(result=result):
+            return Succeeded(capped(result))
+        case Snoozed(until=timedelta() as pause):
+            return Snoozed(now + pause)
+        case _:
+            return outcome
 
 
 def limited(
