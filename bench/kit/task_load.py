@@ -7,18 +7,21 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
 from betimes import App
-from betimes.app import hands
 from betimes.app.clock import SystemClock
 from betimes.app.dice import Dice
+from betimes.app.direct_desk import grounds
+from betimes.app.hands import Runs
 from betimes.app.loop import run_to_end
+from betimes.app.task_worker import TaskWorker
 from betimes.config import DatabaseSettings, Settings
 from betimes.rhythm import Stopping
 from betimes.runtime.http_line import http_lines
-from betimes.runtime.line import OpenLine
 from betimes.runtime.worker import Worker, WorkerOptions
 from betimes.telemetry import Telemetry
 
@@ -74,26 +77,39 @@ async def enqueue_awaited(count: int, width: int) -> None:
             group.create_task(caller())
 
 
-async def work(lines: OpenLine, count: int, width: int) -> float:
-    """Seconds from the first call to the last report."""
+async def work(worker: Runs, count: int) -> float:
+    """Seconds from the first call until everything is reported and the worker has gone."""
     global wanted, loop
     wanted, loop = count, asyncio.get_running_loop()
-    clock, stopping = SystemClock(), Stopping()
-    worker = Worker(
-        app=app,
-        open_line=lines,
-        clock=clock,
-        roll=Dice().roll,
-        options=WorkerOptions(name="bench", concurrency=width, grace=timedelta(seconds=30)),
-        telemetry=Telemetry(clock=clock),
-    )
+    stopping = Stopping()
     async with asyncio.TaskGroup() as group:
         group.create_task(worker.run(stopping))
         await finished.wait()
-        await worker.idle()
-        took = time.perf_counter() - began_at
         stopping.request("done")
-    return took
+    return time.perf_counter() - began_at
+
+
+@asynccontextmanager
+async def a_worker(mode: str, url: str, key: str, dsn: str, width: int) -> AsyncIterator[Runs]:
+    """A worker of this app, over HTTP or on the database."""
+    clock, dice = SystemClock(), Dice()
+    telemetry = Telemetry(clock=clock)
+    options = WorkerOptions(name="bench", concurrency=width, grace=timedelta(seconds=30))
+    if mode == "http":
+        yield Worker(
+            app=app,
+            open_line=http_lines(url, key),
+            clock=clock,
+            roll=dice.roll,
+            options=options,
+            telemetry=telemetry,
+        )
+        return
+    settings = Settings(database=DatabaseSettings(dsn=dsn))
+    async with grounds(settings, clock=clock, dice=dice, tenant=None) as stands_on:
+        yield TaskWorker(
+            app=app, grounds=stands_on, clock=clock, options=options, telemetry=telemetry
+        )
 
 
 async def main(mode: str, url: str, key: str, dsn: str, count: int, width: int) -> dict[str, Any]:
@@ -109,20 +125,8 @@ async def main(mode: str, url: str, key: str, dsn: str, count: int, width: int) 
         for start in range(0, count, BATCH):
             group = [task.prepare(start + place) for place in range(min(BATCH, count - start))]
             await app.aenqueue_many(group)
-    elif mode == "http":
-        return {"seconds": await work(http_lines(url, key), count, width)}
-    elif mode == "direct":
-        settings = Settings(database=DatabaseSettings(dsn=dsn))
-        options = hands.HandsOptions(place="")
-        clock = SystemClock()
-        async with grounds(settings, clock=clock, dice=Dice(), tenant=None) as stands_on:
-            worker = TaskWorker(
-                app=app,
-                grounds=stands_on,
-                clock=clock,
-                options=worker_options(width),
-                telemetry=Telemetry(clock=clock),
-            )
+    else:
+        async with a_worker(mode, url, key, dsn, width) as worker:
             return {"seconds": await work(worker, count)}
     return {"seconds": time.perf_counter() - started}
 

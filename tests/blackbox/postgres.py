@@ -18,6 +18,8 @@ from typing import Any
 import asyncpg
 
 from betimes.embedded import find_binaries
+from betimes.embedded.account import Account
+from betimes.embedded.binaries import Binaries, executable_for
 
 DISK_BYTES = 3 * 2**30
 MAX_CONNECTIONS = 180
@@ -50,7 +52,8 @@ class Postgres:
     """One server below `root`; restarted by hand or, after a death, by `keep`."""
 
     def __init__(self, root: Path, *, offset_seconds: float = 0.0) -> None:
-        self._binaries = find_binaries().directory
+        self._user = _account() if AS_ROOT else None
+        self._binaries = _binaries(self._user, root / "postgres").directory
         self._disk = root / "disk"
         self._data = self._disk / "pg"
         self._sockets = root / "sockets"
@@ -62,7 +65,6 @@ class Postgres:
         self._frozen: list[int] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._wanted = False
-        self._user = _account() if AS_ROOT else None
         self.offset = offset_seconds
         self.deaths = 0
 
@@ -229,6 +231,15 @@ class Postgres:
             env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"},
             **self._as_user(),
         )  # fmt: skip
+
+
+def _binaries(user: pwd.struct_passwd | None, private: Path) -> Binaries:
+    """PostgreSQL where its account may execute it, wherever this tree lies."""
+    found = find_binaries()
+    if user is None:
+        return found
+    account = Account(user.pw_name, user.pw_uid, user.pw_gid, switch=True)
+    return executable_for(found, account, private)
 
 
 def _account() -> pwd.struct_passwd:

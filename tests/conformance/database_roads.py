@@ -2,6 +2,8 @@
 
 Everybody asks and looks through the real API, served on this machine; the clock of the test is that
 of the service, of the database and of every worker.
+
+Long because the three kinds of workers share one world and are asked the same questions of it.
 """
 
 import asyncio
