@@ -75,7 +75,8 @@ async def _storm(options: argparse.Namespace) -> tuple[Faults, Judgement, Histor
             await asyncio.wait(clients)
             history.until = load.now()
             say(f"healed after {len(faults.done)} faults; waiting for everything to end")
-            quiet = await _until_quiet(cluster, history.until)
+            # What was asked for before the clock was set back is due when that time comes again.
+            quiet = await _until_quiet(cluster, max(history.until, load.relived_until))
             watching.cancel()
         _collect(load, faults, history)
         read_evidence(cluster, history, faults.steps)

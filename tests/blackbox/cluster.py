@@ -24,6 +24,8 @@ from blackbox.postgres import AS_ROOT, Postgres
 
 TESTS = Path(__file__).parent.parent
 ROLES = ("api", "coordinator", "worker", "janitor", "dispatcher")
+SDK, DIRECT = TASK_KINDS = ("sdk", "direct")
+"""Workers of an application over HTTP, and on the database."""
 SHARDS = 64
 CPU_GROUPS = Path("/sys/fs/cgroup/cpu")
 STARVED_SHARE = 0.05
@@ -249,36 +251,48 @@ async def _start_service(
     await _until_serving(cluster)
     for number in range(1, copies + 1):
         upstream = ("127.0.0.1", cluster.processes[f"api{number}"].port)
-        proxy = await FaultProxy(upstream, seed=number).__aenter__()
-        proxies.append(proxy)
-        name = f"sdk{number}"
-        command = [
-            sys.executable, "-m", "betimes", "worker", "run", "blackbox.tasks:app", "-q", "sdk",
-            "-c", "40", "--name", name, "--url", f"http://127.0.0.1:{proxy.port}",
-        ]  # fmt: skip
-        environment = {
-            **_environment(cluster),
-            "BETIMES_API_KEY": cluster.key,
-            "BLACKBOX_LEDGER": str(cluster.ledger),
-        }
-        log = cluster.root / f"{name}.log"
-        cluster.processes[name] = Process(name, "sdk", command, environment, log, proxy)
-        cluster.processes[name].start()
+        over_http = await FaultProxy(upstream, seed=number).__aenter__()
+        _start_tasks(
+            cluster, f"{SDK}{number}", SDK, over_http, "--url", f"http://127.0.0.1:{over_http.port}"
+        )
+        to_database = await FaultProxy(cluster.postgres.socket, seed=number).__aenter__()
+        dsn = f"postgresql://betimes@127.0.0.1:{to_database.port}/betimes"
+        _start_tasks(cluster, f"{DIRECT}{number}", DIRECT, to_database, "--dsn", dsn, *settings)
+        proxies += [over_http, to_database]
     await _until_working(cluster)
 
 
+def _start_tasks(cluster: Cluster, name: str, kind: str, proxy: FaultProxy, *way: str) -> None:
+    """A worker of an application; each way to the service has a queue of its own."""
+    command = [
+        sys.executable, "-m", "betimes", "worker", "run", "blackbox.tasks:app", "-q", kind,
+        "-c", "40", "--name", name, *way,
+    ]  # fmt: skip
+    environment = {
+        **_environment(cluster),
+        "BETIMES_API_KEY": cluster.key,
+        "BLACKBOX_LEDGER": str(cluster.ledger),
+    }
+    log = cluster.root / f"{name}.log"
+    cluster.processes[name] = Process(name, kind, command, environment, log, proxy)
+    cluster.processes[name].start()
+
+
 async def _until_working(cluster: Cluster) -> None:
-    """Both application workers have registered."""
+    """All application workers have registered."""
     deadline = time.monotonic() + START_SECONDS
     while True:
-        workers = await cluster.fetch("SELECT FROM betimes.workers WHERE name LIKE 'sdk_'")
-        if len(workers) >= len(cluster.of("sdk")):
+        wanted = {process.name for kind in TASK_KINDS for process in cluster.of(kind)}
+        workers = await cluster.fetch("SELECT name FROM betimes.workers")
+        missing = wanted - {worker["name"] for worker in workers}
+        if not missing:
             return
         if time.monotonic() > deadline:
-            raise RuntimeError(
-                "the application workers did not register:\n"
-                + cluster.processes["sdk1"].log.read_text(errors="replace")[-3000:]
-            )
+            logs = [
+                f"--- {name}\n" + cluster.processes[name].log.read_text(errors="replace")[-3000:]
+                for name in sorted(missing)
+            ]
+            raise RuntimeError("application workers did not register:\n" + "\n".join(logs))
         await asyncio.sleep(0.3)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import asyncpg
 
-from blackbox.cluster import STARVED_SHARE, Cluster, Process
+from blackbox.cluster import SDK, STARVED_SHARE, Cluster, Process
 from blackbox.load import Load
 from blackbox.postgres import AWAY, MAX_CONNECTIONS
 
@@ -79,7 +79,7 @@ class Faults:
             if fault == self.starve and not self.cluster.can_starve:
                 continue
             if fault == self.lose_replies:
-                free = [process for process in free if process.kind != "sdk"]
+                free = [process for process in free if process.kind != SDK]
             if free:
                 process = self.dice.choice(free)
                 process.busy = True

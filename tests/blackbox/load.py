@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from blackbox.api import Answer, Unclear
-from blackbox.cluster import Cluster
+from blackbox.cluster import TASK_KINDS, Cluster
 from blackbox.facts import Job, Pause, Single, id_of
 
 RETRY = {"max_attempts": 60, "backoff": "fixed", "initial": "1s", "jitter": "none"}
@@ -98,7 +98,7 @@ class Load:
         period = PERIODS[index % len(PERIODS)]
         phase = index % period
         # Little of it fails: retries have a budget of a tenth of an origin's requests.
-        kind = ("http", "sdk", "http", "http", "sdk", "http", "sdk", "faulty")[index % 8]
+        kind = ("http", "sdk", "direct", "http", "sdk", "http", "direct", "faulty")[index % 8]
         catchup = ("all", "latest", "none")[index % 3]
         overlap = ("allow", "allow", "skip")[(index // 5) % 3]
         schedule = {
@@ -123,11 +123,11 @@ class Load:
 
     def _work(self, kind: str, *, flaky: bool = False) -> dict[str, Any]:
         """A target or a task."""
-        if kind == "sdk":
+        if kind in TASK_KINDS:
             handler = "flaky" if flaky else "steady"
             return {
                 "handler": handler,
-                "queue": "sdk",
+                "queue": kind,
                 "payload": {},
                 "retry": RETRY,
                 "timeout": "30s",
@@ -176,13 +176,13 @@ class Load:
             pass  # noted already
 
     async def _enqueue(self) -> None:
-        kind = self.dice.choice(("http", "http", "http", "sdk", "sdk", "faulty"))
+        kind = self.dice.choice(("http", "http", "http", "sdk", "direct", "faulty"))
         answer = await self.until_known("POST", "/v1/runs", self._work(kind))
         self.singles.append(Single(id_of(answer.body["id"]), None, self.now(), self.now()))
 
     async def _enqueue_later(self) -> None:
         delay = self.dice.randint(1, 40)
-        kind = self.dice.choice(("http", "sdk"))
+        kind = self.dice.choice(("http", "sdk", "direct"))
         body = {**self._work(kind, flaky=self.dice.random() < 0.05), "delay": f"PT{delay}S"}
         answer = await self.until_known("POST", "/v1/runs", body)
         self.singles.append(Single(id_of(answer.body["id"]), None, self.now(), self.now() + delay))
@@ -215,7 +215,7 @@ class Load:
 
     async def _edit(self) -> None:
         job = self.dice.choice(self.jobs)
-        if job.kind == "sdk":
+        if job.kind in TASK_KINDS:
             body: dict[str, Any] = {"payload": {"seconds": self.dice.choice((0.0, 0.1))}}
         else:
             body = {"payload": {"edited": self.dice.randint(0, 9)}}
@@ -247,7 +247,7 @@ class Load:
         await self.until_known("PUT", "/v1/workflows/fan", {"nodes": nodes})
 
     def _node(self, number: int) -> dict[str, Any]:
-        return self._work("sdk" if number % 2 else "http")
+        return self._work(("http", "sdk", "http", "direct")[number % 4])
 
     async def _start_workflow(self) -> None:
         answer = await self.until_known("POST", "/v1/workflows/fan/runs", {"input": {}})

@@ -29,7 +29,7 @@ def _witness(ctx: Context) -> dict[str, int]:
     return {"fence": ctx.fence, "attempt": ctx.attempt}
 
 
-@app.task(queue="sdk")
+@app.task
 def steady(ctx: Context, seconds: float = 0.0) -> dict[str, int]:
     """Work for a while and succeed."""
     said = _witness(ctx)
@@ -38,7 +38,7 @@ def steady(ctx: Context, seconds: float = 0.0) -> dict[str, int]:
     return said
 
 
-@app.task(queue="sdk")
+@app.task
 def flaky(ctx: Context, seconds: float = 0.0) -> dict[str, int]:
     """Fail at the first attempt."""
     said = _witness(ctx)
