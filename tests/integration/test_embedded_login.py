@@ -4,13 +4,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import pytest
 
 from betimes.app import database as databases
 from betimes.app.dice import Dice
-from betimes.config import Settings
+from betimes.config import DatabaseSettings, Settings
+from betimes.domain.errors import Refused
 from betimes.store.database import Database
 from betimes.store.pool import Connection, Lane
 from betimes.store.server import read_clock
@@ -89,3 +91,30 @@ async def test_a_directory_from_before_gets_its_login(place: Place) -> None:
         await owner.close()
     async with a_service(place) as (_, database):
         assert (await read_clock(database)).year > 2000
+
+
+async def test_the_login_of_the_service_may_ask_for_the_version_of_the_schema(place: Place) -> None:
+    """A node, or a worker on the database, that is given this login by `--dsn` starts with it."""
+    async with a_service(place) as (found, _):
+        settings = Settings(database=DatabaseSettings(dsn=found.dsn))
+        async with databases.located(settings, clock=RealClock(), dice=Dice()) as given:
+            assert await databases.version_complaints(settings, given) == []
+
+
+async def test_a_login_that_may_do_nothing_is_told_what_it_needs(place: Place) -> None:
+    """Not that a statement of ours was refused, which is nothing that anybody can mend."""
+    async with a_service(place) as (found, _):
+        owner = await asyncpg.connect(found.owner_dsn)
+        try:
+            await owner.execute("CREATE ROLE stranger LOGIN PASSWORD 'a stranger'")
+        finally:
+            await owner.close()
+        parts = urlsplit(found.dsn)
+        rest = parts.netloc.rpartition("@")[2]
+        dsn = urlunsplit(parts._replace(netloc=f"stranger:a%20stranger@{rest}"))
+        settings = Settings(database=DatabaseSettings(dsn=dsn))
+        async with databases.located(settings, clock=RealClock(), dice=Dice()) as given:
+            with pytest.raises(Refused, match="GRANT betimes_api, betimes_system TO"):
+                await databases.require_schema(settings, given)
+            with pytest.raises(Refused, match="the owner of the schema betimes"):
+                await databases.migrate(settings, given, clock=RealClock(), progress=lambda _: None)

@@ -17,7 +17,7 @@ from typing import Any
 
 from betimes.config.settings import DatabaseSettings
 from betimes.domain.clock import Clock
-from betimes.domain.errors import BadSetting, Bug, Conflict, Unavailable
+from betimes.domain.errors import BadSetting, Bug, Conflict, Refused, Unavailable
 from betimes.store.faults import translated
 from betimes.store.pool import Address, Connection, Session, close, connect
 from betimes.store.queries import load
@@ -155,6 +155,12 @@ async def migrate(
         raise BadSetting("migrations need a direct address of the database, got one with a pooler")
     async with _session(dsn, settings) as connection:
         await _lock(connection, clock)
+        rights = await _rights(connection)
+        if not rights["owns"]:
+            raise Refused(
+                f"migrations need the owner of the schema betimes, or of the database where there"
+                f" is none yet; got {rights['login']}, which may not change it"
+            )
         await connection.execute(SQL["create_schema"].text)
         await connection.execute(SQL["create_migrations"].text)
         pending = pending_of(steps, await _applied(connection))
@@ -182,7 +188,12 @@ _steps = cache(known)
 
 async def complaints(dsn: str, settings: DatabaseSettings) -> list[str]:
     """Why this release must not serve on the database as it is now."""
-    async with _session(dsn, settings) as connection:
+    async with _session(dsn, settings) as connection, connection.transaction():
+        rights = await _rights(connection)
+        if rights["serves"]:
+            await connection.execute(SQL["act_as_service"].text)
+        elif not rights["reads"]:
+            return [_needs_grant(rights["login"])]
         return complaints_of(known(), await _applied(connection))
 
 
@@ -199,6 +210,18 @@ async def _session(dsn: str, settings: DatabaseSettings) -> AsyncIterator[Sessio
             yield connection
         finally:
             await close(connection)
+
+
+def _needs_grant(login: str) -> str:
+    return (
+        f"expected a login that may act as the service, got {login}, which may not; as the owner"
+        f' of the database say GRANT betimes_api, betimes_system TO "{login}"'
+    )
+
+
+async def _rights(connection: Session) -> Mapping[str, Any]:
+    (row,) = await connection.fetch(SQL["read_rights"].text)
+    return dict(row)
 
 
 async def _lock(connection: Session, clock: Clock) -> None:

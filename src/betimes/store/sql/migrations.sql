@@ -19,6 +19,19 @@ CREATE TABLE IF NOT EXISTS betimes.migrations (
 -- Returns: locked bool
 SELECT pg_try_advisory_lock(:key::bigint) AS locked;
 
+-- name: read_rights :one
+-- Who we are, whether we may act as the service, may look into its schema, and may change it.
+-- Returns: login text, serves bool, reads bool, owns bool
+SELECT current_user::text AS login,
+       EXISTS (SELECT FROM pg_roles WHERE rolname = 'betimes_system' AND pg_has_role(oid, 'MEMBER')) AS serves,
+       coalesce((SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = 'betimes'), true) AS reads,
+       coalesce((SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'betimes'),
+                has_database_privilege(current_database(), 'CREATE')) AS owns;
+
+-- name: act_as_service :exec
+-- Act as the service does, for this transaction.
+SELECT set_config('role', 'betimes_system', true);
+
 -- name: has_migrations :one
 -- Tell whether this database was ever migrated.
 -- Returns: present bool
