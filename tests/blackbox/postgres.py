@@ -4,12 +4,14 @@ Stepping needs libfaketime, a small disk needs root; what the machine lacks is t
 """
 
 import asyncio
+import ctypes
 import ctypes.util
 import os
 import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -37,6 +39,8 @@ FAKETIME_PLACES = (
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
 )
+ORPHANED_LOOKS = 4
+"""So many looks in a row at a lock that nobody holds for long."""
 AS_ROOT = os.geteuid() == 0
 AWAY = (OSError, EOFError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
 """What a connection to a server that is being broken may say."""
@@ -137,13 +141,33 @@ class Postgres:
 
     async def keep(self) -> None:
         """What a service manager does."""
+        orphaned = 0
         while True:
             await asyncio.sleep(0.5)
+            # Only libfaketime holds it, for microseconds; who is killed meanwhile, for ever.
+            orphaned = orphaned + 1 if self._clock_is_locked() else 0
+            if orphaned == ORPHANED_LOOKS:
+                _post(self._clock_lock)
             if self._wanted and self._process is not None and self._process.poll() is not None:
                 self.deaths += 1
                 self._end_orphans()
                 (self._data / "postmaster.pid").unlink(missing_ok=True)
                 self.start()
+
+    @property
+    def _clock_lock(self) -> str:
+        """The semaphore that libfaketime shares among the processes of the server."""
+        return f"faketime_sem_{self.pid}"
+
+    def _clock_is_locked(self) -> bool:
+        """Whether somebody holds it now, and no process that is stopped."""
+        if self._library is None or self._process is None or self._frozen:
+            return False
+        try:
+            held = Path(f"/dev/shm/sem.{self._clock_lock}").read_bytes()  # noqa: S108 -- not ours
+        except OSError:
+            return False
+        return int.from_bytes(held[:4], sys.byteorder) == 0
 
     def _end_orphans(self) -> None:
         """Sessions that outlived the postmaster keep its shared memory; frozen ones for ever."""
@@ -171,6 +195,8 @@ class Postgres:
         for pid in self._frozen:
             with suppress(ProcessLookupError):
                 os.kill(pid, number)
+        if not frozen:
+            self._frozen = []
 
     def step(self, offset: float) -> None:
         """Let the clock of the server be so many seconds ahead of the machine's."""
@@ -231,6 +257,16 @@ class Postgres:
             env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"},
             **self._as_user(),
         )  # fmt: skip
+
+
+def _post(semaphore: str) -> None:
+    """Release a named semaphore in the place of whoever was killed while holding it."""
+    library = ctypes.CDLL(None, use_errno=True)
+    library.sem_open.restype = ctypes.c_void_p
+    opened = library.sem_open(f"/{semaphore}".encode(), 0)
+    if opened:
+        library.sem_post(ctypes.c_void_p(opened))
+        library.sem_close(ctypes.c_void_p(opened))
 
 
 def _binaries(user: pwd.struct_passwd | None, private: Path) -> Binaries:
