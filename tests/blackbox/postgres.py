@@ -6,6 +6,7 @@ Stepping needs libfaketime, a small disk needs root; what the machine lacks is t
 import asyncio
 import ctypes
 import ctypes.util
+import mmap
 import os
 import pwd
 import shutil
@@ -13,7 +14,8 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,7 @@ FAKETIME_PLACES = (
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
 )
+SEMAPHORE_BYTES = 32
 ORPHANED_LOOKS = 4
 """So many looks in a row at a lock that nobody holds for long."""
 AS_ROOT = os.geteuid() == 0
@@ -147,27 +150,37 @@ class Postgres:
             # Only libfaketime holds it, for microseconds; who is killed meanwhile, for ever.
             orphaned = orphaned + 1 if self._clock_is_locked() else 0
             if orphaned == ORPHANED_LOOKS:
-                _post(self._clock_lock)
+                self._unlock_clock()
             if self._wanted and self._process is not None and self._process.poll() is not None:
                 self.deaths += 1
                 self._end_orphans()
                 (self._data / "postmaster.pid").unlink(missing_ok=True)
                 self.start()
 
-    @property
-    def _clock_lock(self) -> str:
-        """The semaphore that libfaketime shares among the processes of the server."""
-        return f"faketime_sem_{self.pid}"
+    @contextmanager
+    def _clock_lock(self) -> Iterator[mmap.mmap]:
+        """The semaphore that libfaketime shares among the processes of the server.
+
+        Its name is gone with the first process that ended, so it is found where it is mapped.
+        """
+        maps = Path(f"/proc/{self.pid}/maps").read_text().splitlines()
+        (span,) = [line.split()[0] for line in maps if "/sem.faketime_sem_" in line]
+        with Path(f"/proc/{self.pid}/map_files/{span}").open("r+b") as file:
+            yield mmap.mmap(file.fileno(), SEMAPHORE_BYTES)
 
     def _clock_is_locked(self) -> bool:
         """Whether somebody holds it now, and no process that is stopped."""
         if self._library is None or self._process is None or self._frozen:
             return False
-        try:
-            held = Path(f"/dev/shm/sem.{self._clock_lock}").read_bytes()  # noqa: S108 -- not ours
-        except OSError:
-            return False
-        return int.from_bytes(held[:4], sys.byteorder) == 0
+        with suppress(OSError, ValueError), self._clock_lock() as lock:
+            return int.from_bytes(lock[:4], sys.byteorder) == 0
+        return False
+
+    def _unlock_clock(self) -> None:
+        """Release it in the place of whoever was killed while holding it."""
+        with suppress(OSError, ValueError), self._clock_lock() as lock:
+            semaphore = (ctypes.c_char * SEMAPHORE_BYTES).from_buffer(lock)
+            ctypes.CDLL(None).sem_post(ctypes.byref(semaphore))
 
     def _end_orphans(self) -> None:
         """Sessions that outlived the postmaster keep its shared memory; frozen ones for ever."""
@@ -257,16 +270,6 @@ class Postgres:
             env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"},
             **self._as_user(),
         )  # fmt: skip
-
-
-def _post(semaphore: str) -> None:
-    """Release a named semaphore in the place of whoever was killed while holding it."""
-    library = ctypes.CDLL(None, use_errno=True)
-    library.sem_open.restype = ctypes.c_void_p
-    opened = library.sem_open(f"/{semaphore}".encode(), 0)
-    if opened:
-        library.sem_post(ctypes.c_void_p(opened))
-        library.sem_close(ctypes.c_void_p(opened))
 
 
 def _binaries(user: pwd.struct_passwd | None, private: Path) -> Binaries:
