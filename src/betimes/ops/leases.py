@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 from betimes.domain.errors import FencedOut
 from betimes.domain.ids import ParcelId, RunId, ShardId, TenantId, compose, shard_of, to_ms
+from betimes.domain.leased import Assignment, WantedRun
 from betimes.domain.outcome import Outcome, Succeeded, result_of
 from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.states import RunState
-from betimes.engine.resolve import Assignment, Lease, resolve
+from betimes.engine.resolve import Lease, resolve
 from betimes.ops.contents import sealing_keys
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.sayings import open_lines, open_notes, seal_ending, sealed_lines, sealed_note
@@ -17,7 +18,6 @@ from betimes.store import remote as rows
 from betimes.store.admit import Offered
 from betimes.store.ending import Ending
 from betimes.store.finish import Held, hold_jobs_of, write_endings
-from betimes.store.parcels import WantedRun
 from betimes.store.pool import Connection, Lane
 from betimes.store.release import Freed, release
 from betimes.store.remote import HeldLease

@@ -11,29 +11,21 @@ from datetime import datetime, timedelta
 
 from betimes.domain.errors import Conflict, NotFound, Unavailable
 from betimes.domain.ids import ShardId, TenantId, WorkerId, to_us
+from betimes.domain.leased import Applicant, Assignment, LeasedParcel, Source, WantedRun
 from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.terms import most_of
-from betimes.engine.resolve import (
-    FULL,
-    Assignment,
-    exhausted,
-    refusal_of,
-    unhandled,
-    unstarted,
-    used_up,
-)
+from betimes.engine.resolve import FULL, exhausted, refusal_of, unhandled, unstarted, used_up
 from betimes.ops.contents import is_sealed, open_bytes
 from betimes.ops.desk import Desk
 from betimes.ops.sayings import open_notes
 from betimes.ops.turns import Turns, best_first
 from betimes.store import remote as rows
-from betimes.store.admit import Applicant, Offered, admit
+from betimes.store.admit import Offered, admit
 from betimes.store.ceilings import Ledger, close_ledger, open_ledger
 from betimes.store.ending import Ending
 from betimes.store.finish import Held, hold_jobs_of, write_endings
 from betimes.store.handing import Handed, news_of
 from betimes.store.lease import LeaseOrder
-from betimes.store.parcels import LeasedParcel, Source, WantedRun
 from betimes.store.pool import Connection, Lane
 from betimes.store.release import Freed, release
 from betimes.store.remote import HeldLease, RemoteWorker

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 from betimes.domain.event import FAILED, SUCCEEDED
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId
+from betimes.domain.leased import Streak
 from betimes.domain.states import RunState
 from betimes.domain.terms import Terms
 from betimes.store.admit import Offered
 from betimes.store.database import Database
-from betimes.store.ending import EVENTS, Ending, Follow, Streak
+from betimes.store.ending import EVENTS, Ending, Follow
 from betimes.store.failures import AutoPaused, hold_pausing, pause_failing
 from betimes.store.pool import Connection
 from betimes.store.pool import Lane as Pool

@@ -11,12 +11,12 @@ import asyncpg
 
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId, shard_of
 from betimes.domain.kept import Kept
+from betimes.domain.leased import Source, WantedRun
 from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.spec import RunSpec, spec_from_json
 from betimes.store.admit import Offered
 from betimes.store.ask import execute, many, maybe
 from betimes.store.jobs import from_json, to_json, to_optional_json
-from betimes.store.parcels import Source, WantedRun
 from betimes.store.pool import Connection
 from betimes.store.queries import load
 from betimes.store.specs import SpecKey, fixed_delay, weight_of

@@ -7,8 +7,9 @@ from typing import TypeVar
 from uuid import UUID
 
 from betimes.domain.ids import JobId, ParcelId, RunId, ShardId, WorkerId
+from betimes.domain.leased import Lease, Streak
 from betimes.store.admit import Offered
-from betimes.store.ending import Ending, Lease, Streak
+from betimes.store.ending import Ending
 from betimes.store.failures import AutoPaused
 from betimes.store.pool import Connection
 from betimes.store.queries import load

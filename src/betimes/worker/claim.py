@@ -11,6 +11,7 @@ from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import ParcelId, RunId
+from betimes.domain.leased import LeasedParcel, Source, WantedRun
 from betimes.domain.spec import with_retry
 from betimes.domain.terms import most_of
 from betimes.engine.resolve import FULL, exhausted, unstarted, used_up
@@ -20,7 +21,7 @@ from betimes.rhythm import DatabaseTime
 from betimes.store.admit import Offered
 from betimes.store.handing import Handed, is_news, news_of
 from betimes.store.lease import NO_BOUNDS
-from betimes.store.parcels import LeasedParcel, Lot, Parcels, Source, WantedRun
+from betimes.store.parcels import Lot, Parcels
 from betimes.store.release import Freed
 from betimes.store.telling import News
 from betimes.telemetry import Telemetry

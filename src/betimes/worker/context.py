@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 from betimes.domain.clock import Clock
 from betimes.domain.ids import TenantId, to_text
+from betimes.domain.leased import LeasedParcel, WantedRun
 from betimes.domain.outcome import Snoozed
 from betimes.domain.spec import RunSpec
 from betimes.domain.trace import traceparent_of
-from betimes.store.parcels import LeasedParcel, WantedRun
 
 Now = Callable[[], datetime]
 

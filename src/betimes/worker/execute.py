@@ -24,13 +24,12 @@ from typing import Any
 from betimes.domain.clock import Clock
 from betimes.domain.errors import LeaseOver
 from betimes.domain.ids import ParcelId, TenantId
+from betimes.domain.leased import Streak, WantedRun
 from betimes.domain.outcome import Succeeded
 from betimes.engine.resolve import refusal_of, resolve, unhandled, unstarted
 from betimes.executing.returned import failure_of, large_result, outcome_of
 from betimes.ops.sayings import seal_ending
 from betimes.rhythm import DatabaseTime
-from betimes.store.ending import Streak
-from betimes.store.parcels import WantedRun
 from betimes.telemetry import Telemetry
 from betimes.worker.context import Context
 from betimes.worker.finish import Reporter

@@ -15,13 +15,13 @@ from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId
+from betimes.domain.leased import Lease, Source, Streak
 from betimes.domain.states import FINAL, RunState
 from betimes.engine.resolve import NO_WORKER_FOR_HANDLER
 from betimes.rhythm import full_jitter
 from betimes.store.admit import Offered
-from betimes.store.ending import Ending, Lease, Streak
+from betimes.store.ending import Ending
 from betimes.store.finish import Finishing, Held, Page
-from betimes.store.parcels import Source
 from betimes.store.release import Freed
 from betimes.telemetry import Outage, Telemetry
 from betimes.worker.held import HeldParcel, HeldParcels

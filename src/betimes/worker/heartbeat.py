@@ -20,8 +20,9 @@ from typing import NamedTuple
 
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
+from betimes.domain.leased import Renewed
 from betimes.rhythm import beat
-from betimes.store.parcels import Parcels, Renewed
+from betimes.store.parcels import Parcels
 
 
 class Answer(NamedTuple):

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Iterable, Iterator
 
 from betimes.domain.ids import Fence, ParcelId
+from betimes.domain.leased import LeasedParcel, Renewed
 from betimes.ops.contents import Keys
-from betimes.store.parcels import LeasedParcel, Renewed
 
 
 class HeldParcel:

@@ -15,10 +15,9 @@ from typing import NamedTuple
 from betimes.domain.errors import NotFound
 from betimes.domain.ids import JobId, TenantId
 from betimes.domain.kept import Kept
+from betimes.domain.leased import Assignment, Home, WantedRun
 from betimes.domain.outcome import ErrorFacts, Failed
 from betimes.domain.spec import RunSpec, spec_from_json
-from betimes.engine.resolve import Assignment, Home
-from betimes.store.parcels import WantedRun
 from betimes.store.specs import SpecKey, Specs, weight_of
 from betimes.worker.context import Context
 from betimes.worker.handlers import Call, Handler, Handlers, Kind

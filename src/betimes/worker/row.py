@@ -3,9 +3,8 @@
 from datetime import datetime
 
 from betimes.domain.clock import Clock
+from betimes.domain.leased import Streak, WantedRun
 from betimes.rhythm import DatabaseTime
-from betimes.store.ending import Streak
-from betimes.store.parcels import WantedRun
 from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcel
 from betimes.worker.metrics import Metrics

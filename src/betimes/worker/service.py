@@ -11,6 +11,7 @@ from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import TAIL_BYTES, ParcelId, TenantId, WorkerId, random_ids, to_ms
+from betimes.domain.leased import Source
 from betimes.executing.beside import run_beside
 from betimes.ops.contents import Contents
 from betimes.ops.turns import Turns
@@ -20,7 +21,7 @@ from betimes.store.database import Database
 from betimes.store.ending import Ending
 from betimes.store.finish import MARGIN, Finishing
 from betimes.store.hints import NO_HINTS, Hinter
-from betimes.store.parcels import Parcels, Source
+from betimes.store.parcels import Parcels
 from betimes.store.rules import ReadingRules
 from betimes.store.specs import Specs
 from betimes.store.workers import WorkerCard, Workers

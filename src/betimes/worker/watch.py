@@ -7,8 +7,9 @@ from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import RunId
+from betimes.domain.leased import Renewed
 from betimes.rhythm import DatabaseTime, beat
-from betimes.store.parcels import Parcels, Renewed
+from betimes.store.parcels import Parcels
 from betimes.telemetry import Outage, Telemetry
 from betimes.worker.claim import trust_seconds
 from betimes.worker.heartbeat import Answer, Pulse

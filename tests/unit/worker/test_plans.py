@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from betimes.domain.ids import JobId, RunId, compose
+from betimes.domain.leased import WantedRun
 from betimes.domain.spec import RunSpec
-from betimes.store.parcels import WantedRun
 from betimes.store.specs import SpecKey, weight_of
 from betimes.worker import plans as module
 from betimes.worker.handlers import Handlers, Kind
