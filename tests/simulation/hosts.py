@@ -38,7 +38,7 @@ from betimes.store.pool import Lane
 from betimes.store.workers import WorkerCard
 from betimes.telemetry import Event, Outage, Telemetry
 from betimes.wire.workers import DeclaredHandler, LeaseRuns, NewWorker, ReportOne
-from betimes.worker import Chance, Handlers, Worker, service
+from betimes.worker import Chance, Handlers, Worker, runner
 from betimes.worker.context import Context
 from simulation.boundary import Fault, HostClock, Link, SimPool, make_database
 from simulation.loop import LIFE, Life
@@ -62,7 +62,7 @@ async def run_inline(work: Callable[[], Coroutine[Any, Any, None]], *, name: str
 
 def without_threads() -> None:
     """Heartbeats beat on the loop of the world."""
-    service.run_beside = run_inline  # type: ignore[attr-defined]
+    runner.run_beside = run_inline  # type: ignore[attr-defined]
     runtime.run_beside = run_inline  # type: ignore[attr-defined]
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from betimes.config.settings import WorkerSettings
@@ -27,21 +27,15 @@ from betimes.store.telling import News
 from betimes.telemetry import Telemetry
 from betimes.worker.execute import Executor, Work
 from betimes.worker.finish import Reporter
-from betimes.worker.held import HeldParcel, HeldParcels
+from betimes.worker.held import HeldParcel, HeldParcels, trust_seconds
 from betimes.worker.opening import any_sealed, opened
-from betimes.worker.plans import Plan, Plans
+from betimes.worker.plan import Plan
+from betimes.worker.plans import Plans
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 from betimes.worker.slots import Slots
 
 PARCELS_MAX = 256
 """Most parcels of one claim."""
-TRUSTED_SHARE = 0.9
-"""How much of a lease is believed; the rest is for clocks that run differently fast."""
-
-
-def trust_seconds(ttl: timedelta) -> float:
-    """How long a lease is believed, from the moment it was asked for."""
-    return ttl.total_seconds() * TRUSTED_SHARE
 
 
 class Taken(NamedTuple):

@@ -9,7 +9,7 @@ from betimes.domain.leased import LeasedParcel, WantedRun
 from betimes.domain.outcome import ErrorFacts, Failed
 from betimes.ops.contents import Contents, Keys, is_sealed
 from betimes.worker.context import Context
-from betimes.worker.plans import Plan
+from betimes.worker.plan import Plan
 
 Found = tuple[WantedRun, Plan]
 

@@ -21,7 +21,7 @@ from betimes.domain.outcome import Cancelled, Outcome, TimedOut
 from betimes.rhythm import first_of
 from betimes.worker.context import Context
 from betimes.worker.held import HeldParcel
-from betimes.worker.plans import Plan
+from betimes.worker.plan import Plan
 
 GRACE = timedelta(seconds=5)
 NO_LIMIT = timedelta.max

@@ -37,7 +37,7 @@ TTL = timedelta(seconds=30)
 def heartbeat_of(bench: Bench, clock: ManualClock) -> Heartbeat:
     """A heartbeat on the test's own loop."""
     return Heartbeat(
-        parcels=bench.parts.parcels,
+        renews=bench.parts.holds,
         pulse=bench.parts.pulse,
         clock=clock,
         every=timedelta(seconds=5),

@@ -10,7 +10,7 @@ from betimes.domain.spec import RunSpec
 from betimes.testing import ManualClock
 from betimes.worker.context import Context
 from betimes.worker.handlers import Call
-from betimes.worker.plans import Plan
+from betimes.worker.plan import Plan
 from betimes.worker.running import SILENT_MAX, Running, Runnings, Stop
 
 ANY = cast("Any", None)
