@@ -118,6 +118,7 @@ class Line:
         for place in await self._many(
             PARCELS["find_waiting"],
             now=self.clock.now(),
+            tenant=None,
             suspect_after=SUSPECT_AFTER,
             suspects=False,
             queues=None,

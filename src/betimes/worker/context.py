@@ -188,6 +188,11 @@ class Context:
         self._held = held
         self._clock = clock
 
+    @property
+    def held(self) -> Held | None:
+        """What keeps its lease here."""
+        return self._held
+
     def is_held(self) -> bool:
         """Whether the lease can still be ours; asked right before anything is sent or begun."""
         if self._held is None or self._clock is None:

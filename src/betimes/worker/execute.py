@@ -43,8 +43,8 @@ from betimes.worker.transport import Reports
 PARKED_MAX = 10_000
 """Most attempts that wait without a place: each of them is still renewed and held in memory."""
 
-Keep = Callable[[TenantId, bytes], Awaitable[str]]
-"""Keeps a large result; what it can be referred to by."""
+Keep = Callable[[TenantId, bytes], Awaitable[str | None]]
+"""Keeps a large result; what it can be referred to by, None if it cannot be kept."""
 Work = Iterator[tuple[WantedRun, HeldParcel, Plan]]
 """Runs to execute, each with the parcel it came in and the way to execute it."""
 
@@ -174,6 +174,8 @@ class Executor:
         if self._keep is None or content is None:
             return returned
         reference = await self._keep(running.parcel.leased.tenant, content)
+        if reference is None:
+            return Succeeded(content)
         return Succeeded(b'{"result_ref":"%s","bytes":%d}' % (reference.encode(), len(content)))
 
     def _settle(self, running: Running, returned: object) -> None:

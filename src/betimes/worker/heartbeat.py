@@ -21,16 +21,16 @@ from typing import NamedTuple
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.rhythm import beat
-from betimes.worker.transport import Beat, Renews
+from betimes.worker.transport import Renewal, Renews
 
-NOTHING = Beat([])
+NOTHING = Renewal([])
 
 
 class Answer(NamedTuple):
     """What a heartbeat brought: the leases that are ours, or why we do not know."""
 
     asked_at: float
-    beat: Beat = NOTHING
+    renewal: Renewal = NOTHING
     fault: BaseException | None = None
     heard_at: float | None = None
     """When it came to the thread of the heartbeat; the main loop may hear of it much later."""
@@ -73,7 +73,7 @@ class Heartbeat:
         self._hear = hear
 
     async def run(self) -> None:
-        """Beat until cancelled."""
+        """Renewal until cancelled."""
         async for _ in beat(self._clock, every=self._every):
             await self.tick()
 

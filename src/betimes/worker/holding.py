@@ -11,7 +11,7 @@ from betimes.domain.leased import Renewed
 from betimes.store.parcels import Parcels
 from betimes.store.release import Freed
 from betimes.worker.held import HeldParcel
-from betimes.worker.transport import Beat
+from betimes.worker.transport import Renewal
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,10 @@ class DatabaseHolds:
     parcels: Parcels
     clock: Clock
 
-    async def renew(self, *, ttl: timedelta, now: datetime | None) -> Beat:
+    async def renew(self, *, ttl: timedelta, now: datetime | None) -> Renewal:
         """Prolong every lease of this worker."""
         renewed, told = await self.parcels.renew(ttl=ttl, now=now)
-        return Beat(renewed, told)
+        return Renewal(renewed, told)
 
     async def unwanted(self, held: Mapping[RunId, Fence]) -> Collection[UUID]:
         """Which of these runs, held with these fences, somebody wants ended or has ended."""

@@ -4,11 +4,12 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from betimes.domain.errors import NotFound, Unavailable
+from betimes.domain.errors import LeaseOver, NotFound
 from betimes.domain.ids import TenantId
 from betimes.domain.leased import Assignment, Home, WantedRun
 from betimes.domain.outcome import ErrorFacts, Failed
 from betimes.domain.spec import RunSpec
+from betimes.executing.threads import LEASE_OVER
 from betimes.worker.context import Context
 from betimes.worker.handlers import Call, Handler, Handlers, Kind
 
@@ -87,8 +88,8 @@ def fetching(fetch: Fetch, reference: str, call: Call) -> Call:
             context.given(await fetch(context.tenant, reference))
         except NotFound as missing:
             return Failed(ErrorFacts(PAYLOAD_MISSING, missing.sentence), retryable=False)
-        except Unavailable as fault:
-            return Failed(ErrorFacts(PAYLOAD_MISSING, str(fault)))
+        if not context.is_held():
+            raise LeaseOver(LEASE_OVER)
         return await call(context)
 
     return fetched

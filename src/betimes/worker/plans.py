@@ -6,15 +6,14 @@ for each of very many jobs is its id and a reference. Where each has a definitio
 each ad-hoc run says something else about itself, the bytes that this takes are what is bounded.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from betimes.domain.ids import JobId
 from betimes.domain.kept import Kept
 from betimes.domain.leased import WantedRun
-from betimes.domain.spec import RunSpec, spec_from_json
-from betimes.store.specs import SpecKey, Specs, weight_of
+from betimes.domain.spec import RunSpec
+from betimes.store.specs import SpecKey, Specs, ad_hoc_spec, weight_of
 from betimes.worker.plan import Plan, Planning
 
 KNOWN_BYTES_MAX = 64 << 20
@@ -98,7 +97,7 @@ class Plans:
         for pair in pairs:
             key, revision = pair
             if isinstance(key, AdHocKey):
-                one = _Known(None, self._planned(_ad_hoc(key)))
+                one = _Known(None, self._planned(ad_hoc_spec(key.handler, key.options)))
                 learned[pair] = self._ad_hoc.put(key, one, weight_of(None, key.options, None))
                 continue
             spec = specs.get(jobs[pair], GONE)
@@ -153,10 +152,3 @@ def _spec_key(pair: Pair) -> SpecKey | None:
 
 def _weight_of(spec: RunSpec) -> int:
     return weight_of(str(spec.target), str(spec.options), spec.payload)
-
-
-def _ad_hoc(key: AdHocKey) -> RunSpec:
-    options = json.loads(key.options) if key.options else {}
-    return spec_from_json(
-        handler=key.handler, payload=None, target=options.get("target"), options=options
-    )

@@ -56,7 +56,7 @@ class Reports(Protocol):
         ...
 
 
-class Beat(NamedTuple):
+class Renewal(NamedTuple):
     """What a heartbeat brought."""
 
     renewed: list[Renewed]
@@ -70,7 +70,7 @@ class Beat(NamedTuple):
 class Renews(Protocol):
     """Prolongs leases; used on the event loop of the heartbeat."""
 
-    async def renew(self, *, ttl: timedelta, now: datetime | None) -> Beat:
+    async def renew(self, *, ttl: timedelta, now: datetime | None) -> Renewal:
         """Prolong every lease of this worker."""
         ...
 

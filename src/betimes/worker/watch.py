@@ -58,15 +58,15 @@ class Watch:
             self._heartbeats.failed(answer.fault)
             return
         self._heartbeats.ended()
-        beat = answer.beat
-        if beat.told is not None:
-            self._time.observe(beat.told, asked_at=answer.asked_at, heard_at=answer.heard_at)
-        lost = self._held.renewed(beat.renewed, asked_at=answer.asked_at, trust=self._trust)
+        heard = answer.renewal
+        if heard.told is not None:
+            self._time.observe(heard.told, asked_at=answer.asked_at, heard_at=answer.heard_at)
+        lost = self._held.renewed(heard.renewed, asked_at=answer.asked_at, trust=self._trust)
         self._lose(parcel for parcel in lost if parcel.left)
-        self._strays += self._held.strays(beat.renewed)
-        for run in beat.unwanted:
+        self._strays += self._held.strays(heard.renewed)
+        for run in heard.unwanted:
             self._stop(run)
-        self._signals.heard(len(beat.renewed))
+        self._signals.heard(len(heard.renewed))
 
     async def run(self) -> None:
         """Look after the work until cancelled; the sign of life is left here, on the main loop."""

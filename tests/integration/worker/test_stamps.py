@@ -95,7 +95,8 @@ async def test_a_worker_that_speaks_http_is_no_different(
         plain=False,
     )
     desk = make_desk(database, clock)
-    (settled,) = await report(desk, TENANT, [Report(lease=held, outcome=outcome)], roll=half)
+    found = await report(desk, TENANT, [Report(lease=held, outcome=outcome)], roll=half)
+    (settled,) = found.settled
     assert settled.state is not None
     row = await read_run(database, run)
     assert row["started_at"] == began
