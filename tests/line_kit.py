@@ -16,12 +16,13 @@ from betimes.config.settings import CoordinatorSettings, DatabaseSettings
 from betimes.coordinator.service import Coordinator
 from betimes.domain import ids
 from betimes.domain.ids import JobId, NodeId, RunId, ShardId, WorkerId
+from betimes.domain.leased import Applicant
 from betimes.domain.parcel import SUSPECT_AFTER, Parcel
 from betimes.domain.parcel import Lane as ParcelLane
 from betimes.domain.states import RunState
 from betimes.domain.terms import Terms
 from betimes.store import nodes
-from betimes.store.admit import Admission, Applicant, admit
+from betimes.store.admit import Admission, admit
 from betimes.store.ask import execute, many
 from betimes.store.database import Database
 from betimes.store.lease import terms_in
@@ -117,6 +118,7 @@ class Line:
         for place in await self._many(
             PARCELS["find_waiting"],
             now=self.clock.now(),
+            tenant=None,
             suspect_after=SUSPECT_AFTER,
             suspects=False,
             queues=None,

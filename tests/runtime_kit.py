@@ -10,7 +10,7 @@ from typing import Any
 
 from api_kit import DEFAULT, Served, half
 from betimes import App
-from betimes.app.direct import DirectLine
+from betimes.app.direct import DirectNotes
 from betimes.app.task_worker import Grounds, TaskWorker
 from betimes.config.settings import DatabaseSettings, WorkerSettings
 from betimes.coordinator.advancer import Advancer
@@ -28,7 +28,6 @@ from betimes.worker import Chance
 from betimes.worker.hints import CHANNEL
 
 HTTP, DIRECT = "http", "direct"
-SECRET = bytes(32)
 
 
 @dataclass(frozen=True)
@@ -59,15 +58,7 @@ class Direct:
                     clock=clock,
                     roll=half,
                 ),
-                line=DirectLine(
-                    desk=desk,
-                    tenant=DEFAULT,
-                    waiters=service.waiters,
-                    secret=SECRET,
-                    roll=half,
-                    ttl=ttl,
-                ),
-                secret=SECRET,
+                notes=DirectNotes(desk, DEFAULT),
                 settings=WorkerSettings(),
                 ttl=ttl,
             )

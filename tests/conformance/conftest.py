@@ -1,4 +1,4 @@
-"""Every rule on every road: what a road lacks is skipped with its reason, what is red is known."""
+"""Every rule on every road: what a road lacks is skipped with its reason."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,7 +13,6 @@ from betimes.testing.postgres import PostgresKit
 from conformance.database_roads import database_road
 from conformance.hands import half
 from conformance.harness_road import HarnessRoad
-from conformance.known_red import KNOWN_RED, reason_of
 from conformance.roads import HARNESS, LACKS, ROADS, Can, Road
 from store_kit import owner
 
@@ -73,7 +72,7 @@ async def wipe(dsn: str) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say of each rule and road whether there is anything to see, and whether it is known red."""
+    """Say of each rule and road whether there is anything to see."""
     for item in items:
         callspec = getattr(item, "callspec", None)
         name = None if callspec is None else callspec.params.get("road")
@@ -82,14 +81,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for can in wanted(item):
             if can in LACKS[name]:
                 item.add_marker(pytest.mark.skip(reason=f"{name}: {LACKS[name][can]}"))
-        rule = getattr(item, "originalname", item.name)
-        if (rule, name) in KNOWN_RED:
-            item.add_marker(known_red(rule, name))
-
-
-def known_red(rule: str, road: str) -> pytest.MarkDecorator:
-    """Red for its own reason: a world that cannot be built is no known red."""
-    return pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason_of(rule, road))
 
 
 def wanted(item: pytest.Item) -> list[Can]:

@@ -21,8 +21,7 @@ from betimes import App, Context
 from betimes.api.application import Application
 from betimes.api.routes import ROUTES
 from betimes.api.server import Server
-from betimes.app.direct import DirectLine
-from betimes.app.task_handlers import handlers_of
+from betimes.app.direct import DirectNotes
 from betimes.app.task_worker import Grounds, TaskRegistry, service_of
 from betimes.config.settings import (
     CoordinatorSettings,
@@ -48,6 +47,7 @@ from betimes.rhythm import Stopping
 from betimes.runtime.courier import Courier
 from betimes.runtime.http_line import http_lines
 from betimes.runtime.line import Line
+from betimes.runtime.task_handlers import handlers_of
 from betimes.runtime.worker import WorkerOptions
 from betimes.sdk.context import current_context
 from betimes.sdk.errors import InvalidState
@@ -64,7 +64,6 @@ from conformance.app_hand import AppHand
 from conformance.hands import LEASE, PLACES, Tasks, entropy, half
 from conformance.roads import DIRECT, HTTP, SERVER, TTL, Began, Bodies, Body, Hand, Letter, Seen
 from conformance.server_hand import ServerHand, new_identity, served_all
-from runtime_kit import SECRET
 
 BEAT_SECONDS = TTL / 3
 OUTCOMES = ("succeeded", "failed", "timed_out", "snoozed", "cancelled", "released", "abandoned")
@@ -255,26 +254,18 @@ class DatabaseRoad:
     async def _task_hand(self, app: App) -> ServerHand:
         """The engine with an app's tasks, as `betimes worker run` puts it together."""
         desk = self._served.desk
-        line = DirectLine(
-            desk=desk,
-            tenant=DEFAULT,
-            waiters=self._served.service.waiters,
-            secret=SECRET,
-            roll=half,
-            ttl=LEASE,
-        )
+        notes = DirectNotes(desk, DEFAULT)
         grounds = Grounds(
             desk=desk,
             tenant=DEFAULT,
             chance=Chance(roll=half, entropy=entropy),
             open_database=lambda: None,  # type: ignore[arg-type, return-value]  # beats are cranked
             listen=lambda _: None,
-            line=line,
-            secret=SECRET,
+            notes=notes,
             settings=WorkerSettings(),
             ttl=LEASE,
         )
-        courier = Courier(line=line, clock=self._clock, loop=asyncio.get_running_loop())
+        courier = Courier(notes=notes, clock=self._clock, loop=asyncio.get_running_loop())
         registry = TaskRegistry(
             desk=desk,
             app=app,

@@ -5,8 +5,7 @@ time pass, and looks at what became of them. Whoever executes is a `Hand`, turne
 happens on any road unless the test says so, and nobody sleeps. A task that takes time says
 `await road.spend(seconds)`, and waits for the clock of the test.
 
-What a road cannot have is declared in `LACKS`, with the reason; what it has and does wrong today is
-in `known_red`.
+What a road cannot have is declared in `LACKS`, with the reason.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence

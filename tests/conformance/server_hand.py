@@ -23,7 +23,6 @@ from betimes.telemetry import Telemetry
 from betimes.testing import ManualClock
 from betimes.worker import Chance, Handlers
 from betimes.worker import Context as ServerContext
-from betimes.worker.drain import drain
 from betimes.worker.heartbeat import Heartbeat
 from betimes.worker.hints import CHANNEL
 from betimes.worker.service import Large, Parts
@@ -135,7 +134,6 @@ class ServerHand:
         self.frozen = self.silent = self._dead = False
         self._clock = clock
         self._bodies = bodies
-        self._telemetry = telemetry
         self.parts = Parts(
             worker=identity,
             database=database,
@@ -152,7 +150,7 @@ class ServerHand:
         )
         self._courier = courier
         self._heartbeat = Heartbeat(
-            parcels=self.parts.parcels,
+            renews=self.parts.holds,
             pulse=self.parts.pulse,
             clock=clock,
             every=LEASE / 3,
@@ -197,15 +195,7 @@ class ServerHand:
             self.parts.executor.running.tick()
 
     async def go(self) -> None:
-        await drain(
-            parcels=self.parts.parcels,
-            held=self.parts.held,
-            running=self.parts.executor.running,
-            reporter=self.parts.reporter,
-            clock=self._clock,
-            telemetry=self._telemetry,
-            patience=NO_PATIENCE,
-        )
+        await self.parts.runner.drain(NO_PATIENCE)
 
     def kill(self) -> None:
         self._dead = True

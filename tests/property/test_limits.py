@@ -29,13 +29,13 @@ from hypothesis.stateful import (
 
 from betimes.config.settings import DatabaseSettings
 from betimes.domain.ids import JobId, ParcelId, TenantId, WorkerId, compose, to_ms
+from betimes.domain.leased import LeasedParcel, Streak
 from betimes.domain.states import RunState
 from betimes.domain.terms import SKIP, WAIT, Terms
 from betimes.store.admit import CONCURRENCY_KEY_FULL, declare
 from betimes.store.database import Database
-from betimes.store.ending import Again, Ending, Streak
+from betimes.store.ending import Again, Ending
 from betimes.store.finish import Finishing, Held
-from betimes.store.lease import LeasedParcel
 from betimes.store.parcels import Parcels
 from betimes.store.pool import Lane
 from betimes.store.queries import load

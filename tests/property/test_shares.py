@@ -23,11 +23,11 @@ from hypothesis.stateful import (
 )
 
 from betimes.domain.ids import ShardId, TenantId, WorkerId, compose
+from betimes.domain.leased import LeasedParcel, Source
 from betimes.domain.terms import Terms
 from betimes.fairness.share import Shares
 from betimes.ops.turns import Turns
-from betimes.store.lease import LeasedParcel
-from betimes.store.parcels import Parcels, Source
+from betimes.store.parcels import Parcels
 from betimes.store.reap import Reaping
 from betimes.store.rules import ReadingRules
 from betimes.testing.postgres import PostgresKit

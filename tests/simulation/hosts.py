@@ -16,7 +16,6 @@ from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from betimes.api.waiters import Waiters
-from betimes.app.direct import DirectLine
 from betimes.app.node import Node
 from betimes.app.presence import Presence
 from betimes.config import Settings
@@ -26,7 +25,6 @@ from betimes.domain.ids import TAIL_BYTES, NodeId, WorkerId, random_ids, to_ms
 from betimes.janitor.service import Janitor
 from betimes.ops.desk import Desk
 from betimes.rhythm import Stopping, attend, beat
-from betimes.runtime import worker as runtime
 from betimes.runtime.worker import Worker as AppWorker
 from betimes.runtime.worker import WorkerOptions
 from betimes.sdk.application import App
@@ -38,8 +36,9 @@ from betimes.store.pool import Lane
 from betimes.store.workers import WorkerCard
 from betimes.telemetry import Event, Outage, Telemetry
 from betimes.wire.workers import DeclaredHandler, LeaseRuns, NewWorker, ReportOne
-from betimes.worker import Chance, Handlers, Worker, service
+from betimes.worker import Chance, Handlers, Worker, runner
 from betimes.worker.context import Context
+from direct_line import DirectLine
 from simulation.boundary import Fault, HostClock, Link, SimPool, make_database
 from simulation.loop import LIFE, Life
 
@@ -62,8 +61,7 @@ async def run_inline(work: Callable[[], Coroutine[Any, Any, None]], *, name: str
 
 def without_threads() -> None:
     """Heartbeats beat on the loop of the world."""
-    service.run_beside = run_inline  # type: ignore[attr-defined]
-    runtime.run_beside = run_inline  # type: ignore[attr-defined]
+    runner.run_beside = run_inline  # type: ignore[attr-defined]
 
 
 class SimDice:
@@ -402,7 +400,7 @@ async def work_crudely(host: Host, stopping: Stopping) -> None:
     while not stopping.requested:
         with suppress(Unavailable):
             wish = LeaseRuns(queues=["default"], handlers=["apped"], max=4, wait=0)
-            for grant in await line.lease(registered.worker_id, wish):
+            for grant in await line.lease_runs(registered.worker_id, wish):
                 given = {"takes": 0.0, "fails": 0.0}
                 await world.execute(
                     host,
@@ -417,7 +415,7 @@ async def work_crudely(host: Host, stopping: Stopping) -> None:
                 waiting.append(ReportOne(lease_id=grant.lease_id, action="complete"))
             if world.domain.calm or host.dice.roll() < SAID_AT_ONCE:
                 host.dice.random.shuffle(waiting)
-                await line.report(waiting)
+                await line.report_runs(waiting)
                 waiting = []
         await host.clock.sleep(1.0)
 

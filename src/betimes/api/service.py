@@ -31,6 +31,7 @@ from betimes.ops.schemas import Schemas
 from betimes.ops.sessions import Sessions
 from betimes.ops.shared_reads import SharedReads
 from betimes.ops.strictness import Strictness
+from betimes.ops.suspects import Suspects
 from betimes.ops.together import Together
 from betimes.ops.turns import Turns
 from betimes.target.url import UrlPolicy
@@ -78,6 +79,8 @@ class Service:
     meter: Meter = field(default_factory=Meter)
     shares: Turns = field(default_factory=Turns)
     """Whose turn it is among the queues of those whose workers ask here for work."""
+    suspects: Suspects = field(default_factory=Suspects)
+    """Which of these workers may have what has cost others their lives."""
     targets: UrlPolicy = field(default_factory=UrlPolicy)
     """What any tenant may call; the settings of a tenant can open more."""
     signing: Callable[[TenantId], Sequence[bytes]] = lambda _: ()

@@ -21,4 +21,5 @@ def worker_config(long_poll_max: timedelta) -> wire.WorkerConfig:
         result_bytes_max=RESULT_BYTES_MAX,
         checkpoint_bytes_max=CHECKPOINT_BYTES_MAX,
         log_lines_max=wire.LOG_LINES_MAX,
+        parcel_runs_max=wire.PARCEL_RUNS_MAX,
     )

@@ -4,13 +4,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from betimes.api.waiters import Waiters
 from betimes.app import database as databases
 from betimes.app.database import Place
 from betimes.app.demo import TENANT
 from betimes.app.desk import seen_within
 from betimes.app.dice import Dice
-from betimes.app.direct import DirectLine
+from betimes.app.direct import DirectNotes
 from betimes.app.masters import vault_beside
 from betimes.app.task_worker import Grounds
 from betimes.config import Settings
@@ -29,7 +28,6 @@ from betimes.worker.service import OpenDatabase
 
 NOBODY = NodeId(TENANT)
 """The shards are only counted, in nobody's name."""
-SECRET_BYTES = 32
 
 
 @asynccontextmanager
@@ -43,22 +41,13 @@ async def grounds(
     ):
         desk = await _desk(database, settings, clock=clock, dice=dice)
         owner = TENANT if tenant is None else (await get_tenant(desk, tenant)).id
-        secret = dice.entropy(SECRET_BYTES)
         yield Grounds(
             desk=desk,
             tenant=owner,
             chance=Chance(roll=dice.roll, entropy=dice.entropy),
             open_database=_beside(settings, database, clock=clock, dice=dice),
             listen=lambda hear: _listener(settings, place, hear, clock=clock, dice=dice),
-            line=DirectLine(
-                desk=desk,
-                tenant=owner,
-                waiters=Waiters(clock),
-                secret=secret,
-                roll=dice.roll,
-                ttl=settings.api.lease_ttl,
-            ),
-            secret=secret,
+            notes=DirectNotes(desk, owner),
             settings=settings.worker,
             ttl=settings.api.lease_ttl,
             result_retention=settings.blobs.results,

@@ -10,14 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from betimes.api.leasing import write_token
 from betimes.api.routes.workers import WORKER
-from betimes.app.direct import DirectLine
-from betimes.app.task_handlers import Service, handlers_of, lease_of
+from betimes.app.direct import DirectNotes
 from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import NotFound, Unavailable
-from betimes.domain.ids import TenantId, to_text
+from betimes.domain.ids import TenantId, WorkerId, to_text, to_us
 from betimes.executing.processes import Processes
 from betimes.ops import workers
 from betimes.ops.blobs import STANDARD, keep_blob, new_blob, read_reference
@@ -29,11 +27,13 @@ from betimes.ops.workers import RemoteWorker
 from betimes.rhythm import Stopping, attend, beat, first_of, full_jitter
 from betimes.runtime.courier import Courier
 from betimes.runtime.dead import DeadRun, tell_dead
+from betimes.runtime.task_handlers import Service, handlers_of
 from betimes.runtime.worker import WorkerOptions
 from betimes.sdk.application import App
 from betimes.sdk.options import seconds_of
 from betimes.store.ending import Ending
 from betimes.store.hints import Hints
+from betimes.store.remote import HeldLease
 from betimes.store.schemas import Declared
 from betimes.store.workers import WorkerCard
 from betimes.telemetry import Outage, Telemetry
@@ -56,9 +56,8 @@ class Grounds:
     open_database: OpenDatabase
     """Makes a database for the heartbeat."""
     listen: Callable[[Hear], Listens | None]
-    line: DirectLine
+    notes: DirectNotes
     """How what tasks say is told."""
-    secret: bytes
     settings: WorkerSettings
     ttl: timedelta
     result_retention: str = STANDARD
@@ -102,7 +101,7 @@ class TaskWorker:
         processes = Processes(self._options.processes)
         hints = Hints(database=desk.database, clock=self._clock)
         courier = Courier(
-            line=self._grounds.line, clock=self._clock, loop=asyncio.get_running_loop()
+            notes=self._grounds.notes, clock=self._clock, loop=asyncio.get_running_loop()
         )
         async with asyncio.TaskGroup() as group:
             helpers = [
@@ -173,6 +172,19 @@ class TaskWorker:
         tell_dead(task, dead, self._telemetry)
 
 
+def lease_of(held: Context, worker: WorkerId) -> HeldLease:
+    """What an attempt holds, as the verbs about leases know it."""
+    return HeldLease(
+        run=held.run.id,
+        parcel=held.parcel.id,
+        worker=worker,
+        fence=held.parcel.fence,
+        attempt=held.attempt,
+        started_us=to_us(held.started_at),
+        plain=held.spec.is_plain,
+    )
+
+
 def service_of(grounds: Grounds, worker: RemoteWorker, courier: Courier) -> Service:
     """What tasks need of the service while they work."""
 
@@ -181,9 +193,6 @@ def service_of(grounds: Grounds, worker: RemoteWorker, courier: Courier) -> Serv
 
     return Service(
         lease_of=lambda held: lease_of(held, worker.id),
-        token_of=lambda lease, queue: write_token(
-            grounds.secret, grounds.tenant, lease, queue=queue
-        ),
         read_checkpoint=kept,
         courier=courier,
     )

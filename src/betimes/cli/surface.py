@@ -1508,16 +1508,37 @@ OFFERS: dict[str, Offer] = {
         parameters=("worker",),
         body=(
             Member("running", "json"),
+            Member("parcels", "json"),
+            Member("busy", "int"),
             Member("free_slots", "int"),
             Member("state", "choice", ("ok", "draining")),
             Member("rss", "int"),
             Member("cpu", "number"),
         ),
     ),
+    "workers.lease_parcels": Offer(
+        "POST",
+        "/v1/workers/{worker}/parcels",
+        "Whole parcels of work, each under one lease, as soon as there are some or patience ends.",
+        parameters=("worker",),
+        body=(
+            Member("max", "int"),
+            Member("wait", "number"),
+            Member("queues", "texts"),
+            Member("handlers", "texts"),
+        ),
+    ),
+    "workers.report": Offer(
+        "POST",
+        "/v1/workers/{worker}/reports",
+        "What became of runs of parcels: successes as sets, everything else one by one.",
+        parameters=("worker",),
+        body=(Member("parcels", "json", required=True),),
+    ),
     "workers.lease": Offer(
         "POST",
         "/v1/workers/{worker}/lease",
-        "Work, as soon as there is some or patience ends.",
+        "Runs one by one, as soon as there are some or patience ends.",
         parameters=("worker",),
         body=(
             Member("max", "int"),

@@ -6,10 +6,11 @@ lock of its parcel (`Ending.given_up`), because only there it is known for certa
 """
 
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, Protocol, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from betimes.domain.failure import fingerprint, to_json
 from betimes.domain.ids import Fence, ParcelId, TenantId
+from betimes.domain.leased import Assignment, WantedRun
 from betimes.domain.outcome import (
     Abandoned,
     Failed,
@@ -27,34 +28,9 @@ from betimes.domain.states import RunState
 from betimes.store.admit import CONCURRENCY_KEY_FULL
 from betimes.store.deadlines import START_DEADLINE_PASSED
 from betimes.store.ending import Again, Attempted, DeadLetter, Ending, follow_of
-from betimes.store.parcels import WantedRun
 
 NO_WORKER_FOR_HANDLER = "NO_WORKER_FOR_HANDLER"
 RETRIES_EXHAUSTED = "RETRIES_EXHAUSTED"
-
-
-class Home(Protocol):
-    """As much of a leased parcel as the ends of its runs need to know."""
-
-    @property
-    def id(self) -> ParcelId:
-        """Its name."""
-
-    @property
-    def fence(self) -> Fence:
-        """Under which it is held."""
-
-    @property
-    def tenant(self) -> TenantId:
-        """Whose runs it holds."""
-
-    @property
-    def queue(self) -> str:
-        """Where they wait."""
-
-    @property
-    def priority(self) -> int:
-        """How urgent they are."""
 
 
 class Lease(NamedTuple):
@@ -65,17 +41,6 @@ class Lease(NamedTuple):
     tenant: TenantId
     queue: str
     priority: int
-
-
-class Assignment(NamedTuple):
-    """A run, where it is held and how it is to be done."""
-
-    run: WantedRun
-    home: Home
-    spec: RunSpec
-    handler: str | None
-    needs: str | None = None
-    """What its worker must have, if that is known."""
 
 
 def resolve(

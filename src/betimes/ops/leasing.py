@@ -4,74 +4,71 @@ Long because handing out, putting back and ending share one unpacked lease.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from operator import attrgetter
+from typing import NamedTuple
 
 from betimes.domain.errors import Conflict, NotFound, Unavailable
-from betimes.domain.ids import ShardId, TenantId, WorkerId, to_us
+from betimes.domain.ids import ParcelId, RunId, ShardId, TenantId, WorkerId, shard_of, to_us
+from betimes.domain.leased import Applicant, Assignment, LeasedParcel, Source, WantedRun
+from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.terms import most_of
-from betimes.engine.resolve import (
-    FULL,
-    Assignment,
-    exhausted,
-    refusal_of,
-    unhandled,
-    unstarted,
-    used_up,
-)
+from betimes.engine.resolve import FULL, exhausted, refusal_of, unhandled, unstarted, used_up
 from betimes.ops.contents import is_sealed, open_bytes
 from betimes.ops.desk import Desk
 from betimes.ops.sayings import open_notes
+from betimes.ops.suspects import Offer, Suspects
 from betimes.ops.turns import Turns, best_first
 from betimes.store import remote as rows
-from betimes.store.admit import Applicant, Offered, admit
+from betimes.store.admit import Offered, admit
 from betimes.store.ceilings import Ledger, close_ledger, open_ledger
 from betimes.store.ending import Ending
 from betimes.store.finish import Held, hold_jobs_of, write_endings
-from betimes.store.handing import Handed, news_of
+from betimes.store.handing import Handed, is_news, news_of
 from betimes.store.lease import LeaseOrder
-from betimes.store.parcels import LeasedParcel, Source, WantedRun
 from betimes.store.pool import Connection, Lane
 from betimes.store.release import Freed, release
-from betimes.store.remote import HeldLease, RemoteWorker
+from betimes.store.remote import LeasingWorker, ParcelLease, RemoteWorker
 from betimes.store.rules import NO_RULES, Rules, read_rules
 from betimes.store.run_notes import Note, read_notes
 from betimes.store.telling import tell
 
-PARCELS_MAX = 100
+PARCELS_MAX = 256
 SOURCES_MAX = 64
 """Most places that one request leases from."""
+AD_HOC = ShardId(-1)
+"""Instead of a shard, for definitions that need no reading."""
 ROUNDS_MAX = 3
 """How often a request leases again when nothing it leased was wanted or let in."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leased:
-    """A run that a remote worker holds now."""
+class Given(NamedTuple):
+    """A run that is handed out, and how it is to be done."""
 
-    lease: HeldLease
     run: WantedRun
     spec: RunSpec
+    note: Note | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class LeasedBatch:
+    """Runs of one parcel that a worker holds now, all of them in the same attempt.
+
+    Nearly always a parcel is one of them: what is packed together was tried as often.
+    """
+
+    lease: ParcelLease
     parcel: LeasedParcel
-    note: Note | None
+    runs: list[Given]
 
     @property
-    def queue(self) -> str:
-        """Where it waited."""
-        return self.parcel.queue
-
-    @property
-    def priority(self) -> int:
-        """How urgent it is."""
-        return self.parcel.priority
-
-    @property
-    def expires_at(self) -> datetime:
-        """Until when the worker holds it."""
-        return self.parcel.lease_until
+    def is_suspect(self) -> bool:
+        """Whether it has cost several workers."""
+        return self.parcel.deliveries > SUSPECT_AFTER
 
 
 async def required(connection: Connection, tenant: TenantId, worker: WorkerId) -> RemoteWorker:
@@ -82,7 +79,7 @@ async def required(connection: Connection, tenant: TenantId, worker: WorkerId) -
     return found
 
 
-async def lease_runs(
+async def lease_parcels(
     desk: Desk,
     tenant: TenantId,
     worker: WorkerId,
@@ -92,23 +89,29 @@ async def lease_runs(
     most: int,
     ttl: timedelta,
     turns: Turns,
-) -> list[Leased]:
+    suspects: Suspects,
+    bound: Collection[str] | None = None,
+) -> list[LeasedBatch]:
     """Lease up to `most` runs from the worker's queues; nothing when nothing waits.
 
     Queues and fairness keys share by the same rule as for our own workers; `turns` remembers who
-    has had how much. Parcels whose workers died repeatedly are leased alone, and only when nothing
-    else waits. A worker that says which handlers it has, now or when it registered, gets no other
-    runs.
+    has had how much, and `suspects` who is to be handed what has cost several workers. A worker
+    that says which handlers it has, now or when it registered, gets no other runs. `bound` are the
+    queues of a key that is bound to some: it knows only workers within them.
     """
-    lease = Leasing(desk=desk, tenant=tenant, worker=worker, ttl=ttl, turns=turns)
+    lease = Leasing(
+        desk=desk, tenant=tenant, worker=worker, ttl=ttl, turns=turns, suspects=suspects
+    )
 
-    async def work(connection: Connection) -> list[Leased]:
-        found = await required(connection, tenant, worker)
+    async def work(connection: Connection) -> list[LeasedBatch]:
+        found = await rows.read_leasing_worker(connection, tenant, worker)
+        if found is None or (bound is not None and not set(found.queues) <= set(bound)):
+            raise NotFound("there is no such worker")
         if found.draining:
             raise Conflict("the worker was told to finish", code="worker_draining")
         wanted = [queue for queue in (queues or found.queues) if queue in found.queues]
         lease.handlers = frozenset(handlers or found.handlers)
-        return await lease.take(connection, wanted, most)
+        return await lease.take(connection, found, wanted, most)
 
     leased = await desk.database.transact(work, lane=Lane.API, repeatable=True, tenant=tenant)
     if lease.following:
@@ -136,6 +139,7 @@ class Leasing:
     worker: WorkerId
     ttl: timedelta
     turns: Turns
+    suspects: Suspects
     handlers: frozenset[str] = frozenset()
     offered: list[Offered] = field(default_factory=list)
     rules: Rules = NO_RULES
@@ -147,53 +151,85 @@ class Leasing:
     following: dict[ShardId, list[Ending]] = field(default_factory=dict)
     """Ends that concern a job, by shard: leased, and still to be written."""
 
-    async def take(self, connection: Connection, queues: Sequence[str], most: int) -> list[Leased]:
-        """Ordinary parcels, else one suspect; more often if nothing came of what was leased."""
+    async def take(
+        self, connection: Connection, worker: LeasingWorker, queues: Sequence[str], most: int
+    ) -> list[LeasedBatch]:
+        """Lease what this worker may have now."""
         self.offered, self.put_back, self.had, self.following = [], [], Counter(), {}
         self.rules = await read_rules(connection, self.tenant)
         limited = {queue for queue in queues if self.rules.limited(self.tenant, queue)}
         places = [(self.tenant, queue) for queue in limited]
         self.ledger = await open_ledger(connection, places, now=self.desk.clock.stated())
-        taken = await self._opened(connection, await self._take(connection, queues, most))
+        taken = await self._offered(connection, worker, queues, most)
         await close_ledger(connection, self.ledger)
-        if taken:
+        await self._open(connection, taken)
+        if any(is_news(batch.parcel, self.rules) for batch in taken):
             handed = (
-                Handed(one.run, one.parcel, one.run.handler, one.lease.attempt) for one in taken
+                Handed(one.run, batch.parcel, one.run.handler, batch.lease.attempt)
+                for batch in taken
+                for one in batch.runs
             )
             await tell(connection, news_of(handed, self.rules))
         return taken
 
-    async def _opened(self, connection: Connection, taken: list[Leased]) -> list[Leased]:
-        """With what was given and noted as it was; a worker that speaks HTTP has no keys."""
-        given = [one.spec.payload if one.run.payload is None else one.run.payload for one in taken]
-        noted = [one.note for one in taken if one.note is not None]
-        notes = iter(await open_notes(self.desk, connection, self.tenant, noted))
-        opened = await open_bytes(self.desk, connection, self.tenant, given)
-        return [
-            replace(
-                one,
-                run=one.run._replace(payload=payload) if is_sealed(before) else one.run,
-                note=None if one.note is None else next(notes),
-            )
-            for one, before, payload in zip(taken, given, opened, strict=True)
+    async def _open(self, connection: Connection, taken: Sequence[LeasedBatch]) -> None:
+        """Payloads and notes as they were given; a worker that speaks HTTP has no keys."""
+        every = [one for batch in taken for one in batch.runs]
+        payloads = [
+            one.spec.payload if one.run.payload is None else one.run.payload for one in every
         ]
+        noted = [one.note for one in every if one.note is not None]
+        if not noted and not any(is_sealed(payload) for payload in payloads):
+            return
+        notes = iter(await open_notes(self.desk, connection, self.tenant, noted))
+        opened = iter(await open_bytes(self.desk, connection, self.tenant, payloads))
+        before = iter(payloads)
+        for batch in taken:
+            batch.runs = [
+                one._replace(
+                    run=one.run._replace(payload=payload) if is_sealed(next(before)) else one.run,
+                    note=None if one.note is None else next(notes),
+                )
+                for one, payload in zip(batch.runs, opened, strict=False)
+            ]
 
-    async def _take(self, connection: Connection, queues: Sequence[str], most: int) -> list[Leased]:
-        for suspects in (False, True):
-            for _ in range(ROUNDS_MAX):
-                free = 1 if suspects else most
-                parcels = await self._lease(connection, queues, free, suspects=suspects)
-                if not parcels:
-                    break
-                taken = await self._unpack(connection, parcels)
-                self._account(parcels, taken)
-                if taken:
-                    return taken
+    async def _offered(
+        self, connection: Connection, worker: LeasingWorker, queues: Sequence[str], most: int
+    ) -> list[LeasedBatch]:
+        """Ordinary parcels or one suspect, as far as what the worker holds allows."""
+        now, held = self.desk.clock.monotonic(), worker.parcels
+        offer = self.suspects.offer(self.worker, held=held, suspects=worker.suspects, now=now)
+        if offer is Offer.LOOK:
+            found = await self._ready(connection, queues, suspects=True)
+            offer = self.suspects.looked(self.worker, found=bool(found), held=held, now=now)
+            if offer is Offer.LOOK and (taken := await self._take(connection, queues, 1, True)):
+                return taken
+        if offer is Offer.NOTHING:
+            return []
+        taken = await self._take(connection, queues, most, False)
+        if not taken and offer is Offer.EITHER:
+            taken = await self._take(connection, queues, 1, True)
+        return taken
+
+    async def _take(
+        self, connection: Connection, queues: Sequence[str], most: int, suspects: bool
+    ) -> list[LeasedBatch]:
+        """Lease; more often if nothing came of what was leased."""
+        for _ in range(ROUNDS_MAX):
+            parcels = await self._lease(connection, queues, most, suspects=suspects)
+            if not parcels:
+                break
+            taken = await self._unpack(connection, parcels)
+            self._account(parcels, taken)
+            if taken:
+                return taken
         return []
 
-    def _account(self, parcels: Sequence[LeasedParcel], taken: Sequence[Leased]) -> None:
+    def _account(self, parcels: Sequence[LeasedParcel], taken: Sequence[LeasedBatch]) -> None:
         """What was leased and is not handed out has used no token, and nobody's turn."""
-        handed_out = Counter(one.lease.parcel for one in taken)
+        handed_out: Counter[ParcelId] = Counter()
+        for batch in taken:
+            handed_out[batch.lease.parcel] += len(batch.runs)
         for parcel in parcels:
             self.had[parcel.source] += handed_out[parcel.id]
             unused = len(parcel.runs) - handed_out[parcel.id]
@@ -213,79 +249,118 @@ class Leasing:
         self, connection: Connection, queues: Sequence[str], most: int, *, suspects: bool
     ) -> list[LeasedParcel]:
         """From one place after the other until the worker has what it can carry."""
-        now = self.desk.clock.stated()
-        # What begins with a colon is ours to do, whoever says that it can.
-        able = [name for name in self.handlers if name[:1] != ":"] if self.handlers else None
         order = LeaseOrder(
             worker=self.worker,
             parcels_max=1 if suspects else PARCELS_MAX,
             suspects=suspects,
             ttl=self.ttl,
-            now=now,
-            handlers=able,
+            now=self.desk.clock.stated(),
+            handlers=self._able,
         )
-        ranks = await rows.find_ready(
-            connection, self.tenant, queues, handlers=able, suspects=suspects, now=now
-        )
+        ranks = await self._ready(connection, queues, suspects=suspects)
         self.turns.rules = self.rules
         sources, bounds = best_first(self.turns.pick(list(ranks), most=SOURCES_MAX), ranks)
         limited = {one for one in sources if self.rules.limited(one.tenant, one.queue)}
         lot = await order.lease(connection, sources, most, self.ledger, limited, bounds)
         return lot.leased
 
+    @property
+    def _able(self) -> list[str] | None:
+        """What begins with a colon is ours to do, whoever says that it can."""
+        return [name for name in self.handlers if name[:1] != ":"] if self.handlers else None
+
+    async def _ready(
+        self, connection: Connection, queues: Sequence[str], *, suspects: bool
+    ) -> dict[Source, datetime]:
+        return await rows.find_ready(
+            connection,
+            self.tenant,
+            queues,
+            handlers=self._able,
+            suspects=suspects,
+            now=self.desk.clock.stated(),
+        )
+
     async def _unpack(
         self, connection: Connection, parcels: Sequence[LeasedParcel]
-    ) -> list[Leased]:
+    ) -> list[LeasedBatch]:
+        """Read what there is to do; what is not to be done ends here."""
         now = parcels[0].lease_until - self.ttl
-        found: list[Leased] = []
+        runs = await rows.wanted_in(connection, parcels)
+        specs = await self._specs(connection, runs)
+        found: list[LeasedBatch] = []
         unwanted = Freed()
         applicants: list[Applicant] = []
-        for shard in sorted({parcel.shard for parcel in parcels}):
-            here = [parcel for parcel in parcels if parcel.shard == shard]
-            runs = await rows.wanted(connection, shard, [run for one in here for run in one.runs])
-            specs = await rows.specs(connection, shard, list(runs.values()))
-            notes = await read_notes(connection, shard, list(runs)) if runs else {}
-            for parcel in here:
-                mine = [runs[run] for run in parcel.runs if run in runs]
-                given = [_given(parcel, run, self._spec(parcel, specs[run.id])) for run in mine]
-                left, endings = self._sorted(parcel, given, now)
-                await self._end(connection, parcel, endings, unwanted, empty=not mine)
-                if left and parcel.terms.is_gated:
-                    applicants.append(parcel.applicant(most_of(left[0].spec.options)))
-                found += [
-                    _leased(self.worker, parcel, one.run, one.spec, notes.get(one.run.id), now)
-                    for one in left
-                ]
+        for parcel in sorted(parcels, key=attrgetter("shard")):
+            mine = [runs[run] for run in parcel.runs if run in runs]
+            left, endings = self._sorted(parcel, mine, specs, now)
+            await self._end(connection, parcel, endings, unwanted, empty=not mine)
+            if left and parcel.terms.is_gated:
+                applicants.append(parcel.applicant(most_of(left[0].spec.options)))
+            found += _batches(self.worker, parcel, left, now)
         if applicants:
-            found = await self._let_in(connection, parcels, applicants, found, unwanted, now=now)
+            found = await self._let_in(connection, applicants, found, unwanted, now=now)
         self.offered += await release(connection, unwanted)
+        return await self._noted(connection, found)
+
+    async def _specs(
+        self, connection: Connection, runs: Mapping[RunId, WantedRun]
+    ) -> dict[RunId, RunSpec]:
+        """How each of the runs is to be done; those of jobs are read shard by shard."""
+        by_shard: dict[ShardId, list[WantedRun]] = {}
+        for run in runs.values():
+            by_shard.setdefault(shard_of(run.id) if run.job else AD_HOC, []).append(run)
+        specs: dict[RunId, RunSpec] = {}
+        for shard in sorted(by_shard):
+            specs |= await rows.specs(connection, shard, by_shard[shard])
+        return specs
+
+    async def _noted(self, connection: Connection, found: list[LeasedBatch]) -> list[LeasedBatch]:
+        """With what was noted about runs in earlier attempts, where there was any."""
+        begun: dict[ShardId, list[RunId]] = {}
+        for batch in found:
+            lost = batch.parcel.deliveries > 1
+            for one in batch.runs:
+                run = one.run
+                if lost or run.attempt or run.reason or run.first_started_at is not None:
+                    begun.setdefault(batch.parcel.shard, []).append(run.id)
+        notes: dict[RunId, Note] = {}
+        for shard in sorted(begun):
+            notes |= await read_notes(connection, shard, begun[shard])
+        if notes:
+            for batch in found:
+                batch.runs = [one._replace(note=notes.get(one.run.id)) for one in batch.runs]
         return found
 
     def _sorted(
-        self, parcel: LeasedParcel, given: Sequence[Assignment], now: datetime
-    ) -> tuple[list[Assignment], list[Ending]]:
+        self,
+        parcel: LeasedParcel,
+        runs: Sequence[WantedRun],
+        specs: Mapping[RunId, RunSpec],
+        now: datetime,
+    ) -> tuple[list[Given], list[Ending]]:
         """What is left to be handed out, and the ends of the others."""
-        left: list[Assignment] = []
+        left: list[Given] = []
         unable: list[Assignment] = []
         endings: list[Ending] = []
         deliveries = parcel.deliveries
-        for one in given:
-            run, spec = one.run, one.spec
+        policy = self.rules.queue(parcel.tenant, parcel.queue).retry
+        for run in runs:
+            spec = specs[run.id]
+            if policy is not None:
+                spec = with_retry(spec, policy)
             why = refusal_of(run, spec.start_deadline, now, deliveries=deliveries)
             if why is not None:
-                endings.append(unstarted(one, why, now=now))
+                endings.append(unstarted(_given(parcel, run, spec), why, now=now))
             elif not self._can(run, spec):
                 charged = run._replace(attempt=run.attempt + deliveries - 1)
-                unable.append(one._replace(run=charged))
+                unable.append(_given(parcel, charged, spec))
             elif (used := used_up(run, spec, deliveries=deliveries)) is not None:
-                endings.append(exhausted(one, used=used, deliveries=deliveries, now=now))
+                given = _given(parcel, run, spec)
+                endings.append(exhausted(given, used=used, deliveries=deliveries, now=now))
             else:
-                left.append(one)
+                left.append(Given(run, spec))
         return left, endings + self._put_back(parcel, unable, now)
-
-    def _spec(self, parcel: LeasedParcel, spec: RunSpec) -> RunSpec:
-        """With the queue's way to retry, if it has none of its own."""
-        return with_retry(spec, self.rules.queue(parcel.tenant, parcel.queue).retry)
 
     def _can(self, run: WantedRun, spec: RunSpec) -> bool:
         if spec.target:
@@ -309,21 +384,22 @@ class Leasing:
     async def _let_in(
         self,
         connection: Connection,
-        parcels: Sequence[LeasedParcel],
         applicants: Sequence[Applicant],
-        found: list[Leased],
+        found: list[LeasedBatch],
         unwanted: Freed,
         *,
         now: datetime,
-    ) -> list[Leased]:
+    ) -> list[LeasedBatch]:
         """What passes its gate and line; the rest is held, or ends because it would not wait."""
         answer = await admit(connection, self.worker, applicants, now=self.desk.clock.stated())
         self.offered += answer.offered
-        by_id = {parcel.id: parcel for parcel in parcels}
-        for one in [one for one in found if one.lease.parcel in answer.refused]:
-            parcel = by_id[one.lease.parcel]
-            ending = unstarted(_given(parcel, one.run, one.spec), FULL, now=now)
-            await self._end(connection, parcel, [ending], unwanted)
+        for batch in found:
+            if batch.lease.parcel in answer.refused:
+                endings = [
+                    unstarted(_given(batch.parcel, one.run, one.spec), FULL, now=now)
+                    for one in batch.runs
+                ]
+                await self._end(connection, batch.parcel, endings, unwanted)
         gone = {one.id for one in applicants} - answer.admitted
         return [one for one in found if one.lease.parcel not in gone]
 
@@ -372,26 +448,23 @@ def _given(parcel: LeasedParcel, run: WantedRun, spec: RunSpec) -> Assignment:
     return Assignment(run, parcel, spec, run.handler, run.handler or spec.needs)
 
 
-def _leased(
-    worker: WorkerId,
-    parcel: LeasedParcel,
-    run: WantedRun,
-    spec: RunSpec,
-    note: Note | None,
-    now: datetime,
-) -> Leased:
-    return Leased(
-        lease=HeldLease(
-            run=run.id,
-            parcel=parcel.id,
-            worker=worker,
-            fence=parcel.fence,
-            attempt=run.attempt + parcel.deliveries,
-            started_us=to_us(now),
-            plain=spec.is_plain,
-        ),
-        run=run,
-        spec=spec,
-        parcel=parcel,
-        note=note,
-    )
+def _batches(
+    worker: WorkerId, parcel: LeasedParcel, left: Sequence[Given], now: datetime
+) -> list[LeasedBatch]:
+    """What is left of a parcel, by the attempt it is in and by what follows from its end."""
+    plain: dict[int, bool] = {}
+    alike: dict[tuple[int, bool], list[Given]] = {}
+    for one in left:
+        spec = one.spec
+        is_plain = plain.get(id(spec))
+        if is_plain is None:
+            is_plain = plain[id(spec)] = spec.is_plain
+        alike.setdefault((one.run.attempt + parcel.deliveries, is_plain), []).append(one)
+    return [
+        LeasedBatch(
+            lease=ParcelLease(parcel.id, worker, parcel.fence, attempt, to_us(now), is_plain),
+            parcel=parcel,
+            runs=runs,
+        )
+        for (attempt, is_plain), runs in alike.items()
+    ]

@@ -11,8 +11,8 @@ from itertools import groupby, islice, pairwise
 from typing import TypeVar
 
 from betimes.domain.ids import TenantId
+from betimes.domain.leased import Source
 from betimes.fairness.share import Shares
-from betimes.store.parcels import Source
 from betimes.store.rules import NO_RULES, Rules
 
 K = TypeVar("K", bound=Hashable)

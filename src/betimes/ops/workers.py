@@ -7,40 +7,33 @@ from types import MappingProxyType
 from uuid import UUID
 
 from betimes.domain.errors import NotFound
-from betimes.domain.ids import (
-    Fence,
-    ParcelId,
-    RunId,
-    TenantId,
-    WorkerId,
-    random_ids,
-    shard_of,
-    to_ms,
-)
+from betimes.domain.ids import Fence, RunId, TenantId, WorkerId, random_ids, to_ms
+from betimes.domain.leased import Lease
 from betimes.ops.checks import check_queue, check_text
 from betimes.ops.desk import TAIL_BYTES, Desk
-from betimes.ops.leasing import Leased, lease_runs, required
+from betimes.ops.leasing import LeasedBatch, lease_parcels, required
 from betimes.ops.sayings import sealed_note
 from betimes.ops.schemas import declare
 from betimes.ops.telling import tell_worker
 from betimes.store import remote as rows
 from betimes.store.admit import Offered
 from betimes.store.pool import Connection, Lane
-from betimes.store.remote import HeldLease, RemoteWorker
+from betimes.store.remote import HeldLease, ParcelLease, RemoteWorker
 from betimes.store.run_notes import Note, note_run
 from betimes.store.schemas import Declared
 
 __all__ = [
     "Beat",
     "HeldLease",
-    "Leased",
+    "LeasedBatch",
     "Note",
+    "ParcelLease",
     "RemoteWorker",
     "beat",
     "delete_worker",
     "drain_worker",
     "get_worker",
-    "lease_runs",
+    "lease_parcels",
     "list_workers",
     "new_worker",
     "register",
@@ -50,15 +43,17 @@ __all__ = [
 NO_SCHEMAS: Mapping[str, Declared] = MappingProxyType({})
 NO_NOTES: Mapping[HeldLease, Note] = MappingProxyType({})
 NOTHING: Mapping[str, object] = MappingProxyType({})
+NOTHING_RUNS: Mapping[RunId, Fence] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
     """The answer to a sign of life."""
 
-    extended: dict[HeldLease, datetime]
-    lost: list[HeldLease]
-    cancelled: list[HeldLease]
+    extended: Mapping[Lease, datetime]
+    """The leases that go on, and until when; the others are lost."""
+    unwanted: set[RunId]
+    """Runs whose end somebody wants."""
     draining: bool
 
 
@@ -169,18 +164,19 @@ async def beat(
     desk: Desk,
     tenant: TenantId,
     worker: WorkerId,
-    leases: Mapping[HeldLease, timedelta],
+    leases: Mapping[ParcelLease, timedelta],
     *,
     draining: bool,
+    running: Mapping[RunId, Fence] = NOTHING_RUNS,
     bound: Collection[str] | None = None,
     facts: Mapping[str, object] = NOTHING,
     notes: Mapping[HeldLease, Note] = NO_NOTES,
     busy: int | None = None,
 ) -> Beat:
-    """Prolong leases by what is said beside each; tell what was lost or is to end.
+    """Prolong leases by what is said beside each; tell what was lost, and which runs are to end.
 
-    A lease is of a parcel: of several runs in one, the one that wants it longest decides. `busy`
-    counts the places that are taken where leases are renewed elsewhere.
+    `running` are runs under way, with the fences of their leases. `busy` counts the slots that are
+    taken where that is not how many runs are named.
     """
 
     async def work(connection: Connection) -> Beat:
@@ -188,7 +184,7 @@ async def beat(
             connection,
             tenant,
             worker,
-            busy=len(leases) if busy is None else busy,
+            busy=len(running) if busy is None else busy,
             draining=draining,
             now=desk.clock.now(),
             bound=bound,
@@ -196,27 +192,19 @@ async def beat(
         )
         if told is None:
             raise NotFound("there is no such worker")
-        mine = [one for one in leases if one.worker == worker]
-        kept: dict[tuple[ParcelId, Fence], datetime] = {}
-        for ttl in sorted({leases[one] for one in mine}):
-            alike = [one for one in mine if leases[one] == ttl]
-            kept |= await rows.renew(connection, worker, alike, ttl=ttl, now=desk.clock.stated())
-        extended = {
-            one: kept[one.parcel, one.fence] for one in mine if (one.parcel, one.fence) in kept
-        }
-        for one in extended:
-            if one in notes:
-                said = await sealed_note(desk, connection, tenant, notes[one])
-                await note_run(connection, tenant, one, said, now=desk.clock.now())
-        ended: set[RunId] = set()
-        for shard in sorted({shard_of(one.run) for one in extended}):
-            held = {one.run: one.fence for one in extended if shard_of(one.run) == shard}
-            ended |= await rows.cancelled(connection, shard, held)
-        return Beat(
-            extended=extended,
-            lost=[one for one in leases if one not in extended],
-            cancelled=[one for one in extended if one.run in ended],
-            draining=told,
-        )
+        spans: dict[timedelta, list[Lease]] = {}
+        for one, ttl in leases.items():
+            if one.worker == worker:
+                spans.setdefault(ttl, []).append((one.parcel, one.fence))
+        kept: dict[Lease, datetime] = {}
+        for ttl in sorted(spans):
+            now = desk.clock.stated()
+            kept |= await rows.renew(connection, worker, spans[ttl], ttl=ttl, now=now)
+        for lease, note in notes.items():
+            if (lease.parcel, lease.fence) in kept:
+                said = await sealed_note(desk, connection, tenant, note)
+                await note_run(connection, tenant, lease, said, now=desk.clock.now())
+        unwanted = await rows.unwanted(connection, running)
+        return Beat(extended=kept, unwanted=unwanted, draining=told)
 
     return await desk.database.transact(work, lane=Lane.COMPLETE, repeatable=True, tenant=tenant)

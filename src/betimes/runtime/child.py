@@ -6,13 +6,14 @@ from typing import Any
 from betimes.domain.outcome import Outcome
 from betimes.executing.child import Order, Talk, found
 from betimes.runtime import outcomes
-from betimes.runtime.attempt import END
 from betimes.runtime.calling import invoke
 from betimes.runtime.logs import ship_logs
 from betimes.sdk.context import Context, Facts
 from betimes.sdk.task import AnyTask, Task
 
 ENTRY = f"{__name__}:execute"
+END = "end"
+"""What a process is told when it should end."""
 
 
 class Far:

@@ -3,11 +3,12 @@
 import asyncio
 import threading
 from datetime import timedelta
+from typing import Any
 
 from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut, NotFound, Unavailable
 from betimes.rhythm import within
-from betimes.runtime.line import Line
+from betimes.runtime.line import Notes
 from betimes.runtime.saying import Said, Saying
 
 EVERY_SECONDS = 0.2
@@ -22,8 +23,8 @@ BACK_OFF_SECONDS = 1.0
 class Courier:
     """One for all attempts of a worker."""
 
-    def __init__(self, *, line: Line, clock: Clock, loop: asyncio.AbstractEventLoop) -> None:
-        self._line = line
+    def __init__(self, *, notes: Notes, clock: Clock, loop: asyncio.AbstractEventLoop) -> None:
+        self._notes = notes
         self._clock = clock
         self._loop = loop
         self._dirty: dict[Saying, asyncio.Lock] = {}
@@ -100,14 +101,14 @@ class Courier:
                     self._dirty[saying] = lock
                     raise
 
-    async def _tell(self, lease: str, said: Said) -> None:
+    async def _tell(self, lease: Any, said: Said) -> None:
         """Piece by piece; what was told is taken out, so that nothing is told twice."""
         if said.checkpoint is not None:
-            await self._line.checkpoint(lease, said.checkpoint)
+            await self._notes.checkpoint(lease, said.checkpoint)
             said.checkpoint = None
         if said.progress is not None:
-            await self._line.progress(lease, said.progress)
+            await self._notes.progress(lease, said.progress)
             said.progress = None
         while said.lines:
-            await self._line.log(lease, said.lines[:LINES_AT_ONCE])
+            await self._notes.log(lease, said.lines[:LINES_AT_ONCE])
             del said.lines[:LINES_AT_ONCE]

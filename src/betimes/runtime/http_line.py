@@ -8,24 +8,25 @@ from typing import Any, TypeVar
 import msgspec
 
 from betimes.domain.errors import Conflict, FencedOut, NotFound, Unavailable
-from betimes.runtime.line import Grant, Line, OpenLine
+from betimes.runtime.line import Grants, Line, OpenLine
 from betimes.sdk import errors
 from betimes.sdk import operations as table
 from betimes.sdk.client import AsyncClient
 from betimes.sdk.exchange import Given
 from betimes.sdk.operation import Operation
 from betimes.sdk.way import Way
+from betimes.wire.queues import Blob
 from betimes.wire.workers import (
     Heartbeat,
     HeartbeatAnswer,
-    LeaseRuns,
+    LeaseParcels,
     LogLine,
     NewWorker,
+    ParcelReport,
+    ParcelReported,
+    ParcelsReported,
     Progress,
     Registered,
-    Reported,
-    ReportOne,
-    ReportsDone,
 )
 
 T = TypeVar("T")
@@ -39,13 +40,8 @@ SERVER_FAULT = 500
 TOO_MANY = 429
 
 
-class Grants(msgspec.Struct):
-    """An answer to the wish for work."""
-
-    runs: list[Grant]
-
-
-LEASE = replace(table.WORKERS_LEASE, answers={200: Grants})
+LEASE = replace(table.WORKERS_LEASE_PARCELS, answers={200: Grants})
+REFUSED = (errors.ApiError,)
 
 
 class HttpLine:
@@ -59,22 +55,29 @@ class HttpLine:
         answer: Registered = await self._call(table.WORKERS_REGISTER, {}, worker)
         return answer
 
-    async def lease(self, worker: str, wanted: LeaseRuns) -> list[Grant]:
-        """Runs to do, by a long poll."""
+    async def lease(self, worker: str, wanted: LeaseParcels) -> Grants:
+        """Parcels to do, by a long poll."""
         patience = wanted.wait + SLACK_SECONDS
         answer: Grants = await self._call(LEASE, {"worker": worker}, wanted, timeout=patience)
-        return answer.runs
+        return answer
 
-    async def fetch(self, grant: Grant) -> bytes:
-        """The payload that the grant refers to."""
-        if grant.payload_path is None:
-            raise NotFound(f"expected a blob of the service, got {grant.payload_ref!r}")
-        given = Given(path={"grant": grant.payload_path.rpartition("/")[2]}, timeout=FETCH_SECONDS)
+    async def fetch(self, path: str) -> bytes:
+        """The payload that lies at a path of the service."""
+        given = Given(path={"grant": path.rpartition("/")[2]}, timeout=FETCH_SECONDS)
         try:
             content: bytes = await _mapped(self._client.perform(table.BLOBS_READ_GRANTED, given))
         except errors.ApiError as refusal:
             raise NotFound(str(refusal)) from refusal
         return content
+
+    async def keep(self, content: bytes) -> str | None:
+        """Keep a large result as a blob; None if the service does not take it."""
+        given = Given(body=content, timeout=FETCH_SECONDS)
+        try:
+            blob: Blob = await _mapped(self._client.perform(table.BLOBS_CREATE, given))
+        except REFUSED:
+            return None
+        return blob.id
 
     async def beat(self, worker: str, told: Heartbeat) -> HeartbeatAnswer:
         """A sign of life."""
@@ -83,10 +86,12 @@ class HttpLine:
         )
         return answer
 
-    async def report(self, reports: Sequence[ReportOne]) -> list[Reported]:
-        """What became of attempts."""
-        answer: ReportsDone = await self._call(table.LEASES_BATCH, {}, {"items": reports})
-        return answer.items
+    async def report(self, worker: str, reports: Sequence[ParcelReport]) -> list[ParcelReported]:
+        """What became of runs."""
+        answer: ParcelsReported = await self._call(
+            table.WORKERS_REPORT, {"worker": worker}, {"parcels": reports}
+        )
+        return answer.parcels
 
     async def progress(self, lease: str, told: Progress) -> None:
         """How far a run has come."""

@@ -1,4 +1,4 @@
-"""The seam: what a worker needs of the service, however it is reached.
+"""What the worker of an app says and hears over HTTP, and how it is read.
 
 Errors mean the same on every line: `Unavailable` (nobody knows what happened, ask again),
 `FencedOut` (the lease is somebody else's now), `NotFound` (the service does not know this worker),
@@ -9,83 +9,112 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol
+from uuid import UUID
 
 import msgspec
 
 from betimes.wire.workers import (
     Heartbeat,
     HeartbeatAnswer,
-    LeaseRuns,
+    LeaseParcels,
     LogLine,
     NewWorker,
+    ParcelReport,
+    ParcelReported,
     Progress,
     Registered,
-    Reported,
-    ReportOne,
 )
 
 NOTHING = msgspec.Raw(b"null")
 
 
-class Grant(msgspec.Struct, kw_only=True):
-    """A run that the worker holds now; the payload is as it was stored."""
+class Definition(msgspec.Struct):
+    """What runs have in common; the payload is as it was stored."""
 
-    run_id: str
-    lease_id: str
-    fence: int
-    attempt: int
     max_attempts: int
-    due_at: datetime
-    queue: str
-    priority: int
-    idempotency_key: str
-    traceparent: str
     handler: str | None = None
-    job_id: str | None = None
-    scheduled_for: datetime | None = None
     payload: msgspec.Raw = NOTHING
     payload_ref: str | None = None
     """Where the payload lies, when it is not here."""
     payload_path: str | None = None
     """Where the service gives it out, when it lies there."""
     timeout: str | None = None
-    checkpoint: Any = None
+    tracestate: str | None = None
     tags: dict[str, str] = {}
 
 
-class Line(Protocol):
+class GrantedRun(msgspec.Struct, array_like=True):
+    """A run that the worker holds now."""
+
+    id: UUID
+    definition: int
+    due_at: datetime
+    job: UUID | None = None
+    scheduled_for: datetime | None = None
+    payload: msgspec.Raw = NOTHING
+    checkpoint: msgspec.Raw = NOTHING
+
+
+class Grant(msgspec.Struct):
+    """Runs under one lease, all in the same attempt."""
+
+    lease_id: str
+    fence: int
+    attempt: int
+    queue: str
+    priority: int
+    runs: list[GrantedRun]
+
+
+class Grants(msgspec.Struct):
+    """An answer to the wish for work; definitions are read when they are new."""
+
+    parcels: list[Grant]
+    definitions: list[msgspec.Raw]
+    server_time: datetime
+
+
+class Notes(Protocol):
+    """Takes what tasks say while they work; a lease is whatever names it here."""
+
+    async def progress(self, lease: Any, told: Progress) -> None:
+        """How far a run has come."""
+        ...
+
+    async def checkpoint(self, lease: Any, data: bytes) -> None:
+        """Where its next attempt may begin."""
+        ...
+
+    async def log(self, lease: Any, lines: Sequence[LogLine]) -> None:
+        """Lines for its log."""
+        ...
+
+
+class Line(Notes, Protocol):
     """A way to the service, used on one event loop."""
 
     async def register(self, worker: NewWorker) -> Registered:
         """Make the worker known."""
         ...
 
-    async def lease(self, worker: str, wanted: LeaseRuns) -> list[Grant]:
-        """Runs to do, as soon as there are some or patience ends."""
+    async def lease(self, worker: str, wanted: LeaseParcels) -> Grants:
+        """Parcels to do, as soon as there are some or patience ends."""
         ...
 
-    async def fetch(self, grant: Grant) -> bytes:
-        """The payload that the grant refers to; `NotFound` when nobody has it."""
+    async def fetch(self, path: str) -> bytes:
+        """The payload that lies at a path; `NotFound` when nobody has it."""
+        ...
+
+    async def keep(self, content: bytes) -> str | None:
+        """Keep a large result; what it is referred to by, None if the service does not take it."""
         ...
 
     async def beat(self, worker: str, told: Heartbeat) -> HeartbeatAnswer:
         """A sign of life; renews every lease it names."""
         ...
 
-    async def report(self, reports: Sequence[ReportOne]) -> list[Reported]:
-        """What became of attempts, each answered for itself; safe to repeat."""
-        ...
-
-    async def progress(self, lease: str, told: Progress) -> None:
-        """How far a run has come."""
-        ...
-
-    async def checkpoint(self, lease: str, data: bytes) -> None:
-        """Where its next attempt may begin."""
-        ...
-
-    async def log(self, lease: str, lines: Sequence[LogLine]) -> None:
-        """Lines for its log."""
+    async def report(self, worker: str, reports: Sequence[ParcelReport]) -> list[ParcelReported]:
+        """What became of runs, parcel by parcel; safe to repeat."""
         ...
 
     async def leave(self, worker: str) -> None:

@@ -32,7 +32,7 @@ class Saying:
     """The voice of one attempt; any thread may speak."""
 
     def __init__(
-        self, lease: str, *, now: Callable[[], datetime], wake: Callable[["Saying"], None]
+        self, lease: Any, *, now: Callable[[], datetime], wake: Callable[["Saying"], None]
     ) -> None:
         self.lease = lease
         self.end_wanted = False

@@ -960,6 +960,18 @@ WORKERS_HEARTBEAT = Operation(
     path="/v1/workers/{worker}/heartbeat",
     answers={200: betimes.wire.workers.HeartbeatAnswer},
 )
+WORKERS_LEASE_PARCELS = Operation(
+    name="workers.lease_parcels",
+    method="POST",
+    path="/v1/workers/{worker}/parcels",
+    answers={200: betimes.wire.workers.LeasedParcels},
+)
+WORKERS_REPORT = Operation(
+    name="workers.report",
+    method="POST",
+    path="/v1/workers/{worker}/reports",
+    answers={200: betimes.wire.workers.ParcelsReported},
+)
 WORKERS_LEASE = Operation(
     name="workers.lease",
     method="POST",
@@ -1442,6 +1454,8 @@ OPERATIONS = (
     WORKERS_DRAIN,
     WORKERS_LEAVE,
     WORKERS_HEARTBEAT,
+    WORKERS_LEASE_PARCELS,
+    WORKERS_REPORT,
     WORKERS_LEASE,
     LEASES_COMPLETE,
     LEASES_FAIL,

@@ -3376,6 +3376,11 @@ class Workers:
             betimes.wire.workers.RunningLease | collections.abc.Mapping[str, Any]
         ]
         | Unset = UNSET,
+        parcels: collections.abc.Sequence[
+            betimes.wire.workers.RunningParcel | collections.abc.Mapping[str, Any]
+        ]
+        | Unset = UNSET,
+        busy: int | Unset | None = UNSET,
         free_slots: int | Unset | None = UNSET,
         state: Literal["ok", "draining"] | Unset = UNSET,
         rss: int | Unset | None = UNSET,
@@ -3388,11 +3393,50 @@ class Workers:
             path={"worker": worker},
             body={
                 "running": running,
+                "parcels": parcels,
+                "busy": busy,
                 "free_slots": free_slots,
                 "state": state,
                 "rss": rss,
                 "cpu": cpu,
             },
+            timeout=request_timeout,
+        )
+        return answer
+
+    def lease_parcels(
+        self,
+        worker: str,
+        *,
+        max: int | Unset = UNSET,
+        wait: float | Unset = UNSET,
+        queues: builtins.list[str] | Unset | None = UNSET,
+        handlers: builtins.list[str] | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workers.LeasedParcels:
+        """Whole parcels of work, each under one lease, as soon as there are some or patience ends."""
+        answer: betimes.wire.workers.LeasedParcels = self._caller.call(
+            table.WORKERS_LEASE_PARCELS,
+            path={"worker": worker},
+            body={"max": max, "wait": wait, "queues": queues, "handlers": handlers},
+            timeout=request_timeout,
+        )
+        return answer
+
+    def report(
+        self,
+        worker: str,
+        *,
+        parcels: collections.abc.Sequence[
+            betimes.wire.workers.ParcelReport | collections.abc.Mapping[str, Any]
+        ],
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workers.ParcelsReported:
+        """What became of runs of parcels: successes as sets, everything else one by one."""
+        answer: betimes.wire.workers.ParcelsReported = self._caller.call(
+            table.WORKERS_REPORT,
+            path={"worker": worker},
+            body={"parcels": parcels},
             timeout=request_timeout,
         )
         return answer
@@ -3407,7 +3451,7 @@ class Workers:
         handlers: builtins.list[str] | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.LeasedRuns:
-        """Work, as soon as there is some or patience ends."""
+        """Runs one by one, as soon as there are some or patience ends."""
         answer: betimes.wire.workers.LeasedRuns = self._caller.call(
             table.WORKERS_LEASE,
             path={"worker": worker},
@@ -7699,6 +7743,11 @@ class AsyncWorkers:
             betimes.wire.workers.RunningLease | collections.abc.Mapping[str, Any]
         ]
         | Unset = UNSET,
+        parcels: collections.abc.Sequence[
+            betimes.wire.workers.RunningParcel | collections.abc.Mapping[str, Any]
+        ]
+        | Unset = UNSET,
+        busy: int | Unset | None = UNSET,
         free_slots: int | Unset | None = UNSET,
         state: Literal["ok", "draining"] | Unset = UNSET,
         rss: int | Unset | None = UNSET,
@@ -7711,11 +7760,50 @@ class AsyncWorkers:
             path={"worker": worker},
             body={
                 "running": running,
+                "parcels": parcels,
+                "busy": busy,
                 "free_slots": free_slots,
                 "state": state,
                 "rss": rss,
                 "cpu": cpu,
             },
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def lease_parcels(
+        self,
+        worker: str,
+        *,
+        max: int | Unset = UNSET,
+        wait: float | Unset = UNSET,
+        queues: builtins.list[str] | Unset | None = UNSET,
+        handlers: builtins.list[str] | Unset = UNSET,
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workers.LeasedParcels:
+        """Whole parcels of work, each under one lease, as soon as there are some or patience ends."""
+        answer: betimes.wire.workers.LeasedParcels = await self._caller.call(
+            table.WORKERS_LEASE_PARCELS,
+            path={"worker": worker},
+            body={"max": max, "wait": wait, "queues": queues, "handlers": handlers},
+            timeout=request_timeout,
+        )
+        return answer
+
+    async def report(
+        self,
+        worker: str,
+        *,
+        parcels: collections.abc.Sequence[
+            betimes.wire.workers.ParcelReport | collections.abc.Mapping[str, Any]
+        ],
+        request_timeout: float | None = None,
+    ) -> betimes.wire.workers.ParcelsReported:
+        """What became of runs of parcels: successes as sets, everything else one by one."""
+        answer: betimes.wire.workers.ParcelsReported = await self._caller.call(
+            table.WORKERS_REPORT,
+            path={"worker": worker},
+            body={"parcels": parcels},
             timeout=request_timeout,
         )
         return answer
@@ -7730,7 +7818,7 @@ class AsyncWorkers:
         handlers: builtins.list[str] | Unset = UNSET,
         request_timeout: float | None = None,
     ) -> betimes.wire.workers.LeasedRuns:
-        """Work, as soon as there is some or patience ends."""
+        """Runs one by one, as soon as there are some or patience ends."""
         answer: betimes.wire.workers.LeasedRuns = await self._caller.call(
             table.WORKERS_LEASE,
             path={"worker": worker},

@@ -22,7 +22,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from betimes.domain.ids import Fence, JobId, ParcelId, ShardId, TenantId, WorkerId, shard_of
+from betimes.domain.ids import JobId, ParcelId, ShardId, TenantId, WorkerId, shard_of
+from betimes.domain.leased import Applicant
 from betimes.domain.parcel import Hold
 from betimes.domain.terms import SKIP, Terms
 from betimes.fairness.admission import admit as decide
@@ -61,18 +62,6 @@ class Offered(NamedTuple):
     def hint(self) -> tuple[ShardId, str, TenantId, datetime, int]:
         """It as hints tell it."""
         return self.shard, self.queue, self.tenant, self.visible_at, self.fair
-
-
-class Applicant(NamedTuple):
-    """A leased parcel in front of its doors, and how many its run allows through its gate."""
-
-    shard: ShardId
-    id: ParcelId
-    fence: Fence
-    tenant: TenantId
-    queue: str
-    terms: Terms
-    most: int | None
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from betimes.domain.ids import Fence, JobId, ParcelId, RunId, TenantId
+from betimes.domain.leased import Lease
 from betimes.domain.outcome import OutcomeKind
 from betimes.domain.retry import RUN_CANCELLED
 from betimes.domain.states import RunState, Trigger
@@ -24,30 +25,6 @@ EVENTS: Mapping[RunState, str] = MappingProxyType(
 )
 """What the ends of runs, and retries, are called in events."""
 FAILURES = frozenset({OutcomeKind.FAILED, OutcomeKind.TIMED_OUT})
-
-
-Lease = tuple[ParcelId, Fence]
-"""What whoever reports about a run says to hold: the parcel alone says nothing, it may be leased
-anew."""
-
-
-@dataclass(slots=True)
-class Streak:
-    """Runs in a row that ended well and have everything in common but their results."""
-
-    parcel: ParcelId
-    fence: Fence
-    attempt: int
-    started_at: datetime
-    finished_at: datetime
-    runs: list[RunId]
-    results: list[bytes | None] | None = None
-    """In the order of the runs; None when none of them has one."""
-
-    @property
-    def lease(self) -> Lease:
-        """Under which it is written."""
-        return self.parcel, self.fence
 
 
 class Attempted(NamedTuple):

@@ -7,18 +7,19 @@ Long because everything that the end of an attempt writes is written here, in on
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from betimes.domain.event import FAILED, SUCCEEDED
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId
+from betimes.domain.leased import Streak
 from betimes.domain.states import RunState
 from betimes.domain.terms import Terms
 from betimes.store.admit import Offered
 from betimes.store.database import Database
-from betimes.store.ending import EVENTS, Ending, Follow, Streak
+from betimes.store.ending import EVENTS, Ending, Follow
 from betimes.store.failures import AutoPaused, hold_pausing, pause_failing
 from betimes.store.pool import Connection
 from betimes.store.pool import Lane as Pool
@@ -37,7 +38,16 @@ GOING_ON = frozenset({RunState.QUEUED, RunState.RETRY_WAIT, RunState.DEAD})
 NEWS_TRAVEL = timedelta(seconds=2)
 """So long workers may take to hear from each other that a breaker is open."""
 
-__all__ = ["MARGIN", "Finishing", "Held", "Page", "hold_jobs_of", "write_endings"]
+__all__ = [
+    "MARGIN",
+    "Finishing",
+    "Held",
+    "Page",
+    "Written",
+    "hold_jobs_of",
+    "write_endings",
+    "write_reports",
+]
 
 
 class _Content(NamedTuple):
@@ -150,7 +160,12 @@ class _Slow:
     async def write(self, held: Held, endings: Sequence[Ending]) -> list[Ending]:
         await hold_jobs_of(self.connection, self.shard, held, endings)
         contents = await self.hold(held)
-        listed = judged(endings, contents)
+        return await self.finish(held, judged(endings, contents), contents)
+
+    async def finish(
+        self, held: Held, listed: list[Ending], contents: dict[ParcelId, _Content]
+    ) -> list[Ending]:
+        """Write ends of parcels that are locked, and whose jobs are; those that were written."""
         held.given_up = await self._asked_to_end(listed)
         listed = [one.given_up() if one.run in held.given_up else one for one in listed]
         written = await self._finish(listed) if listed else set()
@@ -306,12 +321,13 @@ class _Slow:
         finished = [parcel for parcel in emptied if parcel in contents]
         if finished:
             await self._many(PARCELS["delete_parcels"], ids=finished)
-        gone: dict[ParcelId, list[RunId]] = {}
-        for one in done:
-            if one.again is not None and one.parcel not in emptied:
-                gone.setdefault(one.parcel, []).append(one.run)
-        for parcel, runs in gone.items():
-            await self._many(SQL["shrink_parcel"], id=parcel, gone=runs)
+        gone = [one for one in done if one.again is not None and one.parcel not in emptied]
+        await self.shrink({one.parcel for one in gone}, [one.run for one in gone])
+
+    async def shrink(self, parcels: Collection[ParcelId], gone: Sequence[RunId]) -> None:
+        """Take runs out of parcels that go on being leased; one statement for all of them."""
+        if parcels:
+            await self._many(SQL["shrink_parcels"], ids=list(parcels), gone=list(gone))
 
     async def _many(self, query: Query, **given: Any) -> list[Any]:
         arguments = query.arguments({"shard": self.shard, **given})
@@ -373,6 +389,14 @@ def _freed(held: Held, contents: dict[ParcelId, _Content], done: Iterable[Ending
     return freed
 
 
+class Written(NamedTuple):
+    """What was written of reports."""
+
+    endings: list[Ending]
+    unwritten: set[RunId]
+    """Successes that were not written: their lease is gone, or they were told before."""
+
+
 async def write_endings(
     connection: Connection,
     worker: WorkerId,
@@ -382,23 +406,70 @@ async def write_endings(
     *,
     margin: timedelta,
 ) -> list[Ending]:
-    """Every kind of end inside a transaction of the caller's; returns those that were written.
+    """Every kind of end inside a transaction of the caller's; returns those that were written."""
+    found = await write_reports(connection, worker, shard, held, (), endings, margin=margin)
+    return found.endings
 
-    Unlike a worker of ours, the caller need not know what else its parcels hold: a parcel whose
-    last run ends here goes, and the others are cut down to what is left. What is freed by that is
-    noted in `held`; the caller releases it when it needs no more parcels. Who has locked parcels
-    already has called `hold_jobs_of` before, or knows that no ending is about a job.
+
+async def write_reports(
+    connection: Connection,
+    worker: WorkerId,
+    shard: ShardId,
+    held: Held,
+    streaks: Sequence[Streak],
+    endings: Sequence[Ending],
+    *,
+    margin: timedelta,
+) -> Written:
+    """Ends that one worker tells about one shard, inside a transaction of the caller's.
+
+    Unlike a worker on the database, the caller need not know what else its parcels hold: a parcel
+    whose last run ends here goes, and the others are cut down to what is left. A constant number of
+    statements, however many ends there are. What is freed is noted in `held`; the caller releases
+    it when it needs no more parcels. Who has locked parcels already has called `hold_jobs_of`
+    before, or knows that no ending is about a job.
     """
     slow = _Slow(connection, worker, shard, margin)
     await hold_jobs_of(connection, shard, held, endings)
     contents = await slow.hold(held)
-    ending = {one.run for one in judged(endings, contents)}
-    held.emptied = [parcel for parcel, content in contents.items() if content.runs <= ending]
-    written = await slow.write(held, endings)
-    for parcel, content in contents.items():
-        if parcel not in held.emptied:
-            query = SQL["shrink_parcel"]
-            gone = sorted(content.runs & ending)
-            arguments = query.arguments({"shard": shard, "id": parcel, "gone": gone})
-            await connection.execute(query.text, *arguments)
-    return written
+    fast = _ours(streaks, contents)
+    done = {run for one in fast for run in one.runs}
+    listed = [one for one in judged(endings, contents) if one.run not in done]
+    ended = done | {one.run for one in listed}
+    emptied = [parcel for parcel, content in contents.items() if content.runs <= ended]
+    told = {run for one in streaks for run in one.runs}
+    if fast:
+        with_others = {one.parcel for one in listed}
+        leaving = Held((), [parcel for parcel in emptied if parcel not in with_others])
+        written = await Succeeding(connection, worker, shard).finish(leaving, fast, contents)
+        # Not all of them were to be finished: somebody else may have ended some, or we ourselves.
+        told = told if written != len(done) else told - done
+    held.emptied = emptied
+    wrote = await slow.finish(held, listed, contents) if listed else []
+    if not listed:
+        held.freed = _freed(held, contents, ())
+    await slow.shrink([parcel for parcel in contents if parcel not in emptied], sorted(ended))
+    return Written(wrote, told)
+
+
+def _ours(streaks: Sequence[Streak], contents: Mapping[ParcelId, _Content]) -> list[Streak]:
+    """Successes told under leases that are good, of runs that these are about, each once."""
+    good = {(parcel, content.fence) for parcel, content in contents.items()}
+    seen: set[RunId] = set()
+    found: list[Streak] = []
+    for streak in Held.valid(streaks, good):
+        runs = contents[streak.parcel].runs - seen if seen else contents[streak.parcel].runs
+        if not (len(streak.runs) == len({*streak.runs}) and runs.issuperset(streak.runs)):
+            streak = _cut(streak, runs)  # noqa: PLW2901 -- what is left of it
+        seen.update(streak.runs)
+        if streak.runs:
+            found.append(streak)
+    return found
+
+
+def _cut(streak: Streak, among: Collection[RunId]) -> Streak:
+    """It without runs that it cannot be about, and each of them once."""
+    kept = {run: place for place, run in reversed([*enumerate(streak.runs)]) if run in among}
+    places = sorted(kept.values())
+    results = None if streak.results is None else [streak.results[place] for place in places]
+    return replace(streak, runs=[streak.runs[place] for place in places], results=results)

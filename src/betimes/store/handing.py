@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from betimes.domain.ids import to_text
-from betimes.store.lease import LeasedParcel
-from betimes.store.parcels import WantedRun
+from betimes.domain.leased import LeasedParcel, WantedRun
 from betimes.store.rules import Rules
 from betimes.store.telling import News, job_text
 

@@ -1,17 +1,17 @@
 """Leasing: the one seam between whoever wants work and the queue, for our workers and for HTTP."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import asyncpg
 
-from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId
+from betimes.domain.ids import ShardId, TenantId, WorkerId
+from betimes.domain.leased import LeasedParcel, Source
 from betimes.domain.parcel import SUSPECT_AFTER, Lane
 from betimes.domain.terms import BARE, Terms
-from betimes.store.admit import Applicant
 from betimes.store.ceilings import Ledger, Place
 from betimes.store.pool import Connection
 from betimes.store.queries import load
@@ -19,49 +19,9 @@ from betimes.store.queries import load
 SQL = load("parcels")
 
 
-class Source(NamedTuple):
-    """Where parcels wait: one queue of one tenant in one shard, and one bucket of fairness keys."""
-
-    shard: ShardId
-    queue: str
-    tenant: TenantId
-    fair: int = 0
-
-
 NO_BOUNDS: Mapping[Source, datetime] = {}
 BEFORE_ALL = Source(ShardId(-1), "", TenantId(UUID(int=0)), -1)
 """A place before every place."""
-
-
-@dataclass(slots=True, kw_only=True)
-class LeasedParcel:
-    """A parcel that is ours until somebody else's fence is higher."""
-
-    shard: ShardId
-    id: ParcelId
-    tenant: TenantId
-    queue: str
-    priority: int
-    lane: Lane
-    visible_at: datetime
-    fence: Fence
-    deliveries: int
-    lease_until: datetime
-    runs: list[RunId] = field(repr=False)
-    terms: Terms = BARE
-    counted: bool = False
-    """Whether its runs stand under a ceiling or a rate of their tenant or queue."""
-    admitted: bool = False
-    """Whether it was let in through its gate, its line and its rate."""
-
-    @property
-    def source(self) -> Source:
-        """Where it came from."""
-        return Source(self.shard, self.queue, self.tenant, self.terms.fair)
-
-    def applicant(self, most: int | None) -> Applicant:
-        """It in front of its doors; `most` is how many its run allows through its gate."""
-        return Applicant(self.shard, self.id, self.fence, self.tenant, self.queue, self.terms, most)
 
 
 class Lot(NamedTuple):

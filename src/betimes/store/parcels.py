@@ -3,12 +3,11 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from betimes.domain.ids import (
     Fence,
-    JobId,
     ParcelId,
     RunId,
     ShardId,
@@ -16,70 +15,23 @@ from betimes.domain.ids import (
     WorkerId,
     shard_of,
 )
+from betimes.domain.leased import Applicant, LeasedParcel, Renewed, Source, WantedRun
 from betimes.domain.parcel import SUSPECT_AFTER
-from betimes.domain.states import Trigger
-from betimes.store.admit import Admission, Applicant, admit
+from betimes.store.admit import Admission, admit
 from betimes.store.ceilings import close_ledger, open_ledger
 from betimes.store.database import Database
-from betimes.store.lease import (
-    BEFORE_ALL,
-    NO_BOUNDS,
-    LeasedParcel,
-    LeaseOrder,
-    Lot,
-    Source,
-    leased_of,
-    place_of,
-)
+from betimes.store.lease import BEFORE_ALL, NO_BOUNDS, LeaseOrder, Lot, leased_of, place_of
 from betimes.store.pool import Connection
 from betimes.store.pool import Lane as Pool
 from betimes.store.queries import load
 from betimes.store.release import Freed, release
 from betimes.store.telling import News, tell
 
-__all__ = ["BEFORE_ALL", "LeasedParcel", "Lot", "Parcels", "Renewed", "Source", "WantedRun"]
+__all__ = ["BEFORE_ALL", "Lot", "Parcels"]
 
 SQL = load("parcels")
 FINISH = load("finish")
 SERVER = load("server")
-
-
-class WantedRun(NamedTuple):
-    """A run of a leased parcel as it is stored; a tuple because there are very many of them.
-
-    Tenant, queue and priority are the parcel's. `attempt` counts those that were used up before.
-    """
-
-    id: RunId
-    job: JobId | None
-    revision: int | None
-    due_at: datetime
-    fire_at: datetime | None
-    first_started_at: datetime | None
-    cancel_at: datetime | None
-    attempt: int
-    trigger: int
-    handler: str | None
-    payload: bytes | None
-    options: str | None
-    reason: str | None = None
-    """Why it waited, when it comes again."""
-
-    def is_overdue(self, deadline: timedelta, now: datetime, *, deliveries: int = 1) -> bool:
-        """Whether it is handed out for the first time, and too late; who backfills wants it late.
-
-        `deliveries` counts this one where `attempt` does not.
-        """
-        first = self.attempt + deliveries == 1 and self.trigger != Trigger.BACKFILL
-        return first and self.due_at + deadline < now
-
-
-class Renewed(NamedTuple):
-    """A lease that was prolonged, as the database knows it."""
-
-    shard: ShardId
-    id: ParcelId
-    fence: Fence
 
 
 @dataclass(frozen=True, slots=True)

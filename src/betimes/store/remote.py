@@ -11,15 +11,16 @@ import asyncpg
 
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId, shard_of
 from betimes.domain.kept import Kept
+from betimes.domain.leased import Lease, LeasedParcel, Source, WantedRun
 from betimes.domain.parcel import SUSPECT_AFTER
-from betimes.domain.spec import RunSpec, spec_from_json
+from betimes.domain.spec import RunSpec
+from betimes.domain.states import RunState
 from betimes.store.admit import Offered
-from betimes.store.ask import execute, many, maybe
+from betimes.store.ask import execute, many, maybe, one
 from betimes.store.jobs import from_json, to_json, to_optional_json
-from betimes.store.parcels import Source, WantedRun
 from betimes.store.pool import Connection
 from betimes.store.queries import load
-from betimes.store.specs import SpecKey, fixed_delay, weight_of
+from betimes.store.specs import SPEC_BYTES, SpecKey, ad_hoc_spec, spec_of
 
 SQL = load("remote")
 PARCELS = load("parcels")
@@ -49,8 +50,24 @@ class RemoteWorker:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
+class ParcelLease(NamedTuple):
+    """What a lease token stands for: runs of one parcel, all of them in the same attempt."""
+
+    parcel: ParcelId
+    worker: WorkerId
+    fence: Fence
+    attempt: int
+    started_us: int
+    plain: bool
+    """Whether a success of any of its runs has no consequences beyond the run itself."""
+
+    def of(self, run: RunId) -> "HeldLease":
+        """It as far as one of its runs is concerned."""
+        return HeldLease(run, *self)
+
+
 class HeldLease(NamedTuple):
-    """What a lease token stands for."""
+    """A lease as far as one of its runs is concerned."""
 
     run: RunId
     parcel: ParcelId
@@ -59,6 +76,22 @@ class HeldLease(NamedTuple):
     attempt: int
     started_us: int
     plain: bool
+
+    @property
+    def held(self) -> ParcelLease:
+        """The lease itself."""
+        return ParcelLease(*self[1:])
+
+
+class LeasingWorker(NamedTuple):
+    """A worker that asks for work, and what it holds already."""
+
+    queues: tuple[str, ...]
+    handlers: tuple[str, ...]
+    draining: bool
+    parcels: int
+    suspects: int
+    """Those of the parcels that have cost several workers."""
 
 
 async def insert_worker(connection: Connection, worker: RemoteWorker) -> None:
@@ -85,6 +118,23 @@ async def read_worker(
     """One worker."""
     row = await maybe(connection, SQL["read_worker"], id=worker, tenant=tenant)
     return None if row is None else worker_of(row)
+
+
+async def read_leasing_worker(
+    connection: Connection, tenant: TenantId, worker: WorkerId
+) -> LeasingWorker | None:
+    """A worker that asks for work; no other request of its is served before the commit."""
+    row = await maybe(connection, SQL["read_leasing_worker"], id=worker, tenant=tenant)
+    if row is None:
+        return None
+    held = await one(connection, SQL["count_held"], worker=worker, suspect_after=SUSPECT_AFTER)
+    return LeasingWorker(
+        tuple(row["queues"]),
+        tuple(row["handlers"]),
+        row["draining"],
+        held["parcels"],
+        held["suspects"],
+    )
 
 
 async def list_workers(
@@ -198,6 +248,21 @@ async def wanted(
     return {row["id"]: WantedRun._make(row) for row in rows}
 
 
+async def wanted_in(
+    connection: Connection, parcels: Sequence[LeasedParcel]
+) -> dict[RunId, WantedRun]:
+    """Those of the runs of leased parcels that are not over; one statement for all of them."""
+    runs = [run for parcel in parcels for run in parcel.runs]
+    rows = await many(
+        connection,
+        PARCELS["read_scattered_runs"],
+        shards=[parcel.shard for parcel in parcels for _ in parcel.runs],
+        ids=runs,
+        low=min(runs),
+    )
+    return {row["id"]: WantedRun._make(row) for row in rows}
+
+
 async def queues_of(
     connection: Connection, shard: ShardId, runs: Sequence[RunId]
 ) -> dict[RunId, tuple[str, int]]:
@@ -226,7 +291,8 @@ async def specs(
     }
     found = await read_specs(connection, shard, set(keys.values()))
     return {
-        run.id: (found.get(keys[run.id]) if run.id in keys else None) or _ad_hoc(run)
+        run.id: (found.get(keys[run.id]) if run.id in keys else None)
+        or ad_hoc_spec(run.handler, run.options)
         for run in runs
     }
 
@@ -234,8 +300,11 @@ async def specs(
 async def read_specs(
     connection: Connection, shard: ShardId, keys: Collection[SpecKey]
 ) -> dict[SpecKey, RunSpec]:
-    """Definitions as they are, or were in revisions that are kept; what is gone is left out."""
-    found: dict[SpecKey, RunSpec] = {}
+    """Definitions as they are, or were in revisions that are kept; what is gone is left out.
+
+    Nothing changes under a job and revision, so what was read once is not read again.
+    """
+    found = {key: spec for key in keys if (spec := _known.get(key)) is not None}
     for statement in ("read_specs", "read_old_specs"):
         left = [key for key in keys if key not in found]
         if left:
@@ -246,56 +315,23 @@ async def read_specs(
                 ids=[key.job for key in left],
                 revisions=[key.revision for key in left],
             )
-            found |= {SpecKey(row["id"], row["revision"]): _spec(row) for row in rows}
+            for row in rows:
+                key, spec = SpecKey(row["id"], row["revision"]), spec_of(row)
+                found[key] = _known.put(key, spec, SPEC_BYTES + len(spec.payload or b""))
     return found
 
 
-def _spec(row: asyncpg.Record) -> RunSpec:
-    if "definition" in row.keys():  # noqa: SIM118 -- a record is no mapping of its names
-        told = from_json(row["definition"])
-        return spec_from_json(
-            handler=told.get("handler"),
-            payload=row["payload"],
-            target=told.get("target"),
-            options=told.get("options"),
-            fixed_delay=fixed_delay(told.get("schedule", {})),
-        )
-    return spec_from_json(
-        handler=row["handler"],
-        payload=row["payload"],
-        target=from_json(row["target"]),
-        options=from_json(row["options"]),
-        fixed_delay=fixed_delay(from_json(row["schedule"])),
-    )
-
-
-def _ad_hoc(run: WantedRun) -> RunSpec:
-    return _ad_hoc_spec(run.handler, run.options)
-
-
-_kept: Kept[tuple[str | None, str | None], RunSpec] = Kept(SPECS_BYTES_MAX)
-
-
-def _ad_hoc_spec(handler: str | None, stored: str | None) -> RunSpec:
-    """Most ad-hoc runs of a handler say the same about themselves, so it is read once."""
-    found = _kept.get((handler, stored))
-    if found is not None:
-        return found
-    options = from_json(stored)
-    spec = spec_from_json(
-        handler=handler, payload=None, target=options.get("target"), options=options
-    )
-    return _kept.put((handler, stored), spec, weight_of(None, stored, None))
+_known: Kept[SpecKey, RunSpec] = Kept(SPECS_BYTES_MAX)
 
 
 async def renew(
     connection: Connection,
     worker: WorkerId,
-    leases: Sequence[HeldLease],
+    leases: Collection[Lease],
     *,
     ttl: timedelta,
     now: datetime | None,
-) -> dict[tuple[ParcelId, Fence], datetime]:
+) -> dict[Lease, datetime]:
     """Prolong what is still held, and shorten nothing; until when."""
     # By id, as a flush of the same worker does: the statement below locks in any order.
     await execute(connection, PARCELS["lock_own_parcels"], worker=worker)
@@ -303,23 +339,23 @@ async def renew(
         connection,
         SQL["renew_held"],
         worker=worker,
-        shards=[shard_of(one.run) for one in leases],
-        ids=[one.parcel for one in leases],
-        fences=[one.fence for one in leases],
+        shards=[shard_of(parcel) for parcel, _ in leases],
+        ids=[parcel for parcel, _ in leases],
+        fences=[fence for _, fence in leases],
         ttl=ttl,
         now=now,
     )
     return {(row["id"], row["fence"]): row["lease_until"] for row in rows}
 
 
-async def cancelled(
-    connection: Connection, shard: ShardId, held: Mapping[RunId, Fence]
-) -> set[RunId]:
+async def unwanted(connection: Connection, held: Mapping[RunId, Fence]) -> set[RunId]:
     """Which of these runs, held with these fences, somebody wants ended or has ended."""
+    if not held:
+        return set()
     rows = await many(
         connection,
-        FINISH["find_cancelled"],
-        shard=shard,
+        FINISH["find_unwanted"],
+        shards=[shard_of(run) for run in held],
         runs=list(held),
         fences=list(held.values()),
         low=min(held),
@@ -342,18 +378,20 @@ async def holds(connection: Connection, lease: HeldLease) -> bool:
     return row is not None
 
 
-async def finished_by(connection: Connection, lease: HeldLease) -> bool:
-    """Whether the run already carries the worker and fence of a lease."""
+async def finished_by(
+    connection: Connection, shard: ShardId, worker: WorkerId, runs: Collection[RunId]
+) -> dict[tuple[RunId, Fence], RunState]:
+    """Those of the runs that carry a worker, with the fence of its lease, and what they are."""
     rows = await many(
         connection,
         FINISH["find_finished_by"],
-        shard=shard_of(lease.run),
-        worker=lease.worker,
-        runs=[lease.run],
-        low=lease.run,
-        high=lease.run,
+        shard=shard,
+        worker=worker,
+        runs=list(runs),
+        low=min(runs),
+        high=max(runs),
     )
-    return any(row["fence"] == lease.fence for row in rows)
+    return {(row["run_id"], row["fence"]): RunState(row["state"]) for row in rows}
 
 
 def worker_of(row: asyncpg.Record) -> RemoteWorker:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+import asyncpg
+
 from betimes.domain.ids import JobId, ShardId, shard_of
 from betimes.domain.kept import Kept
 from betimes.domain.spec import RunSpec, spec_from_json
@@ -16,6 +18,7 @@ from betimes.store.queries import load
 
 SQL = load("runs")
 SPECS_BYTES_MAX = 32 << 20
+AD_HOC_BYTES_MAX = 8 << 20
 SPEC_BYTES = 1_500
 """What a definition weighs besides its texts and its payload."""
 
@@ -46,21 +49,13 @@ class Specs:
     async def _read(self, shard: ShardId, keys: list[SpecKey]) -> dict[SpecKey, RunSpec]:
         """Current definitions first, then those that were replaced; what is in neither is gone."""
         found = {
-            SpecKey(row["id"], row["revision"]): _spec_of(
-                row["handler"],
-                row["payload"],
-                row["target"],
-                row["options"],
-                # Of a schedule only this kind concerns a worker; without the others, jobs that do
-                # the same at different times share one definition.
-                row["schedule"] if "fixed_delay" in row["schedule"] else None,
-            )
+            SpecKey(row["id"], row["revision"]): spec_of(row)
             for row in await self._rows("read_specs", shard, keys)
         }
         missing = [key for key in keys if key not in found]
         if missing:
             for row in await self._rows("read_old_specs", shard, missing):
-                found[SpecKey(row["id"], row["revision"])] = _from_definition(row)
+                found[SpecKey(row["id"], row["revision"])] = spec_of(row)
         return found
 
     async def _rows(self, name: str, shard: ShardId, keys: list[SpecKey]) -> list[Any]:
@@ -84,6 +79,33 @@ class _Texts(NamedTuple):
 
 
 _kept: Kept[_Texts, RunSpec] = Kept(SPECS_BYTES_MAX)
+_ad_hoc: Kept[_Texts, RunSpec] = Kept(AD_HOC_BYTES_MAX)
+
+
+def spec_of(row: asyncpg.Record) -> RunSpec:
+    """A row of `read_specs` or `read_old_specs` as a definition."""
+    if "definition" in row.keys():  # noqa: SIM118 -- a record is no mapping of its names
+        return _from_definition(row)
+    return _spec_of(
+        row["handler"],
+        row["payload"],
+        row["target"],
+        row["options"],
+        # Of a schedule only this kind concerns a worker; without the others, jobs that do the same
+        # at different times share one definition.
+        row["schedule"] if "fixed_delay" in row["schedule"] else None,
+    )
+
+
+def ad_hoc_spec(handler: str | None, options: str | None) -> RunSpec:
+    """What an ad-hoc run says about itself; most of a handler say the same, so it is read once."""
+    texts = _Texts(handler, None, None, options, None)
+    found = _ad_hoc.get(texts)
+    if found is not None:
+        return found
+    read = _loads(options)
+    spec = spec_from_json(handler=handler, payload=None, target=read.get("target"), options=read)
+    return _ad_hoc.put(texts, spec, weight_of(None, options, None))
 
 
 def _spec_of(
@@ -113,7 +135,7 @@ def weight_of(target: str | None, options: str | None, payload: bytes | None) ->
     return SPEC_BYTES + 4 * (len(target or "") + len(options or "")) + len(payload or b"")
 
 
-def _from_definition(row: Mapping[str, Any]) -> RunSpec:
+def _from_definition(row: asyncpg.Record) -> RunSpec:
     definition = _loads(row["definition"])
     return spec_from_json(
         handler=definition.get("handler"),

@@ -7,8 +7,9 @@ from typing import TypeVar
 from uuid import UUID
 
 from betimes.domain.ids import JobId, ParcelId, RunId, ShardId, WorkerId
+from betimes.domain.leased import Lease, Streak
 from betimes.store.admit import Offered
-from betimes.store.ending import Ending, Lease, Streak
+from betimes.store.ending import Ending
 from betimes.store.failures import AutoPaused
 from betimes.store.pool import Connection
 from betimes.store.queries import load
@@ -62,8 +63,12 @@ class Succeeding:
     async def write(self, held: Held, streaks: Sequence[Streak]) -> int:
         """Finish what is still ours; how many runs."""
         good = await self._lock(held)
-        ours = {parcel for parcel, _ in good}
-        streaks = held.valid(streaks, good)
+        return await self.finish(held, held.valid(streaks, good), {parcel for parcel, _ in good})
+
+    async def finish(
+        self, held: Held, streaks: Sequence[Streak], ours: Collection[ParcelId]
+    ) -> int:
+        """Finish runs of parcels that are locked; how many there were to finish."""
         runs = [run for one in streaks for run in one.runs]
         arguments = SQL["finish_succeeded"].arguments(
             {
@@ -81,7 +86,7 @@ class Succeeding:
             }
         )
         written = int(await self.connection.fetchval(SQL["finish_succeeded"].text, *arguments))
-        going_on = held.counted & ours - {*held.emptied}
+        going_on = held.counted & {*ours} - {*held.emptied}
         if going_on:
             gone = [run for one in streaks if one.parcel in going_on for run in one.runs]
             await SQL["shrink_parcels"].execute(

@@ -1,6 +1,8 @@
 """The worker protocol: what workers say and hear."""
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import msgspec
 
@@ -64,6 +66,8 @@ class WorkerConfig(Shown):
     checkpoint_bytes_max: int
     log_lines_max: int
     """Lines in one call."""
+    parcel_runs_max: int
+    """Runs in one call that leases or reports parcels."""
 
 
 class Registered(Shown):
@@ -116,10 +120,20 @@ class RunningLease(Asked):
     progress: Progress | None = None
 
 
+class RunningParcel(Asked):
+    """A parcel the worker still works on; `runs` are those under way that could be stopped."""
+
+    lease_id: LeaseId
+    by: Duration | None = None
+    runs: Annotated[list[UUID], msgspec.Meta(max_length=1000)] = []
+
+
 class Heartbeat(Asked):
     """A sign of life that renews every lease it names."""
 
     running: Annotated[list[RunningLease], msgspec.Meta(max_length=1000)] = []
+    parcels: Annotated[list[RunningParcel], msgspec.Meta(max_length=1000)] = []
+    busy: Annotated[int, msgspec.Meta(ge=0, le=100_000)] | None = None
     free_slots: Annotated[int, msgspec.Meta(ge=0, le=100_000)] | None = None
     state: Literal["ok", "draining"] = "ok"
     rss: (
@@ -142,10 +156,11 @@ class Extended(Shown):
 
 
 class Command(Shown, omit_defaults=True):
-    """Something a worker is to do: `cancel` a lease, or `drain`."""
+    """Something a worker is to do: `cancel` a lease or a run of a parcel, or `drain`."""
 
     type: str
     lease_id: str | None = None
+    run: UUID | None = None
 
 
 class HeartbeatAnswer(Shown):
@@ -154,6 +169,7 @@ class HeartbeatAnswer(Shown):
     commands: list[Command]
     extended: list[Extended]
     lost: list[str]
+    server_time: Instant
 
 
 class LeaseRuns(Asked):
@@ -296,11 +312,10 @@ class Settled(Shown, omit_defaults=True):
     next_retry_at: Instant | None = None
 
 
-class ReportOne(Asked):
-    """One of many reports."""
+class End(Asked):
+    """How an attempt ended."""
 
-    lease_id: LeaseId
-    action: Literal["complete", "fail", "release", "snooze", "cancel"]
+    action: Literal["complete", "fail", "time_out", "release", "snooze", "cancel"]
     result: Json = None
     result_ref: BlobId | None = None
     metrics: Metrics = {}
@@ -310,6 +325,12 @@ class ReportOne(Asked):
     for_: Duration | None = msgspec.field(default=None, name="for")
     after: Duration | None = None
     reason: Reason = ""
+
+
+class ReportOne(End, kw_only=True):
+    """One of many reports."""
+
+    lease_id: LeaseId
 
 
 class Reports(Asked):
@@ -332,6 +353,120 @@ class ReportsDone(Shown):
     """What became of many reports, in the order given."""
 
     items: list[Reported]
+
+
+PARCEL_RUNS_MAX = 1_000
+
+
+class LeaseParcels(Asked):
+    """How many runs a worker wants, and how long it waits for them."""
+
+    max: Annotated[int, msgspec.Meta(ge=1, le=PARCEL_RUNS_MAX)] = 1
+    wait: Annotated[float, msgspec.Meta(ge=0, le=WAIT_SECONDS_MAX)] = 20.0
+    queues: Queues | None = None
+    handlers: Annotated[list[Handler], msgspec.Meta(max_length=1000)] = []
+
+
+class ParcelDefinition(Shown, omit_defaults=True):
+    """What runs of a parcel have in common; told once in an answer, whatever refers to it."""
+
+    max_attempts: int
+    handler: str | None = None
+    payload: Json = None
+    payload_ref: str | None = None
+    payload_path: str | None = None
+    timeout: str | None = None
+    tracestate: str | None = None
+    tags: dict[str, str] = {}
+
+
+class ParcelRun(msgspec.Struct, array_like=True):
+    """A run of a parcel, as an array.
+
+    In this order: its id and the number of its definition, when it is due, its job, the nominal
+    instant of its occurrence, its own payload, and what an earlier attempt has kept for this one.
+    Ids are UUIDs: those that `run_…` and `job_…` write in base 32.
+    """
+
+    id: UUID
+    definition: int
+    due_at: datetime
+    job: UUID | None = None
+    scheduled_for: datetime | None = None
+    payload: Json = None
+    checkpoint: Json = None
+
+
+class HeldParcel(Shown):
+    """Runs that the worker holds now, under one lease and all in the same attempt."""
+
+    lease_id: str
+    fence: int
+    attempt: int
+    queue: str
+    priority: int
+    runs: list[ParcelRun]
+
+
+class LeasedParcels(Shown):
+    """What the worker got; an empty list means that nothing came."""
+
+    parcels: list[HeldParcel]
+    definitions: list[ParcelDefinition]
+    server_time: Instant
+
+
+class Succeeded(Asked):
+    """Runs of a parcel that ended well, with everything in common but their results."""
+
+    runs: Annotated[list[UUID], msgspec.Meta(min_length=1, max_length=PARCEL_RUNS_MAX)]
+    results: (
+        Annotated[
+            list[Json],
+            msgspec.Meta(max_length=PARCEL_RUNS_MAX, description="In the order of the runs."),
+        ]
+        | None
+    ) = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+class RunEnd(End, kw_only=True):
+    """How an attempt at one run of a parcel ended."""
+
+    run: UUID
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+class ParcelReport(Asked):
+    """What became of runs of one parcel."""
+
+    lease_id: LeaseId
+    succeeded: Annotated[list[Succeeded], msgspec.Meta(max_length=PARCEL_RUNS_MAX)] = []
+    ended: Annotated[list[RunEnd], msgspec.Meta(max_length=PARCEL_RUNS_MAX)] = []
+
+
+class ParcelReports(Asked):
+    """What became of runs of several parcels; so many of them at most."""
+
+    parcels: Annotated[list[ParcelReport], msgspec.Meta(min_length=1, max_length=PARCEL_RUNS_MAX)]
+
+
+class ParcelReported(Shown, omit_defaults=True):
+    """What was written of one parcel: everything but what is named as lost."""
+
+    lease_id: str
+    lost: list[UUID] = []
+    """Runs whose lease was gone; somebody else may hold them."""
+    dead: list[UUID] = []
+    """Runs that nobody tries again."""
+
+
+class ParcelsReported(Shown):
+    """What was written, in the order given."""
+
+    parcels: list[ParcelReported]
 
 
 class ReadLog(Asked):

@@ -3,11 +3,11 @@
 import time
 from datetime import datetime, timedelta
 
+from betimes.domain.leased import LeasedParcel, WantedRun
 from betimes.domain.outcome import Outcome
 from betimes.domain.spec import RunSpec
 from betimes.executing.child import Talk, found
 from betimes.executing.returned import failure_of, outcome_of
-from betimes.store.parcels import LeasedParcel, WantedRun
 from betimes.worker.context import Context
 
 ENTRY = f"{__name__}:execute"

@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import ParcelId, RunId
+from betimes.domain.leased import LeasedParcel, Source, WantedRun
 from betimes.domain.spec import with_retry
 from betimes.domain.terms import most_of
 from betimes.engine.resolve import FULL, exhausted, unstarted, used_up
@@ -20,27 +21,21 @@ from betimes.rhythm import DatabaseTime
 from betimes.store.admit import Offered
 from betimes.store.handing import Handed, is_news, news_of
 from betimes.store.lease import NO_BOUNDS
-from betimes.store.parcels import LeasedParcel, Lot, Parcels, Source, WantedRun
+from betimes.store.parcels import Lot, Parcels
 from betimes.store.release import Freed
 from betimes.store.telling import News
 from betimes.telemetry import Telemetry
 from betimes.worker.execute import Executor, Work
 from betimes.worker.finish import Reporter
-from betimes.worker.held import HeldParcel, HeldParcels
+from betimes.worker.held import HeldParcel, HeldParcels, trust_seconds
 from betimes.worker.opening import any_sealed, opened
-from betimes.worker.plans import Plan, Plans
+from betimes.worker.plan import Plan
+from betimes.worker.plans import Plans
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 from betimes.worker.slots import Slots
 
 PARCELS_MAX = 256
 """Most parcels of one claim."""
-TRUSTED_SHARE = 0.9
-"""How much of a lease is believed; the rest is for clocks that run differently fast."""
-
-
-def trust_seconds(ttl: timedelta) -> float:
-    """How long a lease is believed, from the moment it was asked for."""
-    return ttl.total_seconds() * TRUSTED_SHARE
 
 
 class Taken(NamedTuple):

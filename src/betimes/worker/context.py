@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 from betimes.domain.clock import Clock
 from betimes.domain.ids import TenantId, to_text
+from betimes.domain.leased import LeasedParcel, WantedRun
 from betimes.domain.outcome import Snoozed
 from betimes.domain.spec import RunSpec
 from betimes.domain.trace import traceparent_of
-from betimes.store.parcels import LeasedParcel, WantedRun
 
 Now = Callable[[], datetime]
 
@@ -187,6 +187,11 @@ class Context:
         """What keeps its lease here; called by the worker."""
         self._held = held
         self._clock = clock
+
+    @property
+    def held(self) -> Held | None:
+        """What keeps its lease here."""
+        return self._held
 
     def is_held(self) -> bool:
         """Whether the lease can still be ours; asked right before anything is sent or begun."""

@@ -9,14 +9,11 @@ from datetime import timedelta
 
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
-from betimes.domain.ids import Fence, ParcelId, ShardId
 from betimes.rhythm import first_of, within
-from betimes.store.parcels import Parcels
-from betimes.store.release import Freed
 from betimes.telemetry import Telemetry
-from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcels
 from betimes.worker.running import Runnings, Stop
+from betimes.worker.transport import Holds, Reports
 
 RESERVED_SHARE = 0.2
 """Share of the time for draining that is kept for giving back."""
@@ -26,10 +23,10 @@ LETTING_GO = timedelta(seconds=1)
 
 async def drain(
     *,
-    parcels: Parcels,
+    holds: Holds,
     held: HeldParcels,
     running: Runnings,
-    reporter: Reporter,
+    reporter: Reports,
     clock: Clock,
     telemetry: Telemetry,
     patience: timedelta,
@@ -47,7 +44,7 @@ async def drain(
         try:
             async with within(max(left, LETTING_GO), "worker.drain"):
                 await reporter.settle()
-                returned = await _give_back(parcels, held, clock)
+                returned = await _give_back(holds, held)
         except Unavailable as error:
             # The leases run out by themselves; all that is lost is time.
             telemetry.event("worker.undrained", level="warning", error=error, parcels=len(held))
@@ -56,17 +53,9 @@ async def drain(
     return returned
 
 
-async def _give_back(parcels: Parcels, held: HeldParcels, clock: Clock) -> int:
-    by_shard: dict[ShardId, list[tuple[ParcelId, Fence]]] = {}
-    freed = Freed(at=clock.stated())
-    for parcel in held:
-        leased = parcel.leased
-        by_shard.setdefault(leased.shard, []).append((leased.id, leased.fence))
+async def _give_back(holds: Holds, held: HeldParcels) -> int:
+    left = list(held)
+    for parcel in left:
         # Whoever goes on with it in a thread has no say any more.
         held.lose(parcel)
-        place = leased.tenant, leased.queue
-        for _ in range(parcel.left):
-            freed.refund(place, leased.terms, admitted=leased.admitted, counted=leased.counted)
-    returned = sum([await parcels.give_back(shard, pairs) for shard, pairs in by_shard.items()])
-    await parcels.refund(freed)
-    return returned
+    return await holds.give_back(left) if left else 0

@@ -23,31 +23,28 @@ from typing import Any
 
 from betimes.domain.clock import Clock
 from betimes.domain.errors import LeaseOver
-from betimes.domain.ids import ParcelId, TenantId
+from betimes.domain.ids import TenantId
+from betimes.domain.leased import WantedRun
 from betimes.domain.outcome import Succeeded
-from betimes.engine.resolve import refusal_of, resolve, unhandled, unstarted
 from betimes.executing.returned import failure_of, large_result, outcome_of
-from betimes.ops.sayings import seal_ending
 from betimes.rhythm import DatabaseTime
-from betimes.store.ending import Streak
-from betimes.store.parcels import WantedRun
 from betimes.telemetry import Telemetry
 from betimes.worker.context import Context
-from betimes.worker.finish import Reporter
 from betimes.worker.handlers import Call
 from betimes.worker.held import HeldParcel
 from betimes.worker.metrics import Metrics
-from betimes.worker.plans import UNHANDLED, Plan
+from betimes.worker.plan import UNHANDLED, Plan
 from betimes.worker.row import Moment, Row
 from betimes.worker.running import Running, Runnings, Stop
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 from betimes.worker.slots import Slots
+from betimes.worker.transport import Reports
 
 PARKED_MAX = 10_000
 """Most attempts that wait without a place: each of them is still renewed and held in memory."""
 
-Keep = Callable[[TenantId, bytes], Awaitable[str]]
-"""Keeps a large result; what it can be referred to by."""
+Keep = Callable[[TenantId, bytes], Awaitable[str | None]]
+"""Keeps a large result; what it can be referred to by, None if it cannot be kept."""
 Work = Iterator[tuple[WantedRun, HeldParcel, Plan]]
 """Runs to execute, each with the parcel it came in and the way to execute it."""
 
@@ -58,14 +55,12 @@ class Executor:
     def __init__(
         self,
         *,
-        reporter: Reporter,
+        reporter: Reports,
         slots: Slots,
         clock: Clock,
         time: DatabaseTime,
         telemetry: Telemetry,
         group: asyncio.TaskGroup,
-        roll: Callable[[], float],
-        new_parcel_id: Callable[[HeldParcel], ParcelId],
         signals: WorkerSignals = NO_SIGNALS,
         keep: Keep | None = None,
     ) -> None:
@@ -76,8 +71,6 @@ class Executor:
         self._clock = clock
         self._time = time
         self._group = group
-        self._roll = roll
-        self._new_parcel_id = new_parcel_id
         self._signals = signals
         self._metrics = Metrics(telemetry)
         self.running = Runnings(clock=clock, give_up=self._give_up)
@@ -125,11 +118,8 @@ class Executor:
             self._reporter.lose(parcel, found="start")
             self._slots.release(1)
             return True
-        now = moment.now
-        why = refusal_of(run, plan.start_deadline, now)
-        if why is None:
+        if not self._reporter.refuses(run, parcel, plan, moment.now):
             return False
-        self._reporter.ended(parcel, unstarted(plan.given(run, parcel.leased), why, now=now))
         self._slots.release(1)
         return True
 
@@ -184,6 +174,8 @@ class Executor:
         if self._keep is None or content is None:
             return returned
         reference = await self._keep(running.parcel.leased.tenant, content)
+        if reference is None:
+            return Succeeded(content)
         return Succeeded(b'{"result_ref":"%s","bytes":%d}' % (reference.encode(), len(content)))
 
     def _settle(self, running: Running, returned: object) -> None:
@@ -209,37 +201,11 @@ class Executor:
         returned: object,
         now: datetime,
     ) -> None:
-        """The fast way for a plain success; any other outcome is decided upon."""
-        if returned is UNHANDLED:
-            again = self._new_parcel_id(parcel)
-            ending = unhandled(plan.given(run, parcel.leased), now=now, parcel_id=again)
-            self._reporter.ended(parcel, ending)
-            return
-        outcome = outcome_of(returned)
-        if parcel.keys is not None and isinstance(outcome, Succeeded):
-            outcome = Succeeded(parcel.keys.seal(outcome.result))
-        self._metrics.ended(run, outcome, started_at, now)
-        home = parcel.leased
-        if isinstance(outcome, Succeeded) and plan.plain:
-            results: list[bytes | None] | None = None
-            if outcome.result is not None:
-                results = [outcome.result]
-            attempt = run.attempt + 1
-            streak = Streak(home.id, home.fence, attempt, started_at, now, [run.id], results)
-            self._reporter.succeeded(parcel, streak)
-            return
-        ending = resolve(
-            outcome,
-            plan.given(run, home),
-            attempt=run.attempt + 1,
-            started_at=started_at,
-            now=now,
-            roll=self._roll(),
-            parcel_id=self._new_parcel_id(parcel),
-        )
-        if parcel.keys is not None:
-            ending = seal_ending(parcel.keys, ending)
-        self._reporter.ended(parcel, ending)
+        """Hand over what came of an attempt."""
+        outcome = None if returned is UNHANDLED else outcome_of(returned)
+        if outcome is not None:
+            self._metrics.ended(run, outcome, started_at, now)
+        self._reporter.attempted(run, parcel, plan, outcome, started_at, now)
 
 
 async def _value(value: object) -> object:

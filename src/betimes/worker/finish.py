@@ -15,16 +15,25 @@ from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId
+from betimes.domain.leased import Lease, Source, Streak, WantedRun
+from betimes.domain.outcome import Outcome, Succeeded
 from betimes.domain.states import FINAL, RunState
-from betimes.engine.resolve import NO_WORKER_FOR_HANDLER
+from betimes.engine.resolve import (
+    NO_WORKER_FOR_HANDLER,
+    refusal_of,
+    resolve,
+    unhandled,
+    unstarted,
+)
+from betimes.ops.sayings import seal_ending
 from betimes.rhythm import full_jitter
 from betimes.store.admit import Offered
-from betimes.store.ending import Ending, Lease, Streak
+from betimes.store.ending import Ending
 from betimes.store.finish import Finishing, Held, Page
-from betimes.store.parcels import Source
 from betimes.store.release import Freed
 from betimes.telemetry import Outage, Telemetry
 from betimes.worker.held import HeldParcel, HeldParcels
+from betimes.worker.plan import Plan
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 
 BOX_BYTES_MAX = 1 << 20
@@ -116,12 +125,14 @@ class Reporter:
         settings: WorkerSettings,
         telemetry: Telemetry,
         roll: Callable[[], float],
+        new_parcel_id: Callable[[HeldParcel], ParcelId],
         queued_again: Callable[[Source, datetime], None] = lambda _, __: None,
         left_to_others: Callable[[Source, datetime], None] = lambda _, __: None,
         died: Callable[[Ending], None] = lambda _: None,
         signals: WorkerSignals = NO_SIGNALS,
     ) -> None:
         self._finishing = finishing
+        self._new_parcel_id = new_parcel_id
         self._queued_again = queued_again
         self._left_to_others = left_to_others
         self._died = died
@@ -160,6 +171,49 @@ class Reporter:
         box.endings.append(ending)
         box.bytes += len(ending.result or b"") + len(ending.error or "")
         self._took(parcel, box, 1)
+
+    def attempted(
+        self,
+        run: WantedRun,
+        parcel: HeldParcel,
+        plan: Plan,
+        outcome: Outcome | None,
+        started_at: datetime,
+        now: datetime,
+    ) -> None:
+        """Take the end of an attempt: a plain success the fast way, any other is decided upon."""
+        home, attempt = parcel.leased, run.attempt + 1
+        if parcel.keys is not None and isinstance(outcome, Succeeded):
+            outcome = Succeeded(parcel.keys.seal(outcome.result))
+        if plan.plain and isinstance(outcome, Succeeded):
+            results: list[bytes | None] | None = None
+            if outcome.result is not None:
+                results = [outcome.result]
+            streak = Streak(home.id, home.fence, attempt, started_at, now, [run.id], results)
+            self.succeeded(parcel, streak)
+            return
+        given, again = plan.given(run, home), self._new_parcel_id(parcel)
+        if outcome is None:
+            self.ended(parcel, unhandled(given, now=now, parcel_id=again))
+            return
+        ending = resolve(
+            outcome,
+            given,
+            attempt=attempt,
+            started_at=started_at,
+            now=now,
+            roll=self._roll(),
+            parcel_id=again,
+        )
+        self.ended(parcel, ending if parcel.keys is None else seal_ending(parcel.keys, ending))
+
+    def refuses(self, run: WantedRun, parcel: HeldParcel, plan: Plan, now: datetime) -> bool:
+        """Whether a run is over before it began: somebody wants its end, or it is too late."""
+        why = refusal_of(run, plan.start_deadline, now)
+        if why is None:
+            return False
+        self.ended(parcel, unstarted(plan.given(run, parcel.leased), why, now=now))
+        return True
 
     def lose(self, parcel: HeldParcel, *, found: str) -> None:
         """Stop believing in a lease: nothing of it is reported any more.

@@ -15,21 +15,22 @@ The answer goes back to the main loop, which alone knows what it believes to hol
 """
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.rhythm import beat
-from betimes.store.parcels import Parcels, Renewed
+from betimes.worker.transport import Renewal, Renews
+
+NOTHING = Renewal([])
 
 
 class Answer(NamedTuple):
     """What a heartbeat brought: the leases that are ours, or why we do not know."""
 
     asked_at: float
-    renewed: list[Renewed]
-    told: datetime | None = None
+    renewal: Renewal = NOTHING
     fault: BaseException | None = None
     heard_at: float | None = None
     """When it came to the thread of the heartbeat; the main loop may hear of it much later."""
@@ -57,14 +58,14 @@ class Heartbeat:
     def __init__(
         self,
         *,
-        parcels: Parcels,
+        renews: Renews,
         pulse: Pulse,
         clock: Clock,
         every: timedelta,
         ttl: timedelta,
         hear: Callable[[Answer], None],
     ) -> None:
-        self._parcels = parcels
+        self._renews = renews
         self._pulse = pulse
         self._clock = clock
         self._every = every
@@ -72,7 +73,7 @@ class Heartbeat:
         self._hear = hear
 
     async def run(self) -> None:
-        """Beat until cancelled."""
+        """Renewal until cancelled."""
         async for _ in beat(self._clock, every=self._every):
             await self.tick()
 
@@ -82,9 +83,9 @@ class Heartbeat:
             return False
         asked_at = self._clock.monotonic()
         try:
-            renewed, told = await self._parcels.renew(ttl=self._ttl, now=self._clock.stated())
+            answer = await self._renews.renew(ttl=self._ttl, now=self._clock.stated())
         except Unavailable as fault:
-            self._hear(Answer(asked_at, [], fault=fault))
+            self._hear(Answer(asked_at, fault=fault))
         else:
-            self._hear(Answer(asked_at, renewed, told, heard_at=self._clock.monotonic()))
+            self._hear(Answer(asked_at, answer, heard_at=self._clock.monotonic()))
         return True

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from betimes.domain.ids import ShardId, TenantId
-from betimes.store.parcels import Source
+from betimes.domain.leased import Source
 
 CHANNEL = "betimes_ready"
 SOURCES_MAX = 10_000

@@ -19,11 +19,12 @@ from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import to_ms
+from betimes.domain.leased import Source
 from betimes.domain.parcel import RUNS_MAX, SUSPECT_AFTER
 from betimes.ops.turns import Turns, best_first
 from betimes.rhythm import DatabaseTime, Stopping, first_of, full_jitter
 from betimes.store.lease import NO_BOUNDS
-from betimes.store.parcels import BEFORE_ALL, Parcels, Source
+from betimes.store.parcels import BEFORE_ALL, Parcels
 from betimes.store.rules import ReadingRules
 from betimes.telemetry import Outage, Telemetry
 from betimes.worker.claim import Claims

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from betimes.domain.leased import WantedRun
 from betimes.domain.outcome import Failed, Outcome, TimedOut, kind_of
-from betimes.store.parcels import WantedRun
 from betimes.telemetry import Telemetry
 
 

@@ -5,11 +5,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from betimes.domain.errors import Locked
+from betimes.domain.leased import LeasedParcel, WantedRun
 from betimes.domain.outcome import ErrorFacts, Failed
 from betimes.ops.contents import Contents, Keys, is_sealed
-from betimes.store.parcels import LeasedParcel, WantedRun
 from betimes.worker.context import Context
-from betimes.worker.plans import Plan
+from betimes.worker.plan import Plan
 
 Found = tuple[WantedRun, Plan]
 

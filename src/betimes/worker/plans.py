@@ -6,22 +6,15 @@ for each of very many jobs is its id and a reference. Where each has a definitio
 each ad-hoc run says something else about itself, the bytes that this takes are what is bounded.
 """
 
-import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from betimes.domain.errors import NotFound
-from betimes.domain.ids import JobId, TenantId
+from betimes.domain.ids import JobId
 from betimes.domain.kept import Kept
-from betimes.domain.outcome import ErrorFacts, Failed
-from betimes.domain.spec import RunSpec, spec_from_json
-from betimes.engine.resolve import Assignment, Home
-from betimes.store.parcels import WantedRun
-from betimes.store.specs import SpecKey, Specs, weight_of
-from betimes.worker.context import Context
-from betimes.worker.handlers import Call, Handler, Handlers, Kind
+from betimes.domain.leased import WantedRun
+from betimes.domain.spec import RunSpec
+from betimes.store.specs import SpecKey, Specs, ad_hoc_spec, weight_of
+from betimes.worker.plan import Plan, Planning
 
 KNOWN_BYTES_MAX = 64 << 20
 """Most bytes of plans of jobs: so many as 400,000 jobs take that share their definitions."""
@@ -33,14 +26,6 @@ PARTS = 8
 """When there are too many, one part of so many is forgotten, whatever its age: jobs fire in turns,
 and to forget the oldest would be to forget always the one that is needed next."""
 GONE = RunSpec(handler=None, payload=None)
-UNHANDLED = object()
-"""What comes of a run whose handler this worker does not have: nothing was tried."""
-
-
-Fetch = Callable[[TenantId, str], Awaitable[bytes]]
-"""What a reference of a tenant stands for; raises `NotFound` when there is nothing any more."""
-Way = Callable[[Handler], Call]
-"""How handlers of one kind are called: a coroutine function of the context for each."""
 
 
 class AdHocKey(NamedTuple):
@@ -52,29 +37,6 @@ class AdHocKey(NamedTuple):
 
 Pair = tuple[JobId | AdHocKey, int | None]
 """What a run is an occurrence of, and in which revision."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A definition together with the means to execute it."""
-
-    spec: RunSpec
-    handler: str | None
-    call: Call
-    start_deadline: timedelta | None
-    plain: bool
-    """Whether a success has no consequences beyond the run itself."""
-    needs: str | None = None
-    """What a worker must have to do it."""
-
-    def given(self, run: WantedRun, home: Home) -> Assignment:
-        """A run of this definition, for the rules about its end."""
-        return Assignment(run, home, self.spec, self.handler, self.needs)
-
-    @property
-    def unable(self) -> bool:
-        """Whether this worker does not have the handler."""
-        return self.call is _unhandled
 
 
 class _Known(NamedTuple):
@@ -91,15 +53,10 @@ class Plans:
         self,
         *,
         specs: Specs,
-        handlers: Handlers,
-        ways: Mapping[Kind, Way],
-        fetch: Fetch | None = None,
+        planning: Planning,
     ) -> None:
         self._specs = specs
-        self._handlers = handlers
-        self._needs = frozenset(handlers.needs())
-        self._ways = ways
-        self._fetch = fetch
+        self._planning = planning
         self._known: dict[JobId, _Known] = {}
         self._ad_hoc: Kept[AdHocKey, _Known] = Kept(AD_HOC_BYTES_MAX)
         self._made: dict[int, tuple[Plan, int]] = {}
@@ -140,7 +97,7 @@ class Plans:
         for pair in pairs:
             key, revision = pair
             if isinstance(key, AdHocKey):
-                one = _Known(None, self._plan(_ad_hoc(key)))
+                one = _Known(None, self._planned(ad_hoc_spec(key.handler, key.options)))
                 learned[pair] = self._ad_hoc.put(key, one, weight_of(None, key.options, None))
                 continue
             spec = specs.get(jobs[pair], GONE)
@@ -156,7 +113,7 @@ class Plans:
         made = self._made.get(id(spec))
         if made is not None and made[0].spec is spec:
             return made[0]
-        plan, weight = self._plan(spec), _weight_of(spec)
+        plan, weight = self._planned(spec), _weight_of(spec)
         self._made[id(spec)] = plan, weight
         self._bytes += weight
         return plan
@@ -172,45 +129,8 @@ class Plans:
         self._bytes = KNOWN_BYTES * len(self._known)
         self._bytes += sum(weight for _, weight in self._made.values())
 
-    def _plan(self, spec: RunSpec) -> Plan:
-        name = spec.handler or spec.target.get("type")
-        handler = None if name is None else self._handlers.get(name)
-        call = _unhandled if handler is None else self._ways[handler.kind](handler)
-        if handler is not None and handler.around is not None:
-            call = handler.around(call)
-        if handler is not None and self._fetch is not None and spec.options.get("payload_ref"):
-            call = fetching(self._fetch, str(spec.options["payload_ref"]), call)
-        needs = spec.needs
-        if handler is None and needs in self._needs:
-            needs = None  # a name that only looks like one of ours: nobody is the right one
-        return Plan(
-            spec=spec,
-            needs=needs,
-            handler=name,
-            call=call,
-            start_deadline=spec.start_deadline,
-            plain=spec.is_plain,
-        )
-
-
-def fetching(fetch: Fetch, reference: str, call: Call) -> Call:
-    """The same, with the payload that a reference stands for; each run's own payload wins."""
-
-    async def fetched(context: Context) -> object:
-        if context.has_own_payload:
-            return await call(context)
-        try:
-            context.given(await fetch(context.tenant, reference))
-        except NotFound as missing:
-            return Failed(ErrorFacts("PayloadMissing", missing.sentence), retryable=False)
-        return await call(context)
-
-    return fetched
-
-
-def on_the_loop(handler: Handler) -> Call:
-    """How handlers on the event loop are called: as they are."""
-    return handler.function
+    def _planned(self, spec: RunSpec) -> Plan:
+        return self._planning.plan(spec, plain=spec.is_plain)
 
 
 def _keys(runs: Sequence[WantedRun]) -> Iterator[Pair]:
@@ -232,14 +152,3 @@ def _spec_key(pair: Pair) -> SpecKey | None:
 
 def _weight_of(spec: RunSpec) -> int:
     return weight_of(str(spec.target), str(spec.options), spec.payload)
-
-
-def _ad_hoc(key: AdHocKey) -> RunSpec:
-    options = json.loads(key.options) if key.options else {}
-    return spec_from_json(
-        handler=key.handler, payload=None, target=options.get("target"), options=options
-    )
-
-
-async def _unhandled(_: Context) -> object:
-    return UNHANDLED

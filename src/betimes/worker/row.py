@@ -3,13 +3,12 @@
 from datetime import datetime
 
 from betimes.domain.clock import Clock
+from betimes.domain.leased import Streak, WantedRun
 from betimes.rhythm import DatabaseTime
-from betimes.store.ending import Streak
-from betimes.store.parcels import WantedRun
-from betimes.worker.finish import Reporter
 from betimes.worker.held import HeldParcel
 from betimes.worker.metrics import Metrics
 from betimes.worker.slots import Slots
+from betimes.worker.transport import Reports
 
 STAMP_SECONDS = 0.001
 """Times are noted to the millisecond; what happens within the same one shares the note."""
@@ -47,7 +46,7 @@ class Row:
 
     __slots__ = ("_metrics", "_now", "_open", "_reporter", "_slots", "_started_at")
 
-    def __init__(self, reporter: Reporter, slots: Slots, metrics: Metrics) -> None:
+    def __init__(self, reporter: Reports, slots: Slots, metrics: Metrics) -> None:
         self._reporter = reporter
         self._slots = slots
         self._metrics = metrics

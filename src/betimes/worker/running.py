@@ -16,12 +16,12 @@ from itertools import count
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Bug
 from betimes.domain.ids import RunId
+from betimes.domain.leased import WantedRun
 from betimes.domain.outcome import Cancelled, Outcome, TimedOut
 from betimes.rhythm import first_of
-from betimes.store.parcels import WantedRun
 from betimes.worker.context import Context
 from betimes.worker.held import HeldParcel
-from betimes.worker.plans import Plan
+from betimes.worker.plan import Plan
 
 GRACE = timedelta(seconds=5)
 NO_LIMIT = timedelta.max

@@ -1,46 +1,43 @@
 """The worker, put together: leases parcels, executes runs, reports outcomes."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
-from betimes.domain.errors import Unavailable
+from betimes.domain.errors import Bug
 from betimes.domain.ids import TAIL_BYTES, ParcelId, TenantId, WorkerId, random_ids, to_ms
-from betimes.executing.beside import run_beside
+from betimes.domain.leased import Source
 from betimes.ops.contents import Contents
 from betimes.ops.turns import Turns
-from betimes.rhythm import DatabaseTime, Stopping
+from betimes.rhythm import Stopping
 from betimes.store.admit import Offered
 from betimes.store.database import Database
 from betimes.store.ending import Ending
 from betimes.store.finish import MARGIN, Finishing
 from betimes.store.hints import NO_HINTS, Hinter
-from betimes.store.parcels import Parcels, Source
+from betimes.store.parcels import Parcels
 from betimes.store.rules import ReadingRules
 from betimes.store.specs import Specs
 from betimes.store.workers import WorkerCard, Workers
 from betimes.telemetry import Telemetry
 from betimes.worker.claim import Claims
-from betimes.worker.drain import drain
-from betimes.worker.execute import Executor, Keep
+from betimes.worker.execute import Keep
 from betimes.worker.finish import Reporter
-from betimes.worker.handlers import Handlers, Kind
-from betimes.worker.heartbeat import Answer, Heartbeat, Pulse
-from betimes.worker.held import HeldParcel, HeldParcels
+from betimes.worker.handlers import Handlers
+from betimes.worker.held import HeldParcel
 from betimes.worker.hints import Hint
+from betimes.worker.holding import DatabaseHolds
 from betimes.worker.lookout import CLAIM_RUNS_MAX, Lookout
-from betimes.worker.plans import Fetch, Plans, on_the_loop
-from betimes.worker.processes import Processes
+from betimes.worker.plan import Fetch
+from betimes.worker.plans import Plans
 from betimes.worker.registry import Registry
+from betimes.worker.runner import Resources, Runner, Size
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
-from betimes.worker.slots import Slots
-from betimes.worker.threads import Threads
-from betimes.worker.watch import Watch
 
 CLAIMS_AT_ONCE = 2
 REMEMBERED_AHEAD = timedelta(minutes=1)
@@ -69,10 +66,33 @@ class Large:
     contents: Contents | None = None
 
 
-class Parts:
-    """Everything a worker consists of, wired; tests crank the parts by hand.
+class Listens(Protocol):
+    """Something that tells hints until it is cancelled."""
 
-    The constructor is long because it is only wiring: each part names what it is given.
+    async def run(self) -> None:
+        """Listen."""
+        ...
+
+
+class Announces(Protocol):
+    """Tells everybody that a worker is alive."""
+
+    draining: bool
+
+    async def run(self) -> None:
+        """Tell until cancelled."""
+        ...
+
+    async def leave(self) -> None:
+        """Say goodbye."""
+        ...
+
+
+class Parts:
+    """A worker on the database, wired: the transport whose queue is the database itself.
+
+    Tests crank the parts by hand. The constructor is long because it is only wiring: each part
+    names what it is given.
     """
 
     def __init__(
@@ -92,49 +112,48 @@ class Parts:
         large: Large | None = None,
         tenant: TenantId | None = None,
         died: Callable[[Ending], None] = lambda _: None,
+        open_database: OpenDatabase | None = None,
+        announce: Callable[[Resources], Announces] | None = None,
+        listen: Callable[[Hear], Listens | None] = lambda _: None,
     ) -> None:
         self._chance = chance
         self._hints = hints
-        self.time = DatabaseTime(clock=clock)
-        self.pulse = Pulse(clock)
-        self.held = HeldParcels()
+        self._worker = worker
+        self._open_database = open_database
+        self._listen = listen
+        self.resources = resources = Resources(size=_size_of(settings), clock=clock)
+        self.time, self.pulse, self.held = resources.time, resources.pulse, resources.held
+        self.slots = resources.slots
+        self.registry = None if announce is None else announce(resources)
         self.parcels = Parcels(database, worker, handlers.needs(), tenant)
+        self.holds = DatabaseHolds(self.parcels, clock)
         self.turns = Turns()
-        nudge = asyncio.Event()
-        enough = max(1, min(CLAIM_RUNS_MAX, settings.slots) // 4)
-        self.slots = Slots(settings.slots, enough=enough, nudge=nudge)
-        self.threads = Threads(settings.threads, freed=self.slots.release)
-        self.processes = Processes(settings.processes)
         self.plans = Plans(
             specs=Specs(database),
-            handlers=handlers,
-            ways={Kind.ASYNC: on_the_loop, Kind.THREAD: self.threads, Kind.PROCESS: self.processes},
-            fetch=None if large is None else large.fetch,
+            planning=resources.planning(handlers, None if large is None else large.fetch),
         )
-        self.reporter = Reporter(
+        self.reporter = self.reports = Reporter(
             finishing=Finishing(database, worker, margin),
             held=self.held,
             clock=clock,
             settings=settings,
             telemetry=telemetry,
             roll=chance.roll,
+            new_parcel_id=self._new_parcel_id,
             queued_again=self._expect,
             left_to_others=self._tell_others,
             died=died,
             signals=signals,
         )
-        self.executor = Executor(
-            reporter=self.reporter,
-            slots=self.slots,
-            clock=clock,
-            time=self.time,
+        self.runner = Runner(
+            resources=resources,
+            transport=self,
             telemetry=telemetry,
             group=group,
-            roll=chance.roll,
-            new_parcel_id=self._new_parcel_id,
-            signals=signals,
             keep=None if large is None else large.keep,
+            signals=signals,
         )
+        self.executor, self.watch = self.runner.executor, self.runner.watch
         self.claims = Claims(
             parcels=self.parcels,
             plans=self.plans,
@@ -162,26 +181,42 @@ class Parts:
             settings=settings,
             telemetry=telemetry,
             roll=chance.roll,
-            nudge=nudge,
+            nudge=resources.nudge,
             turns=self.turns,
             rules=ReadingRules(database),
         )
-        self.watch = Watch(
-            parcels=self.parcels,
-            held=self.held,
-            running=self.executor.running,
-            pulse=self.pulse,
-            clock=clock,
-            time=self.time,
-            settings=settings,
-            telemetry=telemetry,
-            signals=signals,
-        )
+
+    def helpers(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+        """What runs beside the work until the worker ends."""
+        helpers = [("worker.report", self.reporter.run(senders=SENDERS))]
+        if self.registry is not None:
+            helpers.append(("worker.registry", self.registry.run()))
+        if (ear := self._listen(self.lookout.hear)) is not None:
+            helpers.append(("worker.listen", ear.run()))
+        return helpers
+
+    @asynccontextmanager
+    async def beating(self) -> AsyncIterator[DatabaseHolds]:
+        """What renews leases, with connections of its own."""
+        if self._open_database is None:
+            raise Bug("a worker with a heartbeat needs a database for it")
+        async with self._open_database() as database:
+            yield DatabaseHolds(Parcels(database, self._worker), self.resources.clock)
+
+    async def lease_until(self, stopping: Stopping) -> None:
+        """Claim parcels until asked to stop."""
+        await self.lookout.run(stopping, loops=CLAIMS_AT_ONCE)
+        if self.registry is not None:
+            self.registry.draining = True
+
+    async def leave(self) -> None:
+        """Say goodbye."""
+        if self.registry is not None:
+            await self.registry.leave()
 
     def close(self) -> None:
         """End threads and processes that wait for work."""
-        self.threads.close()
-        self.processes.close()
+        self.resources.close()
 
     def _expect(self, source: Source, visible_at: datetime) -> None:
         """What we queue again ourselves needs no hint; others find it by their polls."""
@@ -199,28 +234,6 @@ class Parts:
         entropy = self._chance.entropy(TAIL_BYTES)
         (identifier,) = random_ids(to_ms(self.time.now()), parcel.leased.shard, entropy)
         return ParcelId(identifier)
-
-
-class Listens(Protocol):
-    """Something that tells hints until it is cancelled."""
-
-    async def run(self) -> None:
-        """Listen."""
-        ...
-
-
-class Announces(Protocol):
-    """Tells everybody that a worker is alive."""
-
-    draining: bool
-
-    async def run(self) -> None:
-        """Tell until cancelled."""
-        ...
-
-    async def leave(self) -> None:
-        """Say goodbye."""
-        ...
 
 
 class Worker:
@@ -275,40 +288,17 @@ class Worker:
     async def run(self, stopping: Stopping) -> None:
         """Work until asked to stop; then finish or give back what is held."""
         async with asyncio.TaskGroup() as group:
-            parts = self._parts(group)
-            registry = self._registry(parts)
-            helpers = [
-                group.create_task(work, name=name) for name, work in self._helpers(parts, registry)
-            ]
-            try:
-                await parts.lookout.run(stopping, loops=CLAIMS_AT_ONCE)
-                registry.draining = True
-                await drain(
-                    parcels=parts.parcels,
-                    held=parts.held,
-                    running=parts.executor.running,
-                    reporter=parts.reporter,
-                    clock=self._clock,
-                    telemetry=self._telemetry,
-                    patience=self._drain_timeout,
-                )
-                await registry.leave()
-            finally:
-                for helper in helpers:
-                    helper.cancel()
-                parts.close()
+            runner = self._parts(group).runner
+            await runner.run(group, stopping, patience=self._drain_timeout)
 
-    def _registry(self, parts: Parts) -> Announces:
-        def busy() -> int:
-            return parts.slots.total - parts.slots.free
-
+    def _registry(self, resources: Resources) -> Announces:
         if self._announce is not None:
-            return self._announce(busy)
+            return self._announce(lambda: resources.busy)
         return Registry(
             workers=Workers(self._database),
             card=self._card,
-            busy=busy,
-            time=parts.time,
+            busy=lambda: resources.busy,
+            time=resources.time,
             clock=self._clock,
             telemetry=self._telemetry,
             every=self._settings.heartbeat_every,
@@ -330,45 +320,18 @@ class Worker:
             large=self._large,
             tenant=self._tenant,
             died=self._died,
+            open_database=self._open_database,
+            announce=self._registry,
+            listen=self._listen,
         )
 
-    def _helpers(
-        self, parts: Parts, registry: Announces
-    ) -> list[tuple[str, Coroutine[Any, Any, None]]]:
-        helpers = [
-            ("worker.registry", registry.run()),
-            ("worker.report", parts.reporter.run(senders=SENDERS)),
-            ("worker.deadlines", parts.executor.running.run()),
-            ("worker.watch", parts.watch.run()),
-            ("worker.heartbeat", self._beat_beside(parts)),
-        ]
-        if (ear := self._listen(parts.lookout.hear)) is not None:
-            helpers.append(("worker.listen", ear.run()))
-        return helpers
 
-    async def _beat_beside(self, parts: Parts) -> None:
-        main = asyncio.get_running_loop()
-
-        def hear(answer: Answer) -> None:
-            main.call_soon_threadsafe(parts.watch.hear, answer)
-
-        async def live() -> None:
-            while True:
-                try:
-                    await self._beat(parts, hear)
-                except Unavailable as fault:
-                    hear(Answer(self._clock.monotonic(), [], fault=fault))
-                    await self._clock.sleep(self._settings.heartbeat_every.total_seconds())
-
-        await run_beside(live, name="betimes-heartbeat")
-
-    async def _beat(self, parts: Parts, hear: Callable[[Answer], None]) -> None:
-        async with self._open_database() as database:
-            await Heartbeat(
-                parcels=Parcels(database, self._worker),
-                pulse=parts.pulse,
-                clock=self._clock,
-                every=self._settings.heartbeat_every,
-                ttl=self._settings.lease_ttl,
-                hear=hear,
-            ).run()
+def _size_of(settings: WorkerSettings) -> Size:
+    return Size(
+        slots=settings.slots,
+        threads=settings.threads,
+        processes=settings.processes,
+        enough=max(1, min(CLAIM_RUNS_MAX, settings.slots) // 4),
+        lease_ttl=settings.lease_ttl,
+        heartbeat_every=settings.heartbeat_every,
+    )

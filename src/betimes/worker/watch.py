@@ -3,18 +3,17 @@
 from collections.abc import Collection, Iterable
 from datetime import timedelta
 
-from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import RunId
+from betimes.domain.leased import Renewed
 from betimes.rhythm import DatabaseTime, beat
-from betimes.store.parcels import Parcels, Renewed
 from betimes.telemetry import Outage, Telemetry
-from betimes.worker.claim import trust_seconds
 from betimes.worker.heartbeat import Answer, Pulse
-from betimes.worker.held import HeldParcel, HeldParcels
+from betimes.worker.held import HeldParcel, HeldParcels, trust_seconds
 from betimes.worker.running import Runnings, Stop
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
+from betimes.worker.transport import Holds
 
 LOOKS_PER_HEARTBEAT = 5
 LOOK_EVERY = timedelta(seconds=1)
@@ -27,24 +26,25 @@ class Watch:
     def __init__(
         self,
         *,
-        parcels: Parcels,
+        holds: Holds,
         held: HeldParcels,
         running: Runnings,
         pulse: Pulse,
         clock: Clock,
         time: DatabaseTime,
-        settings: WorkerSettings,
+        every: timedelta,
+        ttl: timedelta,
         telemetry: Telemetry,
         signals: WorkerSignals = NO_SIGNALS,
     ) -> None:
-        self._parcels = parcels
+        self._holds = holds
         self._held = held
         self._running = running
         self._pulse = pulse
         self._clock = clock
         self._time = time
-        self._every = settings.heartbeat_every
-        self._trust = trust_seconds(settings.lease_ttl)
+        self._every = every
+        self._trust = trust_seconds(ttl)
         self._telemetry = telemetry
         self._signals = signals
         self._strays: list[Renewed] = []
@@ -58,12 +58,15 @@ class Watch:
             self._heartbeats.failed(answer.fault)
             return
         self._heartbeats.ended()
-        if answer.told is not None:
-            self._time.observe(answer.told, asked_at=answer.asked_at, heard_at=answer.heard_at)
-        lost = self._held.renewed(answer.renewed, asked_at=answer.asked_at, trust=self._trust)
+        heard = answer.renewal
+        if heard.told is not None:
+            self._time.observe(heard.told, asked_at=answer.asked_at, heard_at=answer.heard_at)
+        lost = self._held.renewed(heard.renewed, asked_at=answer.asked_at, trust=self._trust)
         self._lose(parcel for parcel in lost if parcel.left)
-        self._strays += self._held.strays(answer.renewed)
-        self._signals.heard(len(answer.renewed))
+        self._strays += self._held.strays(heard.renewed)
+        for run in heard.unwanted:
+            self._stop(run)
+        self._signals.heard(len(heard.renewed))
 
     async def run(self) -> None:
         """Look after the work until cancelled; the sign of life is left here, on the main loop."""
@@ -115,15 +118,19 @@ class Watch:
             if running.stop is None and (among is None or running.run.id in among)
         }
         stopped = 0
-        for run in await self._parcels.unwanted(held) if held else ():
-            found = self._running.get(RunId(run))
-            if found is not None:
-                self._running.stop(found, Stop.CANCEL)
-                stopped += 1
+        for run in await self._holds.unwanted(held) if held else ():
+            stopped += self._stop(RunId(run))
         return stopped
+
+    def _stop(self, run: RunId) -> bool:
+        found = self._running.get(run)
+        if found is not None:
+            self._running.stop(found, Stop.CANCEL)
+        return found is not None
 
     async def _give_back_strays(self) -> None:
         strays, self._strays = self._strays, []
+        if strays:
+            await self._holds.return_strays(strays)
         for stray in strays:
-            await self._parcels.give_back(stray.shard, [(stray.id, stray.fence)])
             self._telemetry.event("worker.stray", level="warning", parcel=str(stray.id))

@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from api_kit import DEFAULT, Client, Served
-from betimes.app.direct import DirectLine
 from betimes.domain.ids import ShardId, to_text
 from betimes.store.partitions import Partitions
 from betimes.store.succeed import Held
-from betimes.wire.workers import ReportOne
 from worker_kit import enqueue, reap, rows
 
 RETRY = {"max_attempts": 5, "backoff": "fixed", "initial": 0, "jitter": "none"}
@@ -261,25 +259,18 @@ async def test_without_the_check_of_each_report_the_stale_one_wins(
     assert shown["result"] == "old"
 
 
-async def test_a_worker_on_the_database_is_judged_report_by_report(
+async def test_one_report_that_cannot_be_read_spoils_no_other(
     served: Served, admin: Client
 ) -> None:
     """One report that cannot be read made all of its batch lost, and numbers were dropped."""
     client, run, old, valid = await twice(served, admin)
-    line = DirectLine(
-        desk=served.desk,
-        tenant=DEFAULT,
-        waiters=served.service.waiters,
-        secret=served.service.lease_secret,
-        roll=served.service.roll,
-        ttl=timedelta(seconds=30),
+    answers = await told(
+        client,
+        complete("lea_foreign", "foreign"),
+        complete(old, "old", metrics={"n": 1}),
+        complete(valid, "valid", metrics={"n": 2}),
     )
-    reports = [
-        ReportOne(lease_id="lea_foreign", action="complete"),
-        ReportOne(lease_id=old, action="complete", result="old", metrics={"n": 1}),
-        ReportOne(lease_id=valid, action="complete", result="valid", metrics={"n": 2}),
-    ]
-    assert [one.status for one in await line.report(reports)] == [404, 409, 200]
+    assert answers == [404, 409, 200]
     shown = (await admin("GET", f"/v1/runs/{run}?view=full")).json
     assert (shown["result"], shown["metrics"]) == ("valid", {"n": 2})
     assert await leased(client, (await admin("GET", "/v1/workers")).json["items"][0]["id"]) == []

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from betimes.domain.leased import LeasedParcel, Source
 from betimes.domain.terms import Terms
 from betimes.store.admit import admit, declare
 from betimes.store.ceilings import close_ledger, open_ledger
 from betimes.store.database import Database
-from betimes.store.lease import LeasedParcel, LeaseOrder, Source, place_of
+from betimes.store.lease import LeaseOrder, place_of
 from betimes.store.parcels import Parcels
 from betimes.store.pool import Lane
 from betimes.store.release import Freed, release

@@ -7,10 +7,11 @@ import pytest
 
 from betimes.config.settings import JanitorSettings
 from betimes.domain.ids import RunId
+from betimes.domain.leased import Source
 from betimes.domain.states import RunState
 from betimes.janitor.reap import Reaper
 from betimes.store.database import Database
-from betimes.store.parcels import Parcels, Source
+from betimes.store.parcels import Parcels
 from betimes.store.reap import Reaping
 from betimes.telemetry import Telemetry
 from betimes.testing import ManualClock

@@ -14,6 +14,7 @@ from betimes.coordinator import plan as planning_steps
 from betimes.coordinator.service import Coordinator
 from betimes.domain.errors import VersionMismatch
 from betimes.domain.ids import ShardId, to_us
+from betimes.domain.leased import Source
 from betimes.domain.states import RunState
 from betimes.embedded.process import leftovers_of
 from betimes.ops import update
@@ -21,7 +22,7 @@ from betimes.ops.create import NewJob, create_job
 from betimes.schedule.catchup import CatchupPlan
 from betimes.store.database import Database
 from betimes.store.migrate import migrate
-from betimes.store.parcels import Parcels, Source
+from betimes.store.parcels import Parcels
 from betimes.store.pool import Lane
 from betimes.testing import ManualClock
 from embedded_kit import Place, RealClock

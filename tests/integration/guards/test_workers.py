@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from betimes.config.settings import DatabaseSettings, JanitorSettings
+from betimes.domain.leased import LeasedParcel, Source
 from betimes.domain.states import RunState
 from betimes.janitor.reap import Reaper
 from betimes.store.database import Database
-from betimes.store.parcels import LeasedParcel, Parcels, Source
+from betimes.store.parcels import Parcels
 from betimes.store.reap import Reaping
 from betimes.telemetry import Telemetry
 from betimes.testing import ManualClock

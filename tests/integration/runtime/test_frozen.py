@@ -2,23 +2,28 @@
 
 import asyncio
 import threading
-from datetime import UTC, datetime
+from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
+import msgspec
 import pytest
 
 from betimes import App
-from betimes.runtime.attempt import Attempt, Stop
-from betimes.runtime.courier import Courier
-from betimes.runtime.executor import Executor
-from betimes.runtime.line import Grant
-from betimes.runtime.places import Places
+from betimes.domain.errors import Unavailable
+from betimes.rhythm import Stopping
+from betimes.runtime.line import Grant, GrantedRun, Grants, Line
+from betimes.runtime.worker import Parts, Worker, WorkerOptions
+from betimes.telemetry import Recorder, Telemetry
 from betimes.testing import ManualClock
-from betimes.wire.workers import ReportOne
+from betimes.wire.base import shown_duration, shown_instant
+from betimes.wire.workers import ParcelReport, ParcelReported, Registered
 from worker_kit import settle_down
 
 CALLED: list[str] = []
 AT = datetime(2026, 3, 1, tzinfo=UTC)
+TTL = timedelta(seconds=10)
 
 
 def note() -> None:
@@ -26,52 +31,101 @@ def note() -> None:
     CALLED.append("process")
 
 
-def a_grant(lease: str = "lea_1", **more: Any) -> Grant:
-    return Grant(
-        run_id="run_1",
-        lease_id=lease,
-        fence=1,
-        attempt=1,
-        max_attempts=3,
-        due_at=AT,
-        queue="default",
-        priority=5,
-        idempotency_key="run_1",
-        traceparent="00-" + "a" * 32 + "-" + "b" * 16 + "-01",
-        **more,
+class Scripted:
+    """A line that grants what it was told to, and keeps what is reported."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self.grants: list[Grants] = []
+        self.reports: list[ParcelReport] = []
+        self.late = timedelta(0)
+
+    async def register(self, _: Any) -> Registered:
+        return Registered(
+            worker_id="wrk_1",
+            heartbeat_interval=shown_duration(TTL / 3),
+            lease_duration=shown_duration(TTL),
+            server_time=shown_instant(self._clock.now()),
+        )
+
+    async def lease(self, _: str, __: Any) -> Grants:
+        return self.grants.pop()
+
+    async def fetch(self, _: str) -> bytes:
+        self._clock.advance(self.late)
+        return b"null"
+
+    async def report(self, _: str, reports: list[ParcelReport]) -> list[ParcelReported]:
+        self.reports += reports
+        return [ParcelReported(lease_id=one.lease_id) for one in reports]
+
+
+def granted(task: str, *numbers: int, **definition: Any) -> Grants:
+    """A parcel for each number, with one run in it."""
+    return Grants(
+        parcels=[
+            Grant(
+                lease_id=f"lea_{number}",
+                fence=1,
+                attempt=1,
+                queue="default",
+                priority=5,
+                runs=[GrantedRun(UUID(int=number), 0, AT)],
+            )
+            for number in numbers
+        ],
+        definitions=[
+            msgspec.Raw(msgspec.json.encode({"handler": task, "max_attempts": 3, **definition}))
+        ],
+        server_time=AT,
     )
 
 
 class Crew:
-    """An executor that reports to a list."""
+    """A worker on a scripted line."""
 
-    def __init__(self, clock: ManualClock, group: asyncio.TaskGroup, fetch: Any = None) -> None:
-        self.places = Places(10)
-        self.reports: list[ReportOne] = []
-        self.lost: list[str] = []
-        loop = asyncio.get_running_loop()
-        self.executor = Executor(
-            places=self.places,
-            courier=Courier(line=None, clock=clock, loop=loop),  # type: ignore[arg-type]
-            report=self.report,
-            fetch=fetch,
-            group=group,
-            now=clock.now,
-            monotonic=clock.monotonic,
-            lost=lambda attempt: self.lost.append(attempt.lease),
-            processes=1,
+    def __init__(self, parts: Parts, line: Scripted, recorder: Recorder) -> None:
+        self.parts, self.line, self.recorder = parts, line, recorder
+
+    @classmethod
+    async def made(cls, app: App, clock: ManualClock, group: asyncio.TaskGroup) -> "Crew":
+        line, recorder = Scripted(clock), Recorder()
+
+        def nowhere() -> AbstractAsyncContextManager[Line]:
+            raise Unavailable("there is no heartbeat in this test")
+
+        worker = Worker(
+            app=app,
+            open_line=nowhere,
+            clock=clock,
+            roll=lambda: 0.5,
+            options=WorkerOptions(name="w"),
+            telemetry=Telemetry(clock=clock, handlers=[recorder]),
         )
+        parts = await worker.enter(line, Stopping())  # type: ignore[arg-type]  # as much as is used
+        parts.wire(group)
+        return cls(parts, line, recorder)
 
-    def start(self, grant: Grant, task: Any, *, trusted_until: float) -> Attempt:
-        assert self.places.reserve(1) == 1
-        return self.executor.start(grant, task, trusted_until=trusted_until)
+    async def take(self, grants: Grants) -> None:
+        self.line.grants.append(grants)
+        await self.parts.transport.tick(wait=0.0)
 
-    def report(self, attempt: Attempt, end: ReportOne) -> None:
-        self.reports.append(end)
-        self.executor.attempts.remove(attempt)
+    async def empty(self) -> None:
+        """Until nothing is held; what has ended is told."""
+        while len(self.parts.resources.held) or self.parts.resources.busy:
+            await settle_down()
+            await self.parts.transport.reports.flush()
+        self.parts.resources.close()
+        self.parts.close()
+
+    @property
+    def lost(self) -> int:
+        return sum(one.name == "worker.lease_lost" for one in self.recorder.events)
 
 
-def tasks_of(app: App, called: list[str]) -> dict[str, Any]:
+def app_with_tasks(called: list[str]) -> App:
+    app = App("http://127.0.0.1:1", name="tests")
+
     @app.task(name="async")
     async def on_loop() -> None:
         called.append("async")
@@ -80,39 +134,30 @@ def tasks_of(app: App, called: list[str]) -> dict[str, Any]:
     def in_thread() -> None:
         called.append("thread")
 
-    return {"async": on_loop, "thread": in_thread, "process": app.task(pool="process")(note)}
+    app.task(name="process", pool="process")(note)
+    return app
 
 
 @pytest.mark.parametrize("kind", ["async", "thread", "process"])
 async def test_nothing_begins_under_a_lease_that_is_over(clock: ManualClock, kind: str) -> None:
     called: list[str] = []
-    task = tasks_of(App("http://127.0.0.1:1", name="tests"), called)[kind]
     async with asyncio.TaskGroup() as group:
-        crew = Crew(clock, group)
-        attempt = crew.start(a_grant(), task, trusted_until=clock.monotonic() + 10)
+        crew = await Crew.made(app_with_tasks(called), clock, group)
+        await crew.take(granted(kind, 1))
         clock.advance(11)  # frozen between the lease and the first step
-        await crew.executor.attempts.empty.wait()
-        crew.executor.close()
-    assert (called, crew.reports, crew.lost) == ([], [], ["lea_1"])
-    assert attempt.stop is Stop.LOST
-    assert crew.places.free == crew.places.total
+        await crew.empty()
+    assert (called, crew.line.reports, crew.lost) == ([], [], 1)
 
 
-async def test_a_payload_that_came_too_late_begins_nothing(clock: ManualClock) -> None:
+@pytest.mark.parametrize("kind", ["async", "thread"])
+async def test_a_payload_that_came_too_late_begins_nothing(clock: ManualClock, kind: str) -> None:
     called: list[str] = []
-    task = tasks_of(App("http://127.0.0.1:1", name="tests"), called)["async"]
-
-    async def fetch(_: Grant) -> bytes:
-        clock.advance(11)
-        return b"null"
-
     async with asyncio.TaskGroup() as group:
-        crew = Crew(clock, group, fetch)
-        grant = a_grant(payload_ref="blob_1")
-        crew.start(grant, task, trusted_until=clock.monotonic() + 10)
-        await crew.executor.attempts.empty.wait()
-        crew.executor.close()
-    assert (called, crew.reports, crew.lost) == ([], [], ["lea_1"])
+        crew = await Crew.made(app_with_tasks(called), clock, group)
+        crew.line.late = timedelta(seconds=11)
+        await crew.take(granted(kind, 1, payload_path="/v1/grants/x"))
+        await crew.empty()
+    assert (called, crew.line.reports, crew.lost) == ([], [], 1)
 
 
 async def test_what_waits_for_a_thread_begins_only_while_its_lease_is_good(
@@ -129,17 +174,16 @@ async def test_what_waits_for_a_thread_begins_only_while_its_lease_is_good(
         go_on.wait(20)
 
     async with asyncio.TaskGroup() as group:
-        crew = Crew(clock, group)
-        crew.executor._threads._most = 1
-        until = clock.monotonic() + 10
-        crew.start(a_grant("lea_1"), block, trusted_until=until)
+        crew = await Crew.made(app, clock, group)
+        threads = crew.parts.resources.threads
+        threads._most = 1
+        await crew.take(granted("block", 1))
         await asyncio.to_thread(began.wait, 20)
-        crew.start(a_grant("lea_2"), block, trusted_until=until)
+        await crew.take(granted("block", 2))
         await settle_down()
-        assert crew.executor._threads._busy == 2
+        assert threads._busy == 2
         clock.advance(11)
         go_on.set()
-        await crew.executor.attempts.empty.wait()
-        crew.executor.close()
-    assert (len(called), crew.lost) == (1, ["lea_2"])
-    assert [one.lease_id for one in crew.reports] == ["lea_1"]
+        await crew.empty()
+    assert (len(called), crew.lost) == (1, 1)
+    assert [one.lease_id for one in crew.line.reports] == ["lea_1"]

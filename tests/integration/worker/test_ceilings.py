@@ -194,7 +194,7 @@ async def test_a_drain_gives_tokens_back(database: Database, clock: ManualClock)
     async with a_worker(database, clock) as worker:
         await worker.poll_once()
         assert await tokens(database, "queue") == pytest.approx(2)
-        assert await _give_back(worker.parts.parcels, worker.parts.held, clock) == 1
+        assert await _give_back(worker.parts.holds, worker.parts.held) == 1
         assert await tokens(database, "queue") == pytest.approx(5)
 
 

@@ -71,8 +71,8 @@ async def heard(bench: Bench, clock: ManualClock) -> None:
     """A heartbeat, and what the main loop makes of it."""
     asked_at = clock.monotonic()
     clock.advance(SECOND)
-    renewed, told = await bench.parts.parcels.renew(ttl=MINUTE / 2, now=clock.now())
-    bench.parts.watch.hear(Answer(asked_at, renewed, told))
+    answer = await bench.parts.holds.renew(ttl=MINUTE / 2, now=clock.now())
+    bench.parts.watch.hear(Answer(asked_at, answer))
     await bench.parts.watch.tick()
 
 

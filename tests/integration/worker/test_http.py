@@ -252,9 +252,10 @@ async def test_what_a_target_reports_ends_the_attempt_here(
                 started_us=to_us(running.context.started_at),
                 plain=True,
             )
-            (settled,) = await report(
+            found = await report(
                 desk, TENANT, [Report(lease=lease, outcome=outcome)], roll=lambda: 0.5
             )
+            (settled,) = found.settled
             assert settled.state is state
             assert await bench.parts.watch.tick() == 1
             await asyncio.wait([running.task])

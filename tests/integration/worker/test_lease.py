@@ -4,10 +4,10 @@ import asyncio
 from datetime import timedelta
 
 from betimes.domain.ids import ShardId, shard_of
+from betimes.domain.leased import Source
 from betimes.domain.states import RunState
 from betimes.ops.runs import cancel_run
 from betimes.store.database import Database
-from betimes.store.parcels import Source
 from betimes.testing import ManualClock
 from betimes.worker import Context, Handlers
 from betimes.worker.heartbeat import Heartbeat
@@ -37,7 +37,7 @@ TTL = timedelta(seconds=30)
 def heartbeat_of(bench: Bench, clock: ManualClock) -> Heartbeat:
     """A heartbeat on the test's own loop."""
     return Heartbeat(
-        parcels=bench.parts.parcels,
+        renews=bench.parts.holds,
         pulse=bench.parts.pulse,
         clock=clock,
         every=timedelta(seconds=5),

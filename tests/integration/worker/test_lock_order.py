@@ -16,6 +16,7 @@ from betimes.coordinator.deadlines import DeadlineKeeper
 from betimes.domain.errors import Unavailable
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, WorkerId
 from betimes.domain.job import Job
+from betimes.domain.leased import Streak
 from betimes.domain.states import RunState
 from betimes.ops import NewJob, create_job
 from betimes.ops.dead_letters import redrive
@@ -25,10 +26,10 @@ from betimes.ops.pause import pause_job
 from betimes.ops.runs import cancel_run, retry_run
 from betimes.store.control import hold
 from betimes.store.database import Database
-from betimes.store.ending import DeadLetter, Ending, Follow, Streak
+from betimes.store.ending import DeadLetter, Ending, Follow
 from betimes.store.finish import MARGIN, Finishing, Held, Page, write_endings
 from betimes.store.pool import Connection, Lane
-from betimes.store.remote import HeldLease, renew
+from betimes.store.remote import renew
 from betimes.store.succeed import Succeeding
 from betimes.testing import ManualClock
 from line_kit import WORKER, Line
@@ -294,10 +295,7 @@ async def flush_slowly(connection: Connection, first: ParcelId, second: ParcelId
 
 
 async def beat(connection: Connection, first: ParcelId, second: ParcelId) -> None:
-    leases = [
-        HeldLease(RunId(parcel), parcel, HERE, Fence(1), 1, 0, plain=True)
-        for parcel in (second, first)
-    ]
+    leases = [(parcel, Fence(1)) for parcel in (second, first)]
     await renew(connection, HERE, leases, ttl=SECOND, now=None)
 
 

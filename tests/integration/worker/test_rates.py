@@ -164,5 +164,5 @@ async def test_a_drain_gives_tokens_of_keys_back(database: Database, clock: Manu
     async with a_worker(database, clock) as worker:
         await worker.poll_once()
         assert await tokens(database, "rate") == pytest.approx(2)
-        assert await _give_back(worker.parts.parcels, worker.parts.held, clock) == 3
+        assert await _give_back(worker.parts.holds, worker.parts.held) == 3
         assert await tokens(database, "rate") == pytest.approx(5)

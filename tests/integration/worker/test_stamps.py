@@ -5,14 +5,14 @@ from datetime import timedelta
 import pytest
 
 from betimes.domain.ids import to_us
+from betimes.domain.leased import LeasedParcel, Source, Streak
 from betimes.domain.outcome import ErrorFacts, Failed, OutcomeKind, Succeeded
 from betimes.domain.states import RunState
 from betimes.ops.leases import HeldLease, Report, report
 from betimes.store.database import Database
-from betimes.store.ending import Attempted, Ending, Streak
+from betimes.store.ending import Attempted, Ending
 from betimes.store.finish import Finishing, Held
-from betimes.store.lease import LeasedParcel
-from betimes.store.parcels import Parcels, Source
+from betimes.store.parcels import Parcels
 from betimes.testing import ManualClock
 from ops_kit import make_desk
 from worker_kit import (
@@ -95,7 +95,8 @@ async def test_a_worker_that_speaks_http_is_no_different(
         plain=False,
     )
     desk = make_desk(database, clock)
-    (settled,) = await report(desk, TENANT, [Report(lease=held, outcome=outcome)], roll=half)
+    found = await report(desk, TENANT, [Report(lease=held, outcome=outcome)], roll=half)
+    (settled,) = found.settled
     assert settled.state is not None
     row = await read_run(database, run)
     assert row["started_at"] == began

@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 
 from betimes.domain.ids import ShardId, TenantId
+from betimes.domain.leased import Source
 from betimes.ops import turns as room
 from betimes.ops.turns import SLACK, Turns, best_first
-from betimes.store.parcels import Source
 from betimes.store.rules import QueueRule, Rules, TenantRule
 
 ONE, TWO = TenantId(UUID(int=1)), TenantId(UUID(int=2))

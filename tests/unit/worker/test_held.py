@@ -8,8 +8,8 @@ import pytest
 
 from betimes.domain.errors import Bug
 from betimes.domain.ids import Fence, ParcelId, ShardId, TenantId
+from betimes.domain.leased import LeasedParcel, Renewed
 from betimes.domain.parcel import Lane
-from betimes.store.parcels import LeasedParcel, Renewed
 from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.slots import Slots
 

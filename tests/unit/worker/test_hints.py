@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 
 from betimes.domain.ids import ShardId, TenantId
-from betimes.store.parcels import Source
+from betimes.domain.leased import Source
 from betimes.worker.hints import Board, Hint, read_hints
 
 TENANT = TenantId(UUID(int=7))

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from betimes.domain.ids import JobId, RunId, compose
+from betimes.domain.leased import WantedRun
 from betimes.domain.spec import RunSpec
-from betimes.store.parcels import WantedRun
 from betimes.store.specs import SpecKey, weight_of
 from betimes.worker import plans as module
 from betimes.worker.handlers import Handlers, Kind
-from betimes.worker.plans import Plans, on_the_loop
+from betimes.worker.plan import Planning, on_the_loop
+from betimes.worker.plans import Plans
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EACH = module.KNOWN_BYTES + weight_of("{}", "{}", None)
@@ -50,7 +51,9 @@ def run_of(job: int) -> WantedRun:
 
 
 def make_plans(specs: Any) -> Plans:
-    return Plans(specs=specs, handlers=Handlers(), ways={Kind.ASYNC: on_the_loop})
+    return Plans(
+        specs=specs, planning=Planning(handlers=Handlers(), ways={Kind.ASYNC: on_the_loop})
+    )
 
 
 async def test_a_definition_is_read_once() -> None:

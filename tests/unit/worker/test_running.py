@@ -5,12 +5,12 @@ from datetime import timedelta
 from typing import Any, cast
 
 from betimes.domain.ids import RunId
+from betimes.domain.leased import WantedRun
 from betimes.domain.spec import RunSpec
-from betimes.store.parcels import WantedRun
 from betimes.testing import ManualClock
 from betimes.worker.context import Context
 from betimes.worker.handlers import Call
-from betimes.worker.plans import Plan
+from betimes.worker.plan import Plan
 from betimes.worker.running import SILENT_MAX, Running, Runnings, Stop
 
 ANY = cast("Any", None)

@@ -1,7 +1,6 @@
 """Leases: what workers report about the runs they hold."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -9,33 +8,34 @@ import msgspec
 from betimes.api.accepting import chosen
 from betimes.api.call import Call, Reply
 from betimes.api.finding import find_run
-from betimes.api.leasing import held_lease, read_token
+from betimes.api.leasing import held_lease
+from betimes.api.parcels import NOTHING, Seals, failed, released, report_runs, result_of, snoozed
 from betimes.api.problem import Trouble
 from betimes.api.route import BATCH_BYTES_MAX, Load, NoQuery, Policy, Route
-from betimes.api.shaping import coerced, maybe_instant, read_instant, read_span
-from betimes.api.worker_limits import CHECKPOINT_BYTES_MAX, EXTEND_MAX, RESULT_BYTES_MAX
-from betimes.domain.ids import TenantId, to_text
-from betimes.domain.outcome import (
-    Cancelled,
-    ErrorFacts,
-    Failed,
-    Outcome,
-    Released,
-    Snoozed,
-    Succeeded,
-)
+from betimes.api.shaping import coerced, maybe_instant, read_span
+from betimes.api.worker_limits import CHECKPOINT_BYTES_MAX, EXTEND_MAX
+from betimes.domain.ids import to_text
+from betimes.domain.outcome import Cancelled, Outcome, Succeeded
 from betimes.domain.scopes import Scope
 from betimes.domain.states import shown
 from betimes.ops import leases as ops
-from betimes.ops.desk import Desk
 from betimes.wire import workers as wire
 from betimes.wire.base import shown_instant, shown_maybe
 
 LOST = "the lease ended; somebody else may hold the run"
 PLAIN = "text/plain"
-NOTHING: Mapping[str, float] = MappingProxyType({})
-TIMED_OUT = "TimedOut"
-"""The type of error by which a worker says that an attempt took longer than it may."""
+
+
+def seals_of(call: Call[Any, Any]) -> Seals:
+    """What the tokens of a caller are written and read with."""
+    service, caller = call.service, call.caller
+    return Seals(
+        tenant=call.tenant,
+        lease_secret=service.lease_secret,
+        grant_secret=service.grant_secret,
+        key=caller.key,
+        queues=caller.queues,
+    )
 
 
 def _lease(call: Call[Any, Any]) -> ops.HeldLease:
@@ -45,12 +45,13 @@ def _lease(call: Call[Any, Any]) -> ops.HeldLease:
 async def _report(
     call: Call[Any, Any], outcome: Outcome, metrics: Mapping[str, float] = NOTHING
 ) -> Reply:
-    (settled,) = await ops.report(
+    found = await ops.report(
         call.service.desk,
         call.tenant,
         [ops.Report(lease=_lease(call), outcome=outcome, metrics=metrics)],
         roll=call.service.roll,
     )
+    (settled,) = found.settled
     if settled.state is None:
         raise Trouble("lease_lost", LOST)
     return Reply(
@@ -62,55 +63,15 @@ async def _report(
     )
 
 
-def _result(told: wire.Complete | wire.ReportOne) -> bytes | None:
-    value = told.result
-    if told.result_ref is not None:
-        if value is not None:
-            raise Trouble("invalid_parameter", "expected a result or a result_ref, got both")
-        value = {"result_ref": told.result_ref}
-    return _encoded(value)
-
-
-def _encoded(value: Any) -> bytes | None:
-    if value is None:
-        return None
-    encoded = msgspec.json.encode(value)
-    if len(encoded) > RESULT_BYTES_MAX:
-        raise Trouble(
-            "payload_too_large",
-            f"expected a result of at most {RESULT_BYTES_MAX} bytes, got {len(encoded)}",
-        )
-    return encoded
-
-
 async def complete(call: Call[NoQuery, wire.Complete]) -> Reply:
     """The run ended well; saying so again is fine."""
-    return await _report(call, Succeeded(_result(call.body)), call.body.metrics)
+    body = call.body
+    return await _report(call, Succeeded(result_of(body.result, body.result_ref)), body.metrics)
 
 
 async def fail(call: Call[NoQuery, wire.Fail]) -> Reply:
     """The attempt failed; the retry policy decides what follows."""
-    return await _report(call, _failed(call.body))
-
-
-def _failed(told: wire.Fail | wire.ReportOne) -> Failed:
-    wish = told.retry
-    after = None
-    if isinstance(wish, wire.RetryAfter):
-        after = read_span(wish.after, pointer="/retry/after")
-    facts = _facts(told.error)
-    return Failed(
-        facts,
-        retryable=wish != "never",
-        after=after,
-        timed_out=facts.type == TIMED_OUT,
-        result=_encoded(told.result),
-    )
-
-
-def _facts(error: wire.ErrorTold | None) -> ErrorFacts:
-    told = error or wire.ErrorTold()
-    return ErrorFacts(told.type or "Error", told.message, told.stack)
+    return await _report(call, failed(call.body.error, call.body.retry, call.body.result))
 
 
 async def cancel(call: Call[NoQuery, wire.CancelLease]) -> Reply:
@@ -120,26 +81,12 @@ async def cancel(call: Call[NoQuery, wire.CancelLease]) -> Reply:
 
 async def release(call: Call[NoQuery, wire.Release]) -> Reply:
     """Give a run back unfinished, without counting the attempt."""
-    return await _report(call, _released(call.body))
-
-
-def _released(told: wire.Release | wire.ReportOne) -> Released:
-    if told.after is None:
-        return Released(told.reason)
-    return Released(told.reason, read_span(told.after, pointer="/after"))
+    return await _report(call, released(call.body.reason, call.body.after))
 
 
 async def snooze(call: Call[NoQuery, wire.Snooze]) -> Reply:
     """Be called again later, without counting the attempt."""
-    return await _report(call, _snoozed(call.body))
-
-
-def _snoozed(told: wire.Snooze | wire.ReportOne) -> Snoozed:
-    if (told.until is None) == (told.for_ is None):
-        raise Trouble("invalid_parameter", "expected `until` or `for`, one of them")
-    if told.for_ is not None:
-        return Snoozed(read_span(told.for_, pointer="/for"))
-    return Snoozed(read_instant(told.until or "", pointer="/until"))
+    return await _report(call, snoozed(call.body.until, call.body.for_))
 
 
 async def extend(call: Call[NoQuery, wire.Extend]) -> Reply:
@@ -186,47 +133,16 @@ async def logs(call: Call[NoQuery, wire.LogLines]) -> Reply:
 
 async def batch(call: Call[NoQuery, wire.Reports]) -> Reply:
     """Many reports in one transaction; each has a status of its own."""
-    service = call.service
-    done = await report_many(
-        service.desk,
-        call.tenant,
-        call.body.items,
-        secret=service.lease_secret,
-        queues=call.caller.queues,
-        roll=service.roll,
-    )
-    return Reply(status=207, value=wire.ReportsDone(items=done))
+    service, items = call.service, call.body.items
+    done = await report_runs(service.desk, items, seals_of(call), roll=service.roll)
+    told = [reported(one.lease_id, became) for one, became in zip(items, done, strict=True)]
+    return Reply(status=207, value=wire.ReportsDone(items=told))
 
 
-async def report_many(
-    desk: Desk,
-    tenant: TenantId,
-    items: Sequence[wire.ReportOne],
-    *,
-    secret: bytes,
-    queues: Collection[str] | None = None,
-    roll: Callable[[], float],
-) -> list[wire.Reported]:
-    """Each is answered for itself: one that cannot be read, or is stale, stands in nobody's way."""
-    reports: list[ops.Report] = []
-    places: list[int] = []
-    done = [wire.Reported(status=404, lease_id=one.lease_id, code="not_found") for one in items]
-    for place, one in enumerate(items):
-        try:
-            lease = read_token(secret, tenant, one.lease_id, queues=queues)
-        except Trouble:
-            continue
-        metrics = one.metrics if one.action == "complete" else NOTHING
-        reports.append(ops.Report(lease=lease, outcome=outcome_of(one), metrics=metrics))
-        places.append(place)
-    settled = await ops.report(desk, tenant, reports, roll=roll)
-    for place, became in zip(places, settled, strict=True):
-        done[place] = reported(items[place].lease_id, became)
-    return done
-
-
-def reported(text: str, settled: ops.Settled) -> wire.Reported:
+def reported(text: str, settled: ops.Settled | None) -> wire.Reported:
     """What became of one report."""
+    if settled is None:
+        return wire.Reported(status=404, lease_id=text, code="not_found")
     if settled.state is None:
         return wire.Reported(status=409, lease_id=text, code="lease_lost")
     return wire.Reported(
@@ -235,21 +151,6 @@ def reported(text: str, settled: ops.Settled) -> wire.Reported:
         next_state=shown(settled.state).value,
         next_retry_at=shown_maybe(settled.next_retry_at),
     )
-
-
-def outcome_of(one: wire.ReportOne) -> Outcome:
-    """One of many reports as an outcome."""
-    match one.action:
-        case "complete":
-            return Succeeded(_result(one))
-        case "fail":
-            return _failed(one)
-        case "release":
-            return _released(one)
-        case "snooze":
-            return _snoozed(one)
-        case "cancel":
-            return Cancelled(one.reason)
 
 
 async def read_log(call: Call[wire.ReadLog, None]) -> Reply:

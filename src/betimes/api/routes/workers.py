@@ -1,19 +1,18 @@
 """Workers that speak HTTP: registering, asking for work, signs of life."""
 
 import asyncio
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
+from betimes.api import parcels
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
-from betimes.api.lease_shapes import payload_grant, shown_lease
-from betimes.api.leasing import held_lease, write_token
 from betimes.api.problem import Trouble
-from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
-from betimes.api.shaping import coerced, maybe_span, missing, page, paged, read_id
+from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, NoQuery, Policy, Route
+from betimes.api.routes.leases import seals_of
+from betimes.api.shaping import coerced, missing, page, paged, read_id
 from betimes.api.worker_limits import worker_config
 from betimes.domain.errors import Forbidden, NotFound
 from betimes.domain.ids import WorkerId, to_text
@@ -22,14 +21,12 @@ from betimes.ops import workers as ops
 from betimes.ops.acting import Told
 from betimes.ops.desk import Desk
 from betimes.ops.schemas import Declared, declared
-from betimes.ops.workers import HeldLease
 from betimes.wire import workers as wire
 from betimes.wire.base import Page, shown_duration, shown_instant
 
 POLL_SECONDS = 1.0
 HEARTBEATS_PER_LEASE = 3
 WORKER = "wrk"
-BY_MAX = timedelta(hours=1)
 
 
 def _worker(call: Call[Any, Any]) -> WorkerId:
@@ -199,91 +196,86 @@ async def leave(call: Call[NoQuery, None]) -> Reply:
 
 async def heartbeat(call: Call[NoQuery, wire.Heartbeat]) -> Reply:
     """A sign of life: renews every lease it names."""
-    service, worker = call.service, _worker(call)
-    leases = dict[HeldLease, timedelta]()
-    names = dict[HeldLease, str]()
-    notes = dict[HeldLease, ops.Note]()
-    lost = []
-    for place, one in enumerate(call.body.running):
-        ttl = maybe_span(one.by, pointer=f"/running/{place}/by") or service.settings.lease_ttl
-        try:
-            lease = held_lease(call, one.lease_id)
-        except Trouble:
-            lost.append(one.lease_id)
-            continue
-        leases[lease] = min(ttl, BY_MAX)
-        names[lease] = one.lease_id
-        if one.progress is not None:
-            notes[lease] = ops.Note(one.progress.percent, one.progress.message, None)
-    said = {"rss": call.body.rss, "cpu": call.body.cpu}
+    service = call.service
     try:
-        told = await ops.beat(
+        told = await parcels.heartbeat(
             service.desk,
-            call.tenant,
-            worker,
-            leases,
-            draining=call.body.state == "draining",
-            bound=call.caller.queues,
-            facts={name: value for name, value in said.items() if value is not None},
-            notes=notes,
+            _worker(call),
+            call.body,
+            seals_of(call),
+            ttl=service.settings.lease_ttl,
+            now=service.now(),
         )
     except NotFound:
         raise missing("worker", call.path["worker"]) from None
-    commands = [wire.Command(type="cancel", lease_id=names[one]) for one in told.cancelled]
-    if told.draining:
-        commands.append(wire.Command(type="drain"))
-    return Reply(
-        value=wire.HeartbeatAnswer(
-            commands=commands,
-            extended=[
-                wire.Extended(lease_id=names[one], expires_at=shown_instant(at))
-                for one, at in told.extended.items()
-            ],
-            lost=lost + [names[one] for one in told.lost],
-        )
-    )
+    return Reply(value=told)
 
 
 async def lease(call: Call[NoQuery, wire.LeaseRuns]) -> Reply:
-    """Work, as soon as there is some or patience ends."""
+    """Runs one by one, as soon as there are some or patience ends."""
+    leased = await _leased(call)
+    return Reply(value=wire.LeasedRuns(runs=parcels.shown_runs(leased, seals_of(call))))
+
+
+async def lease_parcels(call: Call[NoQuery, wire.LeaseParcels]) -> Reply:
+    """Whole parcels, as soon as there are some or patience ends."""
+    leased = await _leased(call)
+    shown = parcels.shown_parcels(leased, seals_of(call), now=call.service.now())
+    return Reply(value=shown)
+
+
+async def report(call: Call[NoQuery, wire.ParcelReports]) -> Reply:
+    """What became of parcels."""
+    service = call.service
+    told = call.body.parcels
+    count = sum(len(one.ended) + sum(len(some.runs) for some in one.succeeded) for one in told)
+    if count > wire.PARCEL_RUNS_MAX:
+        raise Trouble(
+            "batch_too_large",
+            f"expected the ends of at most {wire.PARCEL_RUNS_MAX} runs, got {count}",
+        )
+    done = await parcels.report_parcels(service.desk, told, seals_of(call), roll=service.roll)
+    return Reply(value=done)
+
+
+async def _leased(
+    call: Call[NoQuery, wire.LeaseRuns] | Call[NoQuery, wire.LeaseParcels],
+) -> list[ops.LeasedBatch]:
+    """What waits for a worker, or what comes within its patience."""
     service, body, worker = call.service, call.body, _worker(call)
     queues = allowed(call, body.queues)
-    try:
-        known = await ops.get_worker(service.desk, call.tenant, worker, bound=call.caller.queues)
-    except NotFound:
-        raise missing("worker", call.path["worker"]) from None
-    waited = queues or list(known.queues)
     patience = min(body.wait, service.settings.long_poll_max.total_seconds())
     deadline = service.clock.monotonic() + patience
-    while True:
-        woken = service.waiters.enter(waited, call.tenant)
-        try:
-            runs = await ops.lease_runs(
-                service.desk,
-                call.tenant,
-                worker,
-                queues=queues,
-                handlers=body.handlers,
-                most=body.max,
-                ttl=service.settings.lease_ttl,
-                turns=service.shares,
-            )
-            left = deadline - service.clock.monotonic()
-            if runs or left <= 0 or service.draining.begun:
-                break
-            await _nap(woken, min(left, POLL_SECONDS))
-        finally:
-            service.waiters.leave(waited, call.tenant, woken)
-    secret, tenant = service.lease_secret, call.tenant
-    shown = [
-        shown_lease(
-            one,
-            write_token(secret, tenant, one.lease, queue=one.queue),
-            grant=payload_grant(service.grant_secret, tenant, one, by=call.caller.key),
-        )
-        for one in runs
-    ]
-    return Reply(value=wire.LeasedRuns(runs=shown))
+    try:
+        waited = queues or await _queues(call, worker)
+        while True:
+            woken = service.waiters.enter(waited, call.tenant)
+            try:
+                leased = await ops.lease_parcels(
+                    service.desk,
+                    call.tenant,
+                    worker,
+                    queues=queues,
+                    handlers=body.handlers,
+                    most=body.max,
+                    ttl=service.settings.lease_ttl,
+                    turns=service.shares,
+                    suspects=service.suspects,
+                    bound=call.caller.queues,
+                )
+                left = deadline - service.clock.monotonic()
+                if leased or left <= 0 or service.draining.begun:
+                    return leased
+                await _nap(woken, min(left, POLL_SECONDS))
+            finally:
+                service.waiters.leave(waited, call.tenant, woken)
+    except NotFound:
+        raise missing("worker", call.path["worker"]) from None
+
+
+async def _queues(call: Call[Any, Any], worker: WorkerId) -> list[str]:
+    known = await ops.get_worker(call.service.desk, call.tenant, worker, bound=call.caller.queues)
+    return list(known.queues)
 
 
 async def _nap(woken: asyncio.Event, seconds: float) -> None:
@@ -385,9 +377,33 @@ ROUTES = (
     ),
     _route(
         "POST",
+        "/{worker}/parcels",
+        "lease_parcels",
+        "Whole parcels of work, each under one lease, as soon as there are some or patience ends.",
+        lease_parcels,
+        body=wire.LeaseParcels,
+        body_optional=True,
+        answers={200: wire.LeasedParcels},
+        problems=("worker_draining",),
+        seconds=60.0,
+        waits=True,
+    ),
+    _route(
+        "POST",
+        "/{worker}/reports",
+        "report",
+        "What became of runs of parcels: successes as sets, everything else one by one.",
+        report,
+        body=wire.ParcelReports,
+        body_max=BATCH_BYTES_MAX,
+        answers={200: wire.ParcelsReported},
+        problems=("batch_too_large",),
+    ),
+    _route(
+        "POST",
         "/{worker}/lease",
         "lease",
-        "Work, as soon as there is some or patience ends.",
+        "Runs one by one, as soon as there are some or patience ends.",
         lease,
         body=wire.LeaseRuns,
         body_optional=True,

@@ -17,6 +17,21 @@ SELECT id, tenant_id, name, version, queues, handlers, slots, busy, started_at, 
        details::text AS details
   FROM betimes.workers WHERE id = :id::uuid AND tenant_id = :tenant::uuid;
 
+-- name: read_leasing_worker :maybe
+-- One worker of a tenant that asks for work. Its requests are served one after the other: what the next statement finds in
+-- its hands is all that it holds.
+-- Returns: queues _text, handlers _text, draining bool, turn text
+SELECT queues, handlers, draining, pg_advisory_xact_lock(hashtextextended('betimes lease ' || id::text, 0))::text AS turn
+  FROM betimes.workers WHERE id = :id::uuid AND tenant_id = :tenant::uuid;
+
+-- name: count_held :one
+-- How many parcels a worker holds, and how many of them have cost several workers already.
+-- Scatter: a worker holds parcels of many shards
+-- Index: parcels_worker_idx
+-- Returns: parcels int8, suspects int8
+SELECT count(*) AS parcels, count(*) FILTER (WHERE deliveries > :suspect_after::integer) AS suspects
+  FROM betimes.parcels WHERE worker_id = :worker::uuid;
+
 -- name: list_workers :many
 -- Workers of a tenant in the order of their registration, page by page.
 -- Returns: id uuid, tenant_id uuid, name text, version text, queues _text, handlers _text, slots int4, busy int4, started_at timestamptz, heartbeat_at timestamptz, draining bool, labels text, details text

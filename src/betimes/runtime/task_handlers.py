@@ -1,4 +1,4 @@
-"""Tasks of an app as handlers of a worker on the database.
+"""Tasks of an app as handlers of the runner, on every transport.
 
 The engine is the one that does the service's own work; only what it calls is somebody else's. Most
 tasks ask nothing about their run and say nothing while they work, so their context is worked out
@@ -11,42 +11,36 @@ from typing import Any
 
 import msgspec
 
-from betimes.domain.ids import WorkerId, to_us
 from betimes.domain.outcome import Outcome
 from betimes.executing.processes import Processes
-from betimes.runtime.attempt import END
 from betimes.runtime.calling import invoke, invoke_async
-from betimes.runtime.child import order_of
+from betimes.runtime.child import END, order_of
 from betimes.runtime.courier import Courier
 from betimes.runtime.saying import Saying
 from betimes.sdk.application import App
 from betimes.sdk.context import Context, Facts, Log
 from betimes.sdk.task import AnyTask
-from betimes.store.remote import HeldLease
 from betimes.worker.context import Context as Held
 from betimes.worker.handlers import Around, Call, Handlers, Kind
 
 ReadCheckpoint = Callable[[Held], Awaitable[bytes | None]]
-WriteToken = Callable[[HeldLease, str], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """What tasks need of the service while they work."""
 
-    lease_of: Callable[[Held], HeldLease]
-    token_of: WriteToken
-    """The text by which what a task says is known to be said under its lease."""
+    lease_of: Callable[[Held], Any]
+    """What a task's words are known by to be said under its lease."""
     read_checkpoint: ReadCheckpoint
     courier: Courier
 
 
 class Voice(Saying):
-    """The voice of an attempt that is held by a worker on the database."""
+    """The voice of an attempt."""
 
     def __init__(self, held: Held, service: Service) -> None:
-        token = service.token_of(service.lease_of(held), held.queue)
-        super().__init__(token, now=held.now, wake=service.courier.wake)
+        super().__init__(service.lease_of(held), now=held.now, wake=service.courier.wake)
         self._held = held
 
     def wants_end(self) -> bool:
@@ -108,19 +102,6 @@ def facts_of(held: Held, task: str, checkpoint: bytes | None) -> Facts:
         traceparent=held.traceparent,
         checkpoint=None if checkpoint is None else msgspec.json.decode(checkpoint),
         tags=dict(held.options.get("tags") or {}),
-    )
-
-
-def lease_of(held: Held, worker: WorkerId) -> HeldLease:
-    """What an attempt holds, as the verbs about leases know it."""
-    return HeldLease(
-        run=held.run.id,
-        parcel=held.parcel.id,
-        worker=worker,
-        fence=held.parcel.fence,
-        attempt=held.attempt,
-        started_us=to_us(held.started_at),
-        plain=held.spec.is_plain,
     )
 
 
