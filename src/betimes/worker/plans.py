@@ -176,8 +176,6 @@ class Plans:
         name = spec.handler or spec.target.get("type")
         handler = None if name is None else self._handlers.get(name)
         call = _unhandled if handler is None else self._ways[handler.kind](handler)
-        if handler is not None and handler.around is not None:
-            call = handler.around(call)
         if handler is not None and self._fetch is not None and spec.options.get("payload_ref"):
             call = fetching(self._fetch, str(spec.options["payload_ref"]), call)
         needs = spec.needs
