@@ -4,8 +4,9 @@ First by the service's own workers with a built-in handler, then by workers of a
 users start them: on the database and over HTTP, with async tasks and with plain ones in threads.
 
 The runs are in the tables before the workers start, and are released when these are ready. Counted
-is from the first start of a handler to the moment no parcel is left: everything is finished. The raw
-limit beside it is plain COPY of the same rows. `bench drain` measures one worker in more detail.
+is from the first start of a handler to the moment no parcel is left: everything is finished. The
+raw limit beside it is plain COPY of the same rows. `bench drain` measures one worker in more
+detail.
 """
 
 import argparse
