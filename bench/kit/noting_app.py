@@ -4,8 +4,10 @@ What was noted is left in the file that BENCH_NOTES names when the process ends,
 it: when the run was wanted, and how much later it started. A task that is told no time notes now.
 """
 
+import asyncio
 import atexit
 import os
+import sys
 import time
 from array import array
 from pathlib import Path
@@ -40,3 +42,14 @@ def leave() -> None:
 
 
 atexit.register(leave)
+
+
+async def enqueue(count: int, pause: float) -> None:
+    """One after the other, each with the time of its call."""
+    for _ in range(count):
+        await asyncio.sleep(pause)
+        await note.aenqueue(time.time())
+
+
+if __name__ == "__main__":
+    asyncio.run(enqueue(int(sys.argv[1]), float(sys.argv[2])))
