@@ -21,11 +21,15 @@ import asyncpg
 import uvloop
 
 from bench._store import SHARDS, entropy, fresh_store
-from betimes.domain.ids import TenantId, random_ids, to_ms
+from betimes.domain.ids import TenantId, random_ids, shard_of, to_ms, to_text
 from betimes.domain.job import Definition
 from betimes.domain.run import NewRun
 from betimes.ops import Desk, NewJob, create_job, create_jobs, enqueue_runs
-from betimes.ops.group import Group, job_group, run_group
+from betimes.ops.acting import Answer, Intent, Told
+from betimes.ops.dedupe import MadeJob
+from betimes.ops.idempotency import IdempotencyKey
+from betimes.ops.making import Enqueued, make_jobs, make_runs
+from betimes.ops.together import Together
 from betimes.schedule import parse
 from betimes.store.database import Database
 from betimes.store.hints import NoHints
@@ -71,8 +75,8 @@ async def measure(seconds: float, batch: int) -> None:
             await part("bulk runs, 1 caller", lambda _: bulk(desk, batch), 1, seconds),
             await part("bulk runs, 2 callers", lambda _: bulk(desk, batch), 2, seconds),
             await part("bulk runs, 4 callers", lambda _: bulk(desk, batch), 4, seconds),
-            await grouped("single runs", run_group(desk), a_run(), 50, seconds),
-            await grouped("single jobs", job_group(desk), a_job(), 50, seconds),
+            await grouped("single runs", single_runs(desk), a_run(), told_run, 50, seconds),
+            await grouped("single jobs", single_jobs(desk), a_job(), told_job, 50, seconds),
             await part("jobs without a group, 50 callers", lambda _: one_job(desk), 50, seconds),
             await part("jobs in bulk, 2 callers", lambda _: many_jobs(desk, batch), 2, seconds),
         ]
@@ -113,27 +117,85 @@ async def rate(step: Step, workers: int, seconds: float) -> float:
 
 
 async def grouped(
-    name: str, group: Group[Any, Any], asked: object, callers: int, seconds: float
+    name: str,
+    group: Together[Any, Any],
+    asked: object,
+    tell: Callable[[Any], Told],
+    callers: int,
+    seconds: float,
 ) -> dict[str, Any]:
-    """Single requests by many callers through a group, with the time each one waits."""
+    """Single acts by many callers in the group commit of the API, with the time each one waits.
+
+    Each has an idempotency key, an audit row and an event, as a request has.
+    """
     waits = list[float]()
 
     async def one(_: int) -> int:
         began = perf_counter()
-        await group.ask(TENANT, asked)
+        await group.act(asked, an_intent(), refuse_alone, tell)
         waits.append(perf_counter() - began)
         return 1
 
     async with asyncio.TaskGroup() as tasks:
         loop = tasks.create_task(group.run())
+        await asyncio.sleep(0)
         figure = await part(f"{name}, {callers} callers", one, callers, seconds)
         loop.cancel()
     cuts = quantiles(waits, n=100)
     return figure | {
-        "per_commit": round(len(waits) / group.commits, 1),
+        "per_commit": round(group.items / group.commits, 1),
         "p50_ms": round(cuts[49] * 1000, 2),
         "p99_ms": round(cuts[98] * 1000, 2),
     }
+
+
+def single_runs(desk: Desk) -> Together[NewRun, Enqueued]:
+    """The group commit of runs, as the API has it."""
+    return Together(desk=desk, make=make_runs)
+
+
+def single_jobs(desk: Desk) -> Together[NewJob, MadeJob]:
+    """The group commit of jobs."""
+    return Together(desk=desk, make=make_jobs)
+
+
+def an_intent() -> Intent:
+    """A request of its own."""
+    key = entropy(16)
+    return Intent(
+        tenant=TENANT,
+        actor={"type": "bench"},
+        action="bench",
+        request_id=key.hex(),
+        key=IdempotencyKey(key=key.hex(), fingerprint=key),
+    )
+
+
+async def refuse_alone(_: Desk) -> Any:
+    """Nothing here goes without company: that would be another figure."""
+    raise RuntimeError("a group was refused, and its members went alone")
+
+
+def told_run(made: Enqueued) -> Told:
+    """What is written about a run that was made."""
+    text = to_text("run", made.made.id)
+    return Told(
+        answer=Answer(status=202, body=b'{"id":"%s"}' % text.encode(), headers={}),
+        resource=text,
+        shard=shard_of(made.made.id),
+        event="run.queued",
+    )
+
+
+def told_job(made: MadeJob) -> Told:
+    """What is written about a job that was made."""
+    text = to_text("job", made.job.id)
+    return Told(
+        answer=Answer(status=201, body=b'{"id":"%s"}' % text.encode(), headers={}),
+        resource=text,
+        shard=made.job.shard,
+        event="job.created",
+    )
 
 
 async def bulk(desk: Desk, batch: int) -> int:

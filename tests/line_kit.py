@@ -118,10 +118,10 @@ class Line:
         for place in await self._many(
             PARCELS["find_waiting"],
             now=self.clock.now(),
-            tenant=None,
             suspect_after=SUSPECT_AFTER,
             suspects=False,
             queues=None,
+            tenant=None,
             most=100,
             after_shard=-1,
             after_queue="",

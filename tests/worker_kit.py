@@ -118,7 +118,7 @@ async def a_worker(
             yield Bench(parts, database, telemetry, recorder)
         finally:
             for running in parts.executor.running:
-                running.task.cancel()
+                running.carrier.cancel()
             parts.close()
 
 

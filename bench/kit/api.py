@@ -18,10 +18,11 @@ from betimes.api.application import Application
 from betimes.api.routes import ROUTES
 from betimes.api.server import Server
 from betimes.api.service import Service
-from betimes.app.api import make_service
+from betimes.app.api import Ear, make_service
 from betimes.app.clock import SystemClock
 from betimes.app.demo import TENANT
 from betimes.app.dice import Dice
+from betimes.app.listening import listener
 from betimes.app.node import Node
 from betimes.config import ApiSettings, Settings
 from betimes.config.vault import VaultSettings
@@ -30,7 +31,7 @@ from betimes.embedded import EmbeddedPostgres
 from betimes.ops.keys import NewKey
 from betimes.ops.listing import JobFilter, find_jobs
 from betimes.ops.workers import new_worker, register
-from betimes.store.hints import Hints
+from betimes.store.hints import READY, Hints
 from betimes.store.nodes import NodeCard
 from betimes.store.seal import KEY_BYTES
 from betimes.telemetry import Telemetry
@@ -143,7 +144,7 @@ async def an_api(server: EmbeddedPostgres, **wishes: Any) -> AsyncIterator[tuple
         hints = Hints(database=database, clock=clock)
         service = await make_service(node, hints, None)
         async with listening(
-            Server(Application(service=service, routes=ROUTES)), Beside(hints, service).run
+            Server(Application(service=service, routes=ROUTES)), Beside(node, hints, service).run
         ):
             yield service, Ports.last
 
@@ -151,13 +152,16 @@ async def an_api(server: EmbeddedPostgres, **wishes: Any) -> AsyncIterator[tuple
 class Beside:
     """What the role runs beside the server."""
 
-    def __init__(self, hints: Hints, service: Service) -> None:
+    def __init__(self, node: Node, hints: Hints, service: Service) -> None:
+        self._node = node
         self._hints = hints
         self._service = service
 
     async def run(self) -> None:
-        """Hints and groups, until cancelled."""
+        """Hints, sent and heard, and groups, until cancelled."""
         async with asyncio.TaskGroup() as group:
+            if (ear := listener(self._node, [READY], Ear(self._service.waiters).hear)) is not None:
+                group.create_task(ear.run())
             group.create_task(self._hints.run())
             group.create_task(self._service.run())
 

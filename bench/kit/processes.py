@@ -21,6 +21,7 @@ READY = """
 SELECT (SELECT count(*) FROM betimes.workers) >= $1
    AND NOT EXISTS (SELECT FROM betimes.shards WHERE owner IS NULL OR lease_until < now())
 """
+KNOWN = "SELECT count(*) FROM betimes.workers"
 ROOT = Path(__file__).parents[2]
 
 
@@ -66,6 +67,11 @@ def used() -> Used:
     return Used(python / TICKS_PER_SECOND, postgres / TICKS_PER_SECOND, _machine_seconds())
 
 
+def cpu_seconds(pid: int) -> float:
+    """CPU seconds so far of one process and its ended children."""
+    return sum(int(field) for field in _stat(pid)[1][11:15]) / TICKS_PER_SECOND
+
+
 def _machine_seconds() -> float:
     """CPU seconds since the machine started, without idling and waiting for disks."""
     line = Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0]
@@ -104,10 +110,16 @@ def _stat(pid: int) -> tuple[str, list[str]]:
 
 
 @asynccontextmanager
-async def running(*command: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def running(
+    *command: str, environment: dict[str, str] | None = None
+) -> AsyncIterator[asyncio.subprocess.Process]:
     """A Python process of ours, asked to stop at the end and waited for; it warns on our stderr."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, *command, stdout=sys.stderr, stderr=sys.stderr, cwd=ROOT
+        *(sys.executable, *command),
+        stdout=sys.stderr,
+        stderr=sys.stderr,
+        cwd=ROOT,
+        env=environment,
     )
     try:
         yield process
@@ -176,6 +188,13 @@ async def noting_workers(
             command = ("-m", "bench.kit.worker", server.dsn(), str(slots), str(file))
             await stack.enter_async_context(running(*command))
         yield files
+
+
+async def until_known(server: EmbeddedPostgres, *, workers: int) -> None:
+    """Return when so many workers have said that they are there."""
+    async with asyncio.timeout(READY_SECONDS), as_owner(server) as connection:
+        while await connection.fetchval(KNOWN) < workers:
+            await connection.execute("SELECT pg_sleep(0.05)")
 
 
 async def until_ready(server: EmbeddedPostgres, *, workers: int) -> None:

@@ -40,7 +40,7 @@ Belonging = Callable[[Batch], Batch]
 
 
 async def enqueue_run(desk: Desk, tenant: TenantId, new: NewRun) -> RunId:
-    """One run; concurrent callers do better with `ops.group`."""
+    """One run; concurrent callers do better with `ops.together`."""
     return (await enqueue_runs(desk, tenant, [new]))[0]
 
 

@@ -21,7 +21,7 @@ from betimes.sdk.application import App
 from betimes.sdk.context import Context, Facts, Log
 from betimes.sdk.task import AnyTask
 from betimes.worker.context import Context as Held
-from betimes.worker.handlers import Around, Call, Handlers, Kind
+from betimes.worker.handlers import Handlers, Kind
 
 ReadCheckpoint = Callable[[Held], Awaitable[bytes | None]]
 
@@ -114,8 +114,8 @@ def handlers_of(app: App, service: Service, processes: Processes) -> Handlers:
         elif task.options.get("pool") == "process":
             handlers.add(task.name, in_a_process(task, service, processes))
         else:
-            call, around = in_a_thread(task, service)
-            handlers.add(task.name, call, kind=Kind.THREAD, around=around)
+            in_thread = InThread(task, service)
+            handlers.add(task.name, in_thread.call, kind=Kind.THREAD, hooks=in_thread)
     return handlers
 
 
@@ -138,26 +138,30 @@ def on_the_loop(task: AnyTask, service: Service) -> Handle:
     return handle
 
 
-def in_a_thread(task: AnyTask, service: Service) -> tuple[Callable[[Held], Any], Around]:
+class InThread:
     """A task that is a plain function, and what is done on the loop around it."""
 
-    def handle(held: Held) -> Outcome | None:
-        return invoke(task, held.companion, held.payload)
+    def __init__(self, task: AnyTask, service: Service) -> None:
+        self._task = task
+        self._service = service
 
-    def around(call: Call) -> Call:
-        async def handled(held: Held) -> object:
-            context = held.companion = TaskContext(held, task, service)
-            if held.begun_before:
-                context.kept = await service.read_checkpoint(held)
-            try:
-                return await call(held)
-            finally:
-                if context.voice is not None:
-                    await context.last_words()
+    def call(self, held: Held) -> Outcome | None:
+        """Call it, where it is to run."""
+        return invoke(self._task, held.companion, held.payload)
 
-        return handled
+    def prepare(self, held: Held) -> bool:
+        """Its context; whoever was begun before may have left something for it to read."""
+        held.companion = TaskContext(held, self._task, self._service)
+        return not held.begun_before
 
-    return handle, around
+    async def ready(self, held: Held) -> None:
+        """What an earlier attempt has left."""
+        held.companion.kept = await self._service.read_checkpoint(held)
+
+    def conclude(self, held: Held) -> Awaitable[None] | None:
+        """What was said is told before the end is."""
+        context: TaskContext = held.companion
+        return None if context.voice is None else context.last_words()
 
 
 def in_a_process(task: AnyTask, service: Service, processes: Processes) -> Handle:

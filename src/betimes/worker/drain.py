@@ -35,7 +35,7 @@ async def drain(
     with telemetry.span("worker.drain") as span:
         limit = patience.total_seconds() * (1 - RESERVED_SHARE)
         await first_of(held.empty.wait(), clock.sleep(limit))
-        tasks = [one.task for one in running]
+        tasks = [one.task for one in running if isinstance(one.carrier, asyncio.Task)]
         for one in running:
             running.stop(one, Stop.RELEASE)
         if tasks:

@@ -35,9 +35,11 @@ from betimes.worker.held import HeldParcel
 from betimes.worker.metrics import Metrics
 from betimes.worker.plan import UNHANDLED, Plan
 from betimes.worker.row import Moment, Row
-from betimes.worker.running import Running, Runnings, Stop
+from betimes.worker.running import Running, Runnings, Stop, current_task
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 from betimes.worker.slots import Slots
+from betimes.worker.threaded import ThreadedAttempts
+from betimes.worker.threads import InThread
 from betimes.worker.transport import Reports
 
 PARKED_MAX = 10_000
@@ -74,6 +76,18 @@ class Executor:
         self._signals = signals
         self._metrics = Metrics(telemetry)
         self.running = Runnings(clock=clock, give_up=self._give_up)
+        self._threaded = ThreadedAttempts(
+            running=self.running,
+            reporter=reporter,
+            slots=slots,
+            time=time,
+            row=self._new_row,
+            signals=signals,
+            group=group,
+            settle=self._settle,
+            is_large=self._is_large,
+            keep=self._kept,
+        )
 
     def start(self, work: Work) -> None:
         """Carry runs, each of which has its place reserved."""
@@ -81,13 +95,16 @@ class Executor:
 
     async def _carry(self, work: Work) -> None:
         moment = Moment(self._clock, self._time)
-        row = Row(self._reporter, self._slots, self._metrics)
+        row = self._new_row()
         for run, parcel, plan in work:
             if self._is_over(run, parcel, plan, moment):
                 continue
             context = Context(run, parcel.leased, plan.spec, moment.now, self._time.now)
             context.held_as(parcel, self._clock)
             variables = copy_context()
+            if isinstance(plan.call, InThread) and plan.call.hooks.prepare(context):
+                self._threaded.begin(run, parcel, plan, context, variables, plan.call)
+                continue
             handler, answer = _first_step(plan.call, context, variables)
             if handler is None and answer is not None and self._is_large(answer):
                 row.close()
@@ -112,6 +129,9 @@ class Executor:
                 moment.begin_turn()
         row.close()
 
+    def _new_row(self) -> Row:
+        return Row(self._reporter, self._slots, self._metrics)
+
     def _is_over(self, run: WantedRun, parcel: HeldParcel, plan: Plan, moment: Moment) -> bool:
         """Whether the run is not to be executed at all; its end is reported then."""
         if not parcel.is_ours(moment.at):
@@ -125,7 +145,7 @@ class Executor:
 
     async def _suspend(self, running: Running, rest: Awaitable[object]) -> None:
         """Wait for a handler that waits. From here on this asyncio task belongs to it alone."""
-        me = running.task
+        me = current_task()
         report = True
         running.context.on_park(self._park)
         self.running.add(running)

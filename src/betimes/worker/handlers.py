@@ -1,10 +1,10 @@
 """Which handlers a worker has, and how each of them wants to be run."""
 
 import inspect
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 from betimes.domain.errors import Invalid
 from betimes.domain.spec import target_need
@@ -12,8 +12,22 @@ from betimes.worker.context import Context
 
 Function = Callable[[Context], Any]
 Call = Callable[[Context], Coroutine[Any, Any, object]]
-Around = Callable[[Call], Call]
-"""What is done on the event loop around a call, wherever the call itself is made."""
+
+
+class Hooks(Protocol):
+    """What is done on the event loop around a call that is made in a thread."""
+
+    def prepare(self, context: Context) -> bool:
+        """Before the call; False: something has to be waited for as well."""
+        ...
+
+    async def ready(self, context: Context) -> None:
+        """Wait for that."""
+        ...
+
+    def conclude(self, context: Context) -> Awaitable[None] | None:
+        """After the call, before its end is reported; what has to be waited for, if anything."""
+        ...
 
 
 class Kind(Enum):
@@ -34,7 +48,7 @@ class Handler:
     name: str
     kind: Kind
     function: Function
-    around: Around | None = None
+    hooks: Hooks | None = None
 
 
 class Handlers:
@@ -55,7 +69,7 @@ class Handlers:
         function: Function,
         *,
         kind: Kind | None = None,
-        around: Around | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
         """Register a function; a plain one runs in a thread unless it asks for a process."""
         is_async = inspect.iscoroutinefunction(function)
@@ -66,7 +80,7 @@ class Handlers:
             raise Invalid(f"expected one handler of the name {name!r}, got a second")
         if chosen is Kind.PROCESS and "<" in function.__qualname__:
             raise Invalid(f"expected handler {name!r} to be importable, got {function!r}")
-        self._by_name[name] = Handler(name, chosen, function, around)
+        self._by_name[name] = Handler(name, chosen, function, hooks)
 
     def also(self, name: str, function: Function, *, kind: Kind | None = None) -> "Handlers":
         """These handlers and one more, as a new table."""

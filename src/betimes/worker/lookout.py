@@ -177,12 +177,16 @@ class Lookout:
     async def _take(self) -> int:
         now_ms = to_ms(self._time.now())
         sources = self._turns.pick(self._board.due(now_ms), most=CLAIM_SOURCES_MAX)
-        bounds: Mapping[Source, datetime] = NO_BOUNDS
-        if self._scarce or any(self._turns.rules.limited(one.tenant, one.queue) for one in sources):
-            sources, bounds = await self._best_first(sources, now_ms)
         if not sources:
             return 0
+        # Before anything is asked: a second claim takes what is free meanwhile, and a claim
+        # without a place would find every source empty.
         places = self._slots.reserve(CLAIM_RUNS_MAX)
+        bounds: Mapping[Source, datetime] = NO_BOUNDS
+        if self._scarce or any(self._turns.rules.limited(one.tenant, one.queue) for one in sources):
+            sources, bounds = await self._ranked(sources, places, now_ms)
+            if not sources:
+                return 0
         # Charged before it is known, so that a second claim asks somebody else meanwhile.
         expected = dict.fromkeys(sources, places / len(sources))
         self._turns.charge(expected)
@@ -205,6 +209,18 @@ class Lookout:
             self._board.put_off(source, now_ms=now_ms, until_ms=to_ms(at) + 1)
         self._board.passed_over(taken.passed_over)
         return taken.runs.total()
+
+    async def _ranked(
+        self, sources: list[Source], places: int, now_ms: int
+    ) -> tuple[list[Source], Mapping[Source, datetime]]:
+        """The best first; without any, the places reserved for them are free again."""
+        ranked: list[Source] = []
+        try:
+            ranked, bounds = await self._best_first(sources, now_ms)
+        finally:
+            if not ranked:
+                self._slots.release(places)
+        return ranked, bounds
 
     async def _best_first(
         self, sources: list[Source], now_ms: int

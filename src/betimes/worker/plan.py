@@ -61,8 +61,6 @@ class Planning:
         name = spec.handler or spec.target.get("type")
         handler = None if name is None else self.handlers.get(name)
         call = _unhandled if handler is None else self.ways[handler.kind](handler)
-        if handler is not None and handler.around is not None:
-            call = handler.around(call)
         if handler is not None and self.fetch is not None and spec.options.get("payload_ref"):
             call = fetching(self.fetch, str(spec.options["payload_ref"]), call)
         needs = spec.needs

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from enum import Enum
 from itertools import count
+from typing import Any, Protocol
 
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Bug
@@ -58,29 +59,61 @@ class Alarm:
         return (self.at, self.order) < (other.at, other.order)
 
 
+class Stoppable(Protocol):
+    """What carries an attempt: an asyncio task, or a call in a thread."""
+
+    def done(self) -> bool:
+        """Whether it has ended."""
+        ...
+
+    def cancel(self) -> Any:
+        """End it, or stop waiting for it."""
+        ...
+
+
 class Running:
     """One attempt that is under way."""
 
-    __slots__ = ("alarm", "context", "parcel", "plan", "run", "settled", "stop", "task")
+    __slots__ = ("alarm", "carrier", "context", "parcel", "plan", "run", "settled", "stop")
 
-    def __init__(self, run: WantedRun, parcel: HeldParcel, plan: Plan, context: Context) -> None:
-        task = asyncio.current_task()
-        if task is None:
-            raise Bug("a handler that waits needs a task of its own")
+    def __init__(
+        self,
+        run: WantedRun,
+        parcel: HeldParcel,
+        plan: Plan,
+        context: Context,
+        carrier: Stoppable | None = None,
+    ) -> None:
+        """Without anything else that carries it, it belongs to the current asyncio task."""
         self.run = run
         self.parcel = parcel
         self.plan = plan
         self.context = context
-        self.task = task
+        self.carrier: Stoppable = current_task() if carrier is None else carrier
         self.stop: Stop | None = None
         self.settled = False
         self.alarm: Alarm | None = None
+
+    @property
+    def task(self) -> "asyncio.Task[Any]":
+        """The asyncio task of an attempt that waits on the event loop."""
+        if not isinstance(self.carrier, asyncio.Task):
+            raise Bug("an attempt in a thread has no asyncio task")
+        return self.carrier
 
     def outcome_of_stop(self) -> Outcome | None:
         """What a stopped attempt is reported as; None when it is not to be reported."""
         if self.stop is Stop.TIMEOUT:
             return TimedOut(limit=self.plan.spec.timeout or NO_LIMIT)
         return Cancelled() if self.stop is Stop.CANCEL else None
+
+
+def current_task() -> "asyncio.Task[Any]":
+    """The asyncio task that an attempt belongs to."""
+    task = asyncio.current_task()
+    if task is None:
+        raise Bug("a handler that waits needs a task of its own")
+    return task
 
 
 class Runnings:
@@ -160,8 +193,8 @@ class Runnings:
         self.stop(running, Stop.TIMEOUT)
 
     def _interrupt(self, running: Running) -> None:
-        if not running.task.done():
-            running.task.cancel()
+        if not running.carrier.done():
+            running.carrier.cancel()
             self._set_alarm(GRACE, self._give_up, running)
 
     def _set_alarm(self, after: timedelta, act: Act, running: Running) -> None:

@@ -15,7 +15,7 @@ from betimes.ops.create import NewJob
 from betimes.ops.dedupe import create_made, enqueue_made, key_of
 from betimes.ops.end import cancel_job, delete_job
 from betimes.ops.explain import explain_run
-from betimes.ops.group import run_group
+from betimes.ops.making import make_runs
 from betimes.ops.runs import cancel_run
 from betimes.store.database import Database
 from betimes.store.prune import Pruning
@@ -145,19 +145,11 @@ async def test_many_at_once_leave_one(
 
 
 async def test_a_group_recognises_keys(database: Database, clock: ManualClock) -> None:
+    """What a group commit makes together: the same key many times is one run."""
     desk = make_desk(database, clock)
-    group = run_group(desk)
-    async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(group.run())
-        asked = [tasks.create_task(group.ask(TENANT, wish())) for _ in range(20)]
-        others = [tasks.create_task(group.ask(TENANT, wish(None))) for _ in range(5)]
-        for _ in range(1_000):
-            clock.advance(0.01)
-            await asyncio.sleep(0.001)  # noqa: TID251 -- the group waits by a clock of its own
-            if all(task.done() for task in (*asked, *others)):
-                break
-        running.cancel()
-    assert len({task.result() for task in asked}) == 1
+    wishes = [wish() for _ in range(20)] + [wish(None) for _ in range(5)]
+    made = await make_runs(desk, TENANT, wishes, desk.next_shard())
+    assert len({one.made.id for one in made[:20]}) == 1
     assert len(await fetch(database, "SELECT id FROM betimes.runs")) == 6
 
 

@@ -29,7 +29,7 @@ async def test_limits_go_off_in_order_and_only_for_those_who_still_run() -> None
     runnings = Runnings(clock=clock, give_up=stopped.append)
     late, soon, done = (a_running(clock, n, s) for n, s in ((1, 9.0), (2, 3.0), (3, 4.0)))
     for running in (late, soon, done):
-        running.task = cast("Any", asyncio.ensure_future(asyncio.sleep(0)))  # noqa: TID251
+        running.carrier = cast("Any", asyncio.ensure_future(asyncio.sleep(0)))  # noqa: TID251
         runnings.add(running)
     runnings.remove(done)
     clock.advance(5)

@@ -1,0 +1,1 @@
+"""Other job queues on PostgreSQL, measured beside ours with the same steps."""
