@@ -280,3 +280,40 @@ async def test_a_resume_long_before_the_cursor_makes_few_runs(
     assert max(fires.values()) == 1
     wanted = {resumed.replace(microsecond=0) + timedelta(seconds=step) for step in range(2, 18)}
     assert wanted <= set(fires)
+
+
+async def test_new_zone_rules_in_a_minute_that_comes_twice(world: World, clock: SetClock) -> None:
+    """The next fire lies far ahead of the clock again, and everything before it is planned."""
+    desk = make_desk(world.database, clock)
+    world.tzdata = "2025b"
+    owner = await world.coordinator()
+    job = await create_job(desk, TENANT, NewJob(definition=OFTEN))
+    began = clock.now()
+    await world.live(30, owner)
+    await pause_job(desk, TENANT, job.id)
+    await resume_job(desk, TENANT, job.id)
+    await world.live(9, owner)
+    await owner.elector.hand_over()
+    await world.alive(owner.node, draining=True)
+    before = await world.fetch("SELECT next_fire_at, fires FROM betimes.jobs")
+    clock.set_by(-timedelta(minutes=10))
+    world.tzdata = "2026f"
+    heir = await world.coordinator()
+    await world.live(2, heir)
+    assert await world.fetch("SELECT next_fire_at, fires FROM betimes.jobs") == before
+    assert await world.fetch("SELECT DISTINCT tzdata FROM betimes.shards") == [("2026f",)]
+    await world.live(700, heir)
+    await check_accounts(world, job.id, began)
+
+
+async def test_new_zone_rules_give_a_job_no_fire_before_it_was_made(
+    world: World, clock: SetClock
+) -> None:
+    desk = make_desk(world.database, clock)
+    await create_job(desk, TENANT, NewJob(definition=every(86_400)))
+    before = await world.fetch("SELECT next_fire_at FROM betimes.jobs")
+    clock.set_by(-timedelta(days=3))
+    world.tzdata = "2026f"
+    await world.live(2, await world.coordinator())
+    assert await world.fetch("SELECT DISTINCT tzdata FROM betimes.shards") == [("2026f",)]
+    assert await world.fetch("SELECT next_fire_at FROM betimes.jobs") == before
