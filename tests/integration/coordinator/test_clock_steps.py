@@ -18,7 +18,7 @@ from betimes.ops.update import update_job
 from betimes.store.database import Database
 from betimes.telemetry import Telemetry
 from betimes.testing import ManualClock
-from integration.coordinator.conftest import TENANT, World
+from integration.coordinator.conftest import SETTINGS, TENANT, World
 from ops_kit import every, make_desk
 
 BACK = timedelta(seconds=66)
@@ -317,3 +317,31 @@ async def test_new_zone_rules_give_a_job_no_fire_before_it_was_made(
     await world.live(2, await world.coordinator())
     assert await world.fetch("SELECT DISTINCT tzdata FROM betimes.shards") == [("2026f",)]
     assert await world.fetch("SELECT next_fire_at FROM betimes.jobs") == before
+
+
+@pytest.mark.parametrize("heir_is", ["another", "itself"])
+async def test_a_lease_is_over_in_its_time_although_the_clock_was_set_back(
+    world: World, clock: SetClock, heir_is: str
+) -> None:
+    """Its end lies an hour ahead again; who has watched it knows that nobody has renewed it."""
+    owner, other = await world.coordinator(), await world.coordinator()
+    await world.live(6, owner, other)
+    held = {one.claim.shard for one in owner.holdings}
+    assert held
+    clock.set_by(-FORWARD)
+    if heir_is == "itself":
+        clock.advance(SETTINGS.lease_ttl.total_seconds() * 0.9)  # frozen: trusted no longer
+    heir = owner if heir_is == "itself" else other
+    await world.live(SETTINGS.lease_ttl.total_seconds() * 1.1 + 4, heir)
+    assert held <= {one.claim.shard for one in heir.holdings}
+
+
+async def test_a_lease_that_is_renewed_stays_after_the_clock_was_set_back(
+    world: World, clock: SetClock
+) -> None:
+    owner, other = await world.coordinator(), await world.coordinator()
+    await world.live(6, owner, other)
+    held = {one.claim for one in owner.holdings}
+    clock.set_by(-FORWARD)
+    await world.live(60, owner, other)
+    assert {one.claim for one in owner.holdings} == held
