@@ -129,7 +129,10 @@ class SimPool:
         self.open: list[SimConnection] = []
 
     async def acquire(self, *, timeout: float) -> "SimConnection":  # noqa: ASYNC109 -- as the driver's
-        async with asyncio.timeout(timeout):
+        if self._places.locked():
+            async with asyncio.timeout(timeout):
+                await self._places.acquire()
+        else:
             await self._places.acquire()
         try:
             fault = await self._reach()
@@ -206,7 +209,8 @@ class SimConnection:
         """Whatever is open is undone, and nobody is told."""
         if self._session is not None:
             session, self._session = self._session, None
-            self._domain.server.call(lambda: session.execute("ROLLBACK"))
+            if not self._domain.server.forget(session):
+                self._domain.server.call(lambda: session.execute("ROLLBACK"))
             self._domain.server.give(self._lane, session)
 
     async def execute(self, query: str, *arguments: Any, **_: Any) -> str:
@@ -261,7 +265,7 @@ class SimConnection:
         session = self._session = domain.server.take(self._lane)
         self._told = domain.now()
         opening = f"{query} SET LOCAL sim.now = '{self._told.isoformat()}'"
-        domain.server.call(lambda: session.execute(opening))
+        domain.server.keep(session, opening)
         domain.transactions += 1
         if self._link.spread and not domain.calm:
             loop = asyncio.get_running_loop()
@@ -294,7 +298,7 @@ class SimConnection:
         now = domain.now()
         if now != self._told:
             self._told = now
-            domain.server.call(lambda: session.execute(f"SET LOCAL sim.now = '{now.isoformat()}'"))
+            domain.server.keep(session, f"SET LOCAL sim.now = '{now.isoformat()}'")
         domain.trace("sql", self._life.name, query)
         answer = domain.server.call(lambda: work(session))
         if self._link.spread and not domain.calm:
@@ -302,8 +306,12 @@ class SimConnection:
         return answer
 
     async def _alone(self, work: Callable[[Any], Any], query: str) -> Any:
-        """A statement in a transaction of its own."""
-        await self._way(self._link.rtt / 2)
+        """A statement in a transaction of its own.
+
+        When all is well, its way there and back is one wait: nobody can come between.
+        """
+        calm = self._domain.calm
+        await self._way(self._link.rtt if calm else self._link.rtt / 2)
         if self._fault in {Fault.LOST_BEFORE, Fault.LOST_BETWEEN, Fault.COMMIT_LOST}:
             self._lose()
         if self._fault is Fault.CONFLICT:
@@ -318,7 +326,7 @@ class SimConnection:
         domain.trace("sql", self._life.name, query)
         try:
             if not is_timeless(query):
-                domain.server.call(lambda: session.execute(f"SET sim.now = '{stamp}'"))
+                domain.server.keep(session, f"SET sim.now = '{stamp}'")
             answer = domain.server.call(lambda: work(session))
         finally:
             domain.server.give(self._lane, session)
@@ -327,7 +335,8 @@ class SimConnection:
             self._lose()
         if self._fault is Fault.SLOW_AFTER:
             await self._way(domain.dice.uniform(0.5, 7.0))
-        await self._way(self._link.rtt / 2)
+        if not calm:
+            await self._way(self._link.rtt / 2)
         return answer
 
     async def _commit(self) -> str:

@@ -22,6 +22,9 @@ SCHEDULE = 0
 LINED_SECONDS = 0.1
 """What takes no longer does not hold up those behind it."""
 TOLD_TWICE = {"OVERLAP_SKIPPED"}
+SUSPECT_AFTER = 2
+EMPTYING_SECONDS = 16.0
+"""How long a worker tries to become empty, before it takes suspects in beside what it has."""
 JOURNEYS = 4
 """Of a worker of an app to the service and back, from one run of a line to the next."""
 EDGES = {
@@ -238,16 +241,20 @@ def stale_refused(facts: Facts, verdict: Verdict) -> None:
 def everything_ends(facts: Facts, verdict: Verdict) -> None:
     """I14, I17: whatever was due in time has ended; what is dead lies in the dead letters."""
     history = facts.history
+    suspects = {run for run in history.runs if facts.lost(run) >= SUSPECT_AFTER}
     for run, row in history.runs.items():
-        plan = facts.plans.get(row["job_id"]) if row["job_id"] else None
+        plan = facts.plans.get(row["job_id"]) if row["job_id"] else facts.alone.get(run)
         patience = timedelta(seconds=plan.takes * plan.attempts + 5) if plan else DRAIN
+        if run in suspects:
+            patience += _emptying(facts, len(suspects))
         # A line of slow runs is longer than we wait; each of an app costs it a few journeys.
         waits = plan is not None and plan.overlap != "allow" and _step(facts, plan) > LINED_SECONDS
         # What was late or lost its worker in the chaos begins again when all is well.
         ready = max(row["due_at"], facts.healed + timedelta(seconds=history.plan.worker_ttl))
-        if ready > facts.ended - patience - 10 * SECOND or waits:
+        if ready > facts.ended - patience - 10 * SECOND or (waits and row["job_id"]):
             continue
         verdict.saw("I14")
+        verdict.saw("suspects", run in suspects)
         if row["state"] not in FINAL:
             parcel = [one for one in facts.history.parcels if run in one["run_ids"]]
             where = f"in a parcel, fence {parcel[0]['fence']}" if parcel else "in no parcel"
@@ -260,10 +267,56 @@ def everything_ends(facts: Facts, verdict: Verdict) -> None:
                 verdict.broken("I17", f"run {run} is dead and no dead letter")
 
 
+def _emptying(facts: Facts, suspects: int) -> timedelta:
+    """How long what has lost its workers twice waits for one that is empty.
+
+    One that never is takes one of them in after a few tries, then two, then four, each time that
+    those have ended.
+    """
+    longest = max(plan.takes for plan in facts.history.plan.jobs)
+    return timedelta(seconds=EMPTYING_SECONDS + longest * suspects.bit_length())
+
+
 def _step(facts: Facts, plan: JobPlan) -> float:
     """How long one run of a line holds up the next one."""
     journeys = JOURNEYS * facts.history.plan.rtt["app"] if plan.handler == "apped" else 0.0
     return plan.takes + journeys
+
+
+def leased_before_executed(facts: Facts, verdict: Verdict) -> None:
+    """I15: whatever was executed had been leased under that fence, and the lease was committed."""
+    stepped = bool(facts.history.steps)
+    for run, done in facts.executed.items():
+        leases = {lease.fact["fence"]: lease.at for lease in facts.leases[run]}
+        for one in done:
+            verdict.saw("I15")
+            at = leases.get(one.fence)
+            if at is None:
+                verdict.broken("I15", f"run {run} was executed under fence {one.fence}, unleased")
+            elif at > one.at and not stepped:
+                verdict.broken("I15", f"run {run} was executed {at - one.at} before its lease")
+
+
+def nothing_after_the_end(facts: Facts, verdict: Verdict) -> None:
+    """I16: what has ended does not begin again, and nothing is tried more often than it may be.
+
+    A parcel may still be leased whose run was stopped: who leases it finds out, and does nothing.
+    """
+    for run, turns in facts.turns.items():
+        final = [turn.n for turn in turns if turn.fact["after"] in FINAL]
+        plan = facts.plans.get(turns[0].fact["job"] and UUID(turns[0].fact["job"]))
+        if final:
+            verdict.saw("I16")
+            begun = {one.fence for one in facts.executed.get(run, [])}
+            late = [one for one in facts.leases[run] if one.n > final[0]]
+            late = [one for one in late if one.fact["fence"] in begun]
+            if late:
+                verdict.broken(
+                    "I16", f"run {run} had ended, was leased at {late[0].at.time()} and executed"
+                )
+        retries = sum(turn.fact["after"] == RETRY_WAIT for turn in turns)
+        if plan is not None and retries >= plan.attempts:
+            verdict.broken("I16", f"run {run} was to be tried {plan.attempts} times, had {retries}")
 
 
 def refused_with_reason(facts: Facts, verdict: Verdict) -> None:
@@ -311,6 +364,8 @@ CHECKS: list[Check] = [
     executed_once_per_fence,
     stale_refused,
     everything_ends,
+    leased_before_executed,
+    nothing_after_the_end,
     refused_with_reason,
     nothing_falls_over,
     legal,

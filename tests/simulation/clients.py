@@ -114,6 +114,7 @@ class Client:
         match act.verb:
             case "enqueue" | "enqueue_later":
                 asked.job, asked.key = None, f"run-{act.at:.6f}"
+                asked.detail = str(act.job)
                 delay = timedelta(seconds=act.number if act.verb == "enqueue_later" else 0)
                 body = json.dumps({"takes": plan.takes, "fails": 0.0}).encode()
                 new = NewRun(handler=plan.handler, payload=body, delay=delay)

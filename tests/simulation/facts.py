@@ -12,6 +12,8 @@ from simulation.plan import JobPlan
 
 DRAIN = 18 * SECOND
 """How long before the end the last fire is that must have been accounted for."""
+ENDS = {3, 4, 5}
+"""States in which the end of an attempt leaves a run: to be retried, succeeded, dead."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,12 @@ class Facts:
         self.plans: dict[UUID, JobPlan] = {
             job: history.plan.jobs[int(one.detail)] for job, one in self.created.items()
         }
+        self.alone: dict[UUID, JobPlan] = {
+            UUID(one.answer): history.plan.jobs[int(one.detail)]
+            for one in history.asked
+            if one.verb in {"enqueue", "enqueue_later"} and one.ok
+        }
+        """Runs without a job, and the job whose task they are."""
         self.executed: dict[UUID, list[Executed]] = defaultdict(list)
         for done in history.executed:
             self.executed[done.run].append(done)
@@ -75,6 +83,12 @@ class Facts:
                 self.turns[change.id].append(change)
             elif change.kind == "shard":
                 self.shards[change.shard].append(change)
+
+    def lost(self, run: UUID) -> int:
+        """How often somebody leased a run and nobody told its end."""
+        turns, leases = self.turns.get(run, []), self.leases.get(run, [])
+        ends = {turn.fact["fence"] for turn in turns if turn.fact["after"] in ENDS}
+        return len({lease.fact["fence"] for lease in leases} - ends)
 
     def asked(self, verb: str) -> Iterator[Asked]:
         """What clients wanted of one kind."""

@@ -8,8 +8,7 @@ after a while. A host that freezes goes on later with whatever it believed.
 
 import asyncio
 import contextvars
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from random import Random
@@ -21,24 +20,15 @@ from betimes.app.presence import Presence
 from betimes.config import Settings
 from betimes.coordinator.service import Coordinator
 from betimes.domain.errors import Unavailable
-from betimes.domain.ids import TAIL_BYTES, NodeId, WorkerId, random_ids, to_ms
+from betimes.domain.ids import TAIL_BYTES, NodeId, random_ids, to_ms
 from betimes.janitor.service import Janitor
 from betimes.ops.desk import Desk
 from betimes.rhythm import Stopping, attend, beat
-from betimes.runtime.worker import Worker as AppWorker
-from betimes.runtime.worker import WorkerOptions
-from betimes.sdk.application import App
-from betimes.sdk.context import Context as AppContext
 from betimes.store.database import Database
 from betimes.store.hints import PLAN, READY, Hints
 from betimes.store.nodes import NodeCard
-from betimes.store.pool import Lane
-from betimes.store.workers import WorkerCard
 from betimes.telemetry import Event, Outage, Telemetry
-from betimes.wire.workers import DeclaredHandler, LeaseRuns, NewWorker, ReportOne
-from betimes.worker import Chance, Handlers, Worker, runner
-from betimes.worker.context import Context
-from direct_line import DirectLine
+from simulation import workers
 from simulation.boundary import Fault, HostClock, Link, SimPool, make_database
 from simulation.loop import LIFE, Life
 
@@ -48,20 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 RESTART_SECONDS = 1.0
 RPC_PATIENCE = 6.0
-SAID_AT_ONCE = 0.25
-"""How often a crude worker reports when it has leased; else it waits, also past its leases."""
-SECRET = bytes(32)
 TZDATA = "2026a"
-
-
-async def run_inline(work: Callable[[], Coroutine[Any, Any, None]], *, name: str) -> None:
-    """What the product does in a thread is a task here: there is one order of everything."""
-    await work()
-
-
-def without_threads() -> None:
-    """Heartbeats beat on the loop of the world."""
-    runner.run_beside = run_inline  # type: ignore[attr-defined]
 
 
 class SimDice:
@@ -250,64 +227,6 @@ async def clean(host: Host, stopping: Stopping) -> None:
             group.create_task(attend(tick, beats=beats, troubles=troubles))
 
 
-async def work(host: Host, stopping: Stopping) -> None:
-    """A worker of the service."""
-    node, world = host.node, host.world
-    handlers = Handlers()
-
-    async def served(context: Context) -> object:
-        return await world.execute(
-            host,
-            context.run_id,
-            fence=context.fence,
-            attempt=context.attempt,
-            job=context.job_id,
-            fire=context.fire_at,
-            due=context.due_at,
-            payload=context.payload,
-        )
-
-    handlers.add("served", served)
-    (identity,) = random_ids(to_ms(node.clock.now()), 0, node.dice.entropy(TAIL_BYTES))
-
-    @asynccontextmanager
-    async def opened() -> AsyncIterator[Database]:
-        database, pools = make_database(
-            world.domain, host.link, host.clock, host.dice.random, lanes=(Lane.LEASE,)
-        )
-        host.pools += pools
-        yield database
-
-    class Ear:
-        def __init__(self, hear: Callable[[str, str], None]) -> None:
-            host.listen([READY], hear)
-
-        async def run(self) -> None:
-            await asyncio.Event().wait()
-
-    await Worker(
-        card=WorkerCard(
-            id=WorkerId(identity),
-            node=node.card.id,
-            name=host.name,
-            version="0",
-            queues=("*",),
-            handlers=("served",),
-            slots=node.settings.worker.slots,
-        ),
-        database=node.database,
-        open_database=opened,
-        handlers=handlers,
-        clock=node.clock,
-        chance=Chance(roll=node.dice.roll, entropy=node.dice.entropy),
-        settings=node.settings.worker,
-        drain_timeout=timedelta(seconds=5),
-        telemetry=node.telemetry,
-        margin=node.settings.coordinator.margin,
-        listen=Ear,
-    ).run(stopping)
-
-
 async def serve(host: Host, stopping: Stopping) -> None:
     """The verbs behind the API, for clients and for workers of apps."""
     host.waiters = Waiters(host.clock)
@@ -317,125 +236,15 @@ async def serve(host: Host, stopping: Stopping) -> None:
     await stopping.wait()
 
 
-class AppLine:
-    """How a worker of an app reaches the service: some API host, over a network."""
-
-    def __init__(self, host: Host) -> None:
-        self._host = host
-        self._lines: dict[str, DirectLine] = {}
-
-    def __getattr__(self, verb: str) -> Callable[..., Awaitable[Any]]:
-        async def ask(*arguments: Any) -> Any:
-            host, world = self._host, self._host.world
-            await world.travel(host)
-            api = world.some_api()
-            if api is None:
-                raise Unavailable("no API answers")
-            answer = await api.call(lambda: getattr(self._line(api), verb)(*arguments))
-            await world.travel(host)
-            return answer
-
-        return ask
-
-    def _line(self, api: Host) -> DirectLine:
-        line = self._lines.get(api.life.name)
-        if line is None:
-            assert api.desk is not None
-            assert api.waiters is not None
-            line = self._lines[api.life.name] = DirectLine(
-                desk=api.desk,
-                tenant=api.world.tenant,
-                waiters=api.waiters,
-                secret=SECRET,
-                roll=api.dice.roll,
-                ttl=timedelta(seconds=api.world.plan.worker_ttl),
-            )
-        return line
-
-
-async def work_for_app(host: Host, stopping: Stopping) -> None:
-    """A worker of an app, with the runtime that apps are given."""
-    app, world = App(name="simulation"), host.world
-
-    async def apped(ctx: AppContext, takes: float, fails: float) -> object:
-        facts = ctx.facts
-        return await world.execute(
-            host,
-            facts.run_id,
-            fence=facts.fence,
-            attempt=facts.attempt,
-            job=facts.job_id,
-            fire=facts.scheduled_for,
-            due=facts.due_at,
-            payload={"takes": takes, "fails": fails},
-        )
-
-    app.task(apped)
-    line = AppLine(host)
-
-    @asynccontextmanager
-    async def opened() -> AsyncIterator[Any]:
-        yield line
-
-    await AppWorker(
-        app=app,
-        open_line=opened,
-        clock=host.clock,
-        roll=host.dice.roll,
-        options=WorkerOptions(name=host.name, concurrency=100),
-        telemetry=host.node.telemetry,
-    ).run(stopping)
-
-
-async def work_crudely(host: Host, stopping: Stopping) -> None:
-    """Somebody's own worker: it keeps what it has to say, and says all of it in one request."""
-    world, line = host.world, AppLine(host)
-    registered = await _until(
-        host,
-        lambda: line.register(
-            NewWorker(name=host.name, handlers=[DeclaredHandler(name="apped")], slots=8)
-        ),
-    )
-    waiting: list[ReportOne] = []
-    while not stopping.requested:
-        with suppress(Unavailable):
-            wish = LeaseRuns(queues=["default"], handlers=["apped"], max=4, wait=0)
-            for grant in await line.lease_runs(registered.worker_id, wish):
-                given = {"takes": 0.0, "fails": 0.0}
-                await world.execute(
-                    host,
-                    grant.run_id,
-                    fence=grant.fence,
-                    attempt=grant.attempt,
-                    job=grant.job_id,
-                    fire=grant.scheduled_for,
-                    due=grant.due_at,
-                    payload=given,
-                )
-                waiting.append(ReportOne(lease_id=grant.lease_id, action="complete"))
-            if world.domain.calm or host.dice.roll() < SAID_AT_ONCE:
-                host.dice.random.shuffle(waiting)
-                await line.report_runs(waiting)
-                waiting = []
-        await host.clock.sleep(1.0)
-
-
-async def _until(host: Host, work: Callable[[], Awaitable[T]]) -> T:
-    while True:
-        try:
-            return await work()
-        except Unavailable:
-            await host.clock.sleep(1.0)
-
-
 Role = Callable[[Host, Stopping], Awaitable[None]]
 ROLES: dict[str, Role] = {
     "coordinator": coordinate,
     "janitor": clean,
-    "worker": work,
+    "worker": workers.work,
+    "task": workers.work_on_tasks,
     "api": serve,
-    "app": work_for_app,
-    "crude": work_crudely,
+    "app": workers.work_for_app,
+    "crude": workers.work_crudely,
 }
 
 
@@ -453,7 +262,8 @@ def settings_of(plan: Any) -> Settings:
             lease_ttl=seconds(plan.ttl),
             renew_every=seconds(min(2.0, plan.ttl / 4)),
             balance_every=seconds(1.0),
-            publish_every=seconds(0.25 if plan.profile == "far" else 0.5),
+            publish_every=seconds(0.25 if plan.profile == "far" else 1.0),
+            plan_every=seconds(2.0),
             sweep_every=seconds(plan.sweep),
             horizon=seconds(plan.horizon),
         ),
@@ -464,5 +274,5 @@ def settings_of(plan: Any) -> Settings:
             poll_every=seconds(2.0),
             slots=256,
         ),
-        janitor=replace(plain.janitor, reap_every=seconds(1.0)),
+        janitor=replace(plain.janitor, reap_every=seconds(2.0)),
     )

@@ -10,8 +10,6 @@ while the world goes on.
 
 import asyncio
 import heapq
-from asyncio import events
-from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context, ContextVar
 from dataclasses import dataclass, field
@@ -159,13 +157,3 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         """Nobody sleeps, so nobody needs to be woken."""
-
-
-def outside(call: Callable[[], Any]) -> Any:
-    """Call something that runs an event loop of its own, from inside a virtual one."""
-    running = events._get_running_loop()
-    events._set_running_loop(None)
-    try:
-        return call()
-    finally:
-        events._set_running_loop(running)

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from simulation.check import judge
 from simulation.facts import Violation
-from simulation.hosts import without_threads
 from simulation.loop import Stuck
 from simulation.plan import Plan, make_plan
 from simulation.server import Server
+from simulation.workers import without_threads
 from simulation.world import World
 
 T = TypeVar("T")
@@ -83,7 +83,7 @@ def simulate_seeds(
 
 
 def in_thread(work: Callable[[], T]) -> T:
-    """Off the main thread: there a loop minds no signals, which cost two sockets a statement."""
+    """Off the main thread, where no loop minds signals."""
     without_threads()
     found: list[T] = []
     faults: list[BaseException] = []

@@ -71,6 +71,8 @@ class Plan:
     coordinators: int
     workers: int
     apps: int
+    tasks: int
+    """Workers of apps that have the database."""
     crude: int
     apis: int
     janitors: int
@@ -107,11 +109,7 @@ def make_plan(seed: int) -> Plan:
     shards = dice.choice((24, 32, 40)) if far else dice.randint(1, 4)
     coordinators = 1 if far else dice.randint(1, 2)
     ttl = 10.0 if far else dice.choice((3.0, 5.0, 10.0))
-    workers, apps = 1, 0
-    if profile == "silent":
-        workers, apps = 0, dice.randint(1, 2)
-    elif dice.random() < 0.4:
-        workers, apps = dice.randint(1, 2), dice.randint(0, 1)
+    workers, apps, tasks = _executors(dice, profile)
     return Plan(
         seed=seed,
         profile=profile,
@@ -124,6 +122,7 @@ def make_plan(seed: int) -> Plan:
         coordinators=coordinators,
         workers=workers,
         apps=apps,
+        tasks=tasks,
         crude=int(profile == "silent" and dice.random() < 0.5),
         apis=1 if far else dice.randint(1, 2),
         janitors=1,
@@ -137,12 +136,21 @@ def make_plan(seed: int) -> Plan:
         horizon=dice.choice((20.0, 60.0, 120.0)),
         hints=dice.choice((1.0, 0.5, 0.0)),
         probe=not far and coordinators > 1 and dice.random() < 0.5,
-        jobs=(jobs := _jobs(dice, profile, chaos, workers=workers, apps=apps)),
+        jobs=(jobs := _jobs(dice, profile, chaos, workers=workers, apps=apps, tasks=tasks)),
         acts=_acts(dice, profile, chaos, jobs),
         incidents=_incidents(
-            dice, profile, chaos, coordinators=coordinators, workers=workers, apps=apps
+            dice, profile, chaos, coordinators=coordinators, workers=workers, apps=apps, tasks=tasks
         ),
     )
+
+
+def _executors(dice: Random, profile: str) -> tuple[int, int, int]:
+    """How many workers of the service, of apps behind the API, and of apps on the database."""
+    if profile == "silent":
+        return 0, dice.randint(1, 2), 0
+    if dice.random() < 0.4:
+        return dice.randint(1, 2), dice.randint(0, 1), dice.randint(0, 1)
+    return dice.choice(((1, 0, 0), (0, 0, 1), (0, 0, 2)))
 
 
 def _rtt(dice: Random, *, far: bool) -> dict[str, float]:
@@ -150,6 +158,7 @@ def _rtt(dice: Random, *, far: bool) -> dict[str, float]:
     return {
         "coordinator": dice.choice((0.1, 0.15, 0.25)) if far else near,
         "worker": near,
+        "task": near,
         "api": near,
         "janitor": near,
         "app": (away := dice.choice((0.001, 0.02, 0.2))),
@@ -165,9 +174,9 @@ def _rates(dice: Random, profile: str) -> dict[str, float]:
 
 
 def _jobs(
-    dice: Random, profile: str, chaos: float, *, workers: int, apps: int
+    dice: Random, profile: str, chaos: float, *, workers: int, apps: int, tasks: int
 ) -> tuple[JobPlan, ...]:
-    handlers = ["served"] * bool(workers) + ["apped"] * bool(apps)
+    handlers = ["served"] * bool(workers) + ["apped"] * bool(apps) + ["tasked"] * bool(tasks)
     made = []
     for number in range(dice.randint(2, 5)):
         kind = dice.choice(("interval", "interval", "interval", "cron", "once"))
@@ -213,12 +222,20 @@ def _acts(dice: Random, profile: str, chaos: float, jobs: tuple[JobPlan, ...]) -
 
 
 def _incidents(
-    dice: Random, profile: str, chaos: float, *, coordinators: int, workers: int, apps: int
+    dice: Random,
+    profile: str,
+    chaos: float,
+    *,
+    coordinators: int,
+    workers: int,
+    apps: int,
+    tasks: int,
 ) -> tuple[Incident, ...]:
     if profile in {"calm", "far"}:
         return ()
     hosts = [f"coordinator-{number}" for number in range(coordinators)]
     hosts += [f"worker-{number}" for number in range(workers)]
+    hosts += [f"task-{number}" for number in range(tasks)]
     hosts += [f"app-{number}" for number in range(apps)] + ["api-0", "janitor-0"]
     found: list[Incident] = []
     for _ in range(dice.randint(0, 4)):

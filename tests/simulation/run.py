@@ -40,11 +40,14 @@ INVARIANTS = (
     "I12",
     "I13",
     "I14",
+    "I15",
+    "I16",
     "I17",
     "I18",
     "I19",
     "I25",
     "fence",
+    "suspects",
 )
 FAULTS = (
     "lost_before", "lost_between", "commit_lost", "reply_lost", "conflict", "no_room",

@@ -5,19 +5,18 @@ settings for each lane; statements are made synchronously, so that they take no 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
 import asyncpg
-import uvloop
 
 from betimes.store.migrate import SQL as MIGRATIONS
 from betimes.store.partitions import PARENTS
 from betimes.store.pool import PLANS, SYSTEM_ROLE, CheckedSession, Lane
 from betimes.testing.postgres import PostgresKit
-from simulation.loop import outside
+from simulation.driver import DrivingLoop
 
 T = TypeVar("T")
 FIRST_DAY = date(2026, 3, 9)
@@ -62,9 +61,9 @@ class Server:
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._loop = uvloop.new_event_loop()
+        self._loop = DrivingLoop()
         self._free: dict[Lane, list[Any]] = {lane: [] for lane in Lane}
-        self._owner = self.call(lambda: asyncpg.connect(dsn))
+        self._owner = self._loop.as_task(asyncpg.connect(dsn))
         self._base = [
             row["tablename"]
             for row in self.call(
@@ -74,25 +73,27 @@ class Server:
         ]
         self._fresh = ""
 
-    def call(self, work: Callable[[], Awaitable[T]]) -> T:
+    def call(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Do something with the driver, now; nobody else moves meanwhile."""
+        return self._loop.drive(work())
 
-        async def doing() -> T:
-            return await work()
+    def keep(self, session: Any, statement: str) -> None:
+        """Send a statement without an answer together with the next one of a session."""
+        session._transport.keep(statement)
 
-        answer: T = outside(lambda: self._loop.run_until_complete(doing()))
-        return answer
+    def forget(self, session: Any) -> bool:
+        """Whether a session had kept something, and sends it no more."""
+        return bool(session._transport.forget())
 
     def close(self) -> None:
         """Leave."""
         for session in [self._owner, *(one for free in self._free.values() for one in free)]:
-            self.call(session.close)
-        self._loop.close()
+            session.terminate()
 
     def take(self, lane: Lane) -> Any:
         """A session of a lane, outside any transaction."""
         free = self._free[lane]
-        return free.pop() if free else self.call(lambda: self._open(lane))
+        return free.pop() if free else self._loop.as_task(self._open(lane))
 
     def give(self, lane: Lane, session: Any) -> None:
         """A session whose transaction has ended."""

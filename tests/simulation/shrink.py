@@ -62,7 +62,7 @@ def candidates(plan: Plan) -> Iterator[Plan]:  # noqa: C901, PLR0912 -- a list o
     if len(plan.jobs) > 1:
         for place in range(len(plan.jobs)):
             yield without_job(plan, place)
-    for field in ("coordinators", "workers", "apps", "apis"):
+    for field in ("coordinators", "workers", "apps", "tasks", "apis"):
         if getattr(plan, field) > 1:
             yield replace(plan, **{field: getattr(plan, field) - 1})
     if plan.spread:

@@ -103,7 +103,9 @@ def forget_a_run(history: History) -> None:
 
 
 def enqueue_and_lose(history: History) -> None:
-    lost = Asked("enqueue", history.began, key="run-1", ok=True, answer=str(UUID(int=7)))
+    lost = Asked(
+        "enqueue", history.began, key="run-1", detail="0", ok=True, answer=str(UUID(int=7))
+    )
     history.asked.append(lost)
 
 
@@ -175,6 +177,27 @@ def execute_twice(history: History) -> None:
 def accept_the_stale(history: History) -> None:
     row = some_run(history, trigger=0, state=4)
     note(history, "parcel", row["due_at"], row, n=-1, fence=99, runs=[str(row["id"])])
+
+
+def execute_unleased(history: History) -> None:
+    run = history.executed[0].run
+    history.changes = [one for one in history.changes if str(run) not in one.fact.get("runs", ())]
+
+
+def lease_what_has_ended(history: History) -> None:
+    row = some_run(history, trigger=0, state=4)
+    note(history, "parcel", row["due_at"], row, fence=99, runs=[str(row["id"])])
+    again = copy.copy(next(one for one in history.executed if one.run == row["id"]))
+    again.fence = 99
+    history.executed.append(again)
+
+
+def try_too_often(history: History) -> None:
+    row = some_run(history, trigger=0, state=4)
+    for number in range(9):
+        fact = {"op": "update", "before": 3, "after": 3, "fence": number, "job": str(row["job_id"])}
+        change = Change(-number, row["due_at"], "run", row["shard"], row["id"], fact)
+        history.changes.insert(0, change)
 
 
 def never_end(history: History) -> None:
@@ -271,6 +294,9 @@ BAD: list[tuple[str, Callable[[History], None]]] = [
     ("I12", never_take_over),
     ("I13", stay_behind),
     ("I14", never_end),
+    ("I15", execute_unleased),
+    ("I16", lease_what_has_ended),
+    ("I16", try_too_often),
     ("I17", die_without_a_letter),
     ("I18", overlap),
     ("I19", pause_in_vain),

@@ -81,6 +81,7 @@ class World:
             ("api", plan.apis),
             ("coordinator", plan.coordinators),
             ("worker", plan.workers),
+            ("task", plan.tasks),
             ("app", plan.apps),
             ("crude", plan.crude),
             ("janitor", plan.janitors),

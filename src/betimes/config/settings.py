@@ -23,6 +23,9 @@ ROLES = ("api", "coordinator", "worker", "janitor", "dispatcher")
 SHARDS_MAX = 4096  # twelve bits of every id
 
 
+SHARD_LEASE_MAX = 10 * MINUTE
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSettings:
     """How to reach PostgreSQL, and how long to be patient with it."""
@@ -190,7 +193,7 @@ class CoordinatorSettings:
     ] = 10 * SECOND
     lease_ttl: Annotated[
         timedelta,
-        Rule("How long a shard stays ours without renewal.", least=SECOND, most=10 * MINUTE),
+        Rule("How long a shard stays ours without renewal.", least=SECOND, most=SHARD_LEASE_MAX),
     ] = 10 * SECOND
     renew_every: Annotated[
         timedelta, Rule("Period of renewing shard leases.", least=50 * MILLISECOND)

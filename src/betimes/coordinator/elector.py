@@ -24,6 +24,7 @@ from datetime import timedelta
 from betimes.config.settings import CoordinatorSettings
 from betimes.coordinator.balance import Moves, Seen, balance
 from betimes.coordinator.holdings import Held, Holdings
+from betimes.coordinator.observed import ObservedLeases
 from betimes.coordinator.pace import Pace
 from betimes.coordinator.term import LeaseTerm
 from betimes.domain.clock import Clock
@@ -70,6 +71,7 @@ class Elector:
         self._note_capacity = note_capacity
         self._pace = pace
         self._free_since: dict[ShardId, float] = {}
+        self._observed = ObservedLeases()
         self._keeps_until = float("-inf")
         self._spurned = 0
         self._known: AbstractSet[NodeId] = frozenset()
@@ -103,6 +105,7 @@ class Elector:
             seen, now = await self._shards.read(now=self._clock.stated())
             self._pace.answered(self._clock.monotonic() - asked_at)
             self._time.observe(now)
+            self._observed.observe(seen, now=now, at=asked_at)
             self._drop_taken(seen)
             await self._weigh(len(seen))
             living = await self._living()
@@ -110,7 +113,7 @@ class Elector:
                 self._known, self._spurned = living.keys(), 0
             moves = balance(
                 self._shards.node,
-                [self._view(shard, asked_at) for shard in seen],
+                self._views(seen, asked_at),
                 living,
                 acquire_max=self._settings.acquire_max,
                 release_max=self._settings.acquire_max if asked_at >= self._keeps_until else 0,
@@ -160,7 +163,10 @@ class Elector:
     async def _acquire(self, shards: Sequence[ShardId]) -> None:
         asked_at = self._clock.monotonic()
         ttl = self._settings.lease_ttl
-        for grant in await self._shards.acquire(shards, ttl=ttl, now=self._clock.stated()):
+        stale = self._observed.stale(at=asked_at)
+        for grant in await self._shards.acquire(
+            shards, ttl=ttl, now=self._clock.stated(), stale=stale
+        ):
             self._time.observe(grant.now)
             term = won(grant.shard, grant.epoch, asked_at=asked_at, ttl=ttl)
             self._holdings.add(Held.of(grant, term, now=self._clock.monotonic()))
@@ -188,12 +194,16 @@ class Elector:
             if held and held.claim.epoch != shard.epoch:
                 self._lose(shard.shard, why="taken by another node")
 
-    def _view(self, shard: ShardSeen, now: float) -> Seen:
+    def _views(self, seen: Sequence[ShardSeen], now: float) -> list[Seen]:
+        stale = self._observed.stale(at=now)
+        return [self._view(one, now, is_over=one.expired or one.shard in stale) for one in seen]
+
+    def _view(self, shard: ShardSeen, now: float, *, is_over: bool) -> Seen:
         if shard.shard in self._holdings:
             self._free_since.pop(shard.shard, None)
             return Seen(shard.shard, self._shards.node)
         # Ours by name but not held: from before we lost it. It is free once the lease has ended.
-        if not shard.expired:
+        if not is_over:
             self._free_since.pop(shard.shard, None)
             return Seen(shard.shard, shard.owner)
         self._free_since.setdefault(shard.shard, now)

@@ -2,7 +2,8 @@
 
 A shard remembers with which release of the rules its next fires were computed. An owner with
 another release walks once through the jobs of the shard whose next fire is not planned yet, and
-moves those whose next fire is another one now. What is planned already stays.
+moves those whose next fire is another one now. What is planned already stays, also ahead of a clock
+that was set back.
 """
 
 from collections import Counter
@@ -107,7 +108,8 @@ class ZoneKeeper:
         taken = 0
         for job in jobs:
             budget = Budget()
-            fires.append((job, self._next(job, beyond, budget)))
+            # What lay before the last verb was that verb's, also where its time comes again.
+            fires.append((job, self._next(job, max(beyond, job.updated_at), budget)))
             taken += STEPS_PER_JOB + budget.spent
             if taken > TURN_STEPS:
                 await self._clock.sleep(0)
@@ -118,15 +120,19 @@ class ZoneKeeper:
         if not other:
             return 0
         return await self._zones.refresh(
-            held.claim, other, tzdata=self._tzdata, now=self._clock.stated()
+            held.claim,
+            other,
+            following=lambda job, instant: self._next(job, instant, Budget()),
+            tzdata=self._tzdata,
+            now=self._clock.stated(),
         )
 
-    def _next(self, job: FarJob, beyond: datetime, budget: Budget) -> datetime | None:
+    def _next(self, job: FarJob, after: datetime, budget: Budget) -> datetime | None:
         try:
             schedule = self._schedules.get(job.schedule, str(job.id), budget=budget)
             if schedule.is_fixed_delay:
                 return None
-            found = schedule.next_instant(to_us(beyond), budget=budget)
+            found = schedule.next_instant(to_us(after), budget=budget)
         except Exception:  # noqa: BLE001 -- one job must not stop its shard
             return None  # the planner sets it aside when its time comes, with the reason
         return None if found is None else instant(found)

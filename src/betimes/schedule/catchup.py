@@ -58,6 +58,11 @@ class Accounted:
     def __bool__(self) -> bool:
         return bool(self.runs or self.decided)
 
+    @property
+    def last(self) -> datetime:
+        """The last of them; there must be one."""
+        return max([*self.runs, *(through for _, through in self.decided)])
+
     def covers(self, fire: datetime) -> bool:
         """Whether a fire has its account already."""
         return fire in self.runs or self.range_of(fire) is not None

@@ -1,6 +1,6 @@
 """Shard leases: who owns which slice, under which epoch, up to where its work is done."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -20,6 +20,7 @@ class ShardSeen:
     shard: ShardId
     owner: NodeId | None
     epoch: Epoch
+    lease_until: datetime | None
     expired: bool
 
 
@@ -72,6 +73,7 @@ class Shards:
                 ShardId(row["shard"]),
                 None if row["owner"] is None else NodeId(row["owner"]),
                 Epoch(row["epoch"]),
+                row["lease_until"],
                 row["expired"],
             )
             for row in rows
@@ -79,13 +81,23 @@ class Shards:
         return seen, rows[0]["now"]
 
     async def acquire(
-        self, shards: Sequence[ShardId], *, ttl: timedelta, now: datetime | None
+        self,
+        shards: Sequence[ShardId],
+        *,
+        ttl: timedelta,
+        now: datetime | None,
+        stale: Mapping[ShardId, datetime] | None = None,
     ) -> list[Grant]:
-        """Take those of some shards that are free or expired; where somebody was faster, none."""
+        """Take those of some shards that are free or expired; where somebody was faster, none.
+
+        `stale` are the ends of leases that have run out by our own clock.
+        """
+        chosen = sorted(shards)
         rows = await self.database.many(
             SQL["acquire_shards"],
             lane=Lane.LEASE,
-            shards=sorted(shards),
+            shards=chosen,
+            stale=[(stale or {}).get(shard) for shard in chosen],
             node=self.node,
             ttl=ttl,
             now=now,

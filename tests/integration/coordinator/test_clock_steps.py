@@ -18,7 +18,7 @@ from betimes.ops.update import update_job
 from betimes.store.database import Database
 from betimes.telemetry import Telemetry
 from betimes.testing import ManualClock
-from integration.coordinator.conftest import TENANT, World
+from integration.coordinator.conftest import SETTINGS, TENANT, World
 from ops_kit import every, make_desk
 
 BACK = timedelta(seconds=66)
@@ -280,3 +280,68 @@ async def test_a_resume_long_before_the_cursor_makes_few_runs(
     assert max(fires.values()) == 1
     wanted = {resumed.replace(microsecond=0) + timedelta(seconds=step) for step in range(2, 18)}
     assert wanted <= set(fires)
+
+
+async def test_new_zone_rules_in_a_minute_that_comes_twice(world: World, clock: SetClock) -> None:
+    """The next fire lies far ahead of the clock again, and everything before it is planned."""
+    desk = make_desk(world.database, clock)
+    world.tzdata = "2025b"
+    owner = await world.coordinator()
+    job = await create_job(desk, TENANT, NewJob(definition=OFTEN))
+    began = clock.now()
+    await world.live(30, owner)
+    await pause_job(desk, TENANT, job.id)
+    await resume_job(desk, TENANT, job.id)
+    await world.live(9, owner)
+    await owner.elector.hand_over()
+    await world.alive(owner.node, draining=True)
+    before = await world.fetch("SELECT next_fire_at, fires FROM betimes.jobs")
+    clock.set_by(-timedelta(minutes=10))
+    world.tzdata = "2026f"
+    heir = await world.coordinator()
+    await world.live(2, heir)
+    assert await world.fetch("SELECT next_fire_at, fires FROM betimes.jobs") == before
+    assert await world.fetch("SELECT DISTINCT tzdata FROM betimes.shards") == [("2026f",)]
+    await world.live(700, heir)
+    await check_accounts(world, job.id, began)
+
+
+async def test_new_zone_rules_give_a_job_no_fire_before_it_was_made(
+    world: World, clock: SetClock
+) -> None:
+    desk = make_desk(world.database, clock)
+    await create_job(desk, TENANT, NewJob(definition=every(86_400)))
+    before = await world.fetch("SELECT next_fire_at FROM betimes.jobs")
+    clock.set_by(-timedelta(days=3))
+    world.tzdata = "2026f"
+    await world.live(2, await world.coordinator())
+    assert await world.fetch("SELECT DISTINCT tzdata FROM betimes.shards") == [("2026f",)]
+    assert await world.fetch("SELECT next_fire_at FROM betimes.jobs") == before
+
+
+@pytest.mark.parametrize("heir_is", ["another", "itself"])
+async def test_a_lease_is_over_in_its_time_although_the_clock_was_set_back(
+    world: World, clock: SetClock, heir_is: str
+) -> None:
+    """Its end lies an hour ahead again; who has watched it knows that nobody has renewed it."""
+    owner, other = await world.coordinator(), await world.coordinator()
+    await world.live(6, owner, other)
+    held = {one.claim.shard for one in owner.holdings}
+    assert held
+    clock.set_by(-FORWARD)
+    if heir_is == "itself":
+        clock.advance(SETTINGS.lease_ttl.total_seconds() * 0.9)  # frozen: trusted no longer
+    heir = owner if heir_is == "itself" else other
+    await world.live(SETTINGS.lease_ttl.total_seconds() * 1.1 + 4, heir)
+    assert held <= {one.claim.shard for one in heir.holdings}
+
+
+async def test_a_lease_that_is_renewed_stays_after_the_clock_was_set_back(
+    world: World, clock: SetClock
+) -> None:
+    owner, other = await world.coordinator(), await world.coordinator()
+    await world.live(6, owner, other)
+    held = {one.claim for one in owner.holdings}
+    clock.set_by(-FORWARD)
+    await world.live(60, owner, other)
+    assert {one.claim for one in owner.holdings} == held

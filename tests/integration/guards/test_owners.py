@@ -148,12 +148,28 @@ async def test_renewing_needs_the_epoch(world: World, guard: str) -> None:
 async def test_nobody_takes_a_shard_from_the_living(world: World, guard: str) -> None:
     owner = await an_owner(world)
     thief = await world.coordinator()
-    pattern = r"lease_until < coalesce\(\$\d+::timestamptz, statement_timestamp\(\)\)\)"
-    with judged(guard), without(guard, "shards", "acquire_shards", pattern, "true)"):
+    pattern = r"lease_until < coalesce\(\$\d+::timestamptz, statement_timestamp\(\)\)"
+    with judged(guard), without(guard, "shards", "acquire_shards", pattern, "true"):
         shards = thief.elector._shards
         grants = await shards.acquire([SHARD], ttl=SETTINGS.lease_ttl, now=world.clock.stated())
         promise(not grants, "a shard changed hands while its lease was good")
         promise(SHARD in owner.holdings, "unreachable")
+
+
+async def test_nobody_takes_a_shard_by_a_lease_that_was_renewed(world: World, guard: str) -> None:
+    """Who has seen a lease run out by its own clock names that one, and no other."""
+    owner = await an_owner(world)
+    thief = await world.coordinator()
+    shards = thief.elector._shards
+    seen, _ = await shards.read(now=world.clock.stated())
+    stale = {one.shard: one.lease_until for one in seen if one.lease_until is not None}
+    await world.live(3, owner)
+    pattern = r"lease_until = wanted\.stale"
+    with judged(guard), without(guard, "shards", "acquire_shards", pattern, "true"):
+        grants = await shards.acquire(
+            [SHARD], ttl=SETTINGS.lease_ttl, now=world.clock.stated(), stale=stale
+        )
+        promise(not grants, "a shard changed hands although its lease was renewed")
 
 
 async def test_a_repeated_commit_of_the_publisher_does_nothing(world: World, guard: str) -> None:

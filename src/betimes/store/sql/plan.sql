@@ -97,11 +97,11 @@ SELECT kept.shard, betimes.new_id(kept.shard), kept.tenant_id, 'run.missed', bet
 -- Jobs of some shards whose next fire lies beyond an instant, a page of each: nothing of it is planned yet.
 -- Scatter: one walk along an index per shard
 -- Index: jobs_pkey
--- Returns: shard int2, id uuid, revision int4, next_fire_at timestamptz, schedule text
+-- Returns: shard int2, id uuid, revision int4, next_fire_at timestamptz, updated_at timestamptz, schedule text
 SELECT wanted.shard, far.*
   FROM unnest(:shards::smallint[], :afters::uuid[]) AS wanted (shard, after)
  CROSS JOIN LATERAL (
-    SELECT id, revision, next_fire_at, schedule::text AS schedule FROM betimes.jobs
+    SELECT id, revision, next_fire_at, updated_at, schedule::text AS schedule FROM betimes.jobs
      WHERE jobs.shard = wanted.shard AND jobs.id > wanted.after AND jobs.next_fire_at > :beyond::timestamptz
      ORDER BY jobs.id LIMIT :most::integer) AS far;
 

@@ -1,16 +1,17 @@
 -- Ownership of slices of the job space. Tiny tables: statements over all owned shards are allowed.
 
 -- name: read_shards :many
--- Every shard, its owner and whether the lease has run out by the database clock.
+-- Every shard, its owner, its lease and whether that has run out by the database clock.
 -- Scatter: the table has one row per shard
--- Returns: shard int2, owner uuid, epoch int8, expired bool, now timestamptz
-SELECT shard, owner, epoch,
+-- Returns: shard int2, owner uuid, epoch int8, lease_until timestamptz, expired bool, now timestamptz
+SELECT shard, owner, epoch, lease_until,
        coalesce(lease_until < coalesce(:now::timestamptz, statement_timestamp()), true) AS expired,
        coalesce(:now::timestamptz, statement_timestamp()) AS now
   FROM betimes.shards ORDER BY shard;
 
 -- name: acquire_shards :many
--- Take those of some shards that nobody owns or whose lease has run out; their epochs rise.
+-- Take those of some shards that nobody owns or whose lease has run out; their epochs rise. A lease that the caller has
+-- seen run out by its own clock is named by its end: the clock of the database was set back, and nobody has renewed it.
 -- Index: shards_pkey
 -- Guard: only free or expired rows are taken; the row lock waits for the last write of the old owner
 -- Scatter: the table has one row per shard
@@ -18,8 +19,9 @@ SELECT shard, owner, epoch,
 UPDATE betimes.shards
    SET owner = :node::uuid, epoch = epoch + 1,
        lease_until = coalesce(:now::timestamptz, statement_timestamp()) + :ttl::interval
- WHERE shard = ANY (:shards::smallint[])
-   AND (owner IS NULL OR lease_until < coalesce(:now::timestamptz, statement_timestamp()))
+  FROM unnest(:shards::smallint[], :stale::timestamptz[]) AS wanted (number, stale)
+ WHERE shard = wanted.number
+   AND (owner IS NULL OR lease_until < coalesce(:now::timestamptz, statement_timestamp()) OR lease_until = wanted.stale)
 RETURNING shard, epoch, published_through, swept_through, tzdata,
           coalesce(:now::timestamptz, statement_timestamp()) AS now;
 
