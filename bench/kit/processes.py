@@ -66,6 +66,12 @@ def used() -> Used:
     return Used(python / TICKS_PER_SECOND, postgres / TICKS_PER_SECOND, _machine_seconds())
 
 
+def cpu_seconds(pid: int) -> float:
+    """CPU seconds so far of one process, without its children."""
+    _, fields = _stat(pid)
+    return sum(int(field) for field in fields[11:13]) / TICKS_PER_SECOND
+
+
 def _machine_seconds() -> float:
     """CPU seconds since the machine started, without idling and waiting for disks."""
     line = Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0]
