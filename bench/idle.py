@@ -68,13 +68,10 @@ async def window(
     report.tell(
         "all roles" if roles == ALL else roles,
         {"shards": options.shards, "seconds": options.seconds},
-        transactions_per_second=round(
-            (await _transactions(server) - transactions) / seconds, 1
-        ),
+        transactions_per_second=round((await _transactions(server) - transactions) / seconds, 1),
         cpu_percent=round((cpu_seconds(pid) - python) / seconds * 100, 2),
         postgres_cpu_percent=round(spent.postgres / seconds * 100, 2),
     )
-
 
 
 async def _transactions(server: EmbeddedPostgres) -> int:

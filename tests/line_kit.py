@@ -116,6 +116,7 @@ class Line:
         before = len(self.held)
         for place in await self._many(
             PARCELS["find_waiting"],
+            tenant=None,
             now=self.clock.now(),
             suspect_after=SUSPECT_AFTER,
             suspects=False,

@@ -1,14 +1,15 @@
 """The coordinator and the janitor as roles of a node."""
 
 import asyncio
-from collections.abc import Mapping
 
 from betimes.app.desk import desk_of
-from betimes.app.listening import listener
+from betimes.app.listening import hears, listener, waking
 from betimes.app.masters import opening_vault, possible_vault
 from betimes.app.node import Node
 from betimes.app.shelves import shelf_of
+from betimes.coordinator.advancer import REST as ADVANCER_REST
 from betimes.coordinator.advancer import Advancer
+from betimes.coordinator.intake import REST as INTAKE_REST
 from betimes.coordinator.intake import Intake
 from betimes.coordinator.service import Coordinator
 from betimes.domain.ids import TAIL_BYTES, random_ids, to_ms
@@ -16,7 +17,7 @@ from betimes.janitor.service import Janitor
 from betimes.ops.desk import Desk
 from betimes.ops.shelf import Shelf
 from betimes.rhythm import Stopping
-from betimes.store.hints import PLAN, Hints
+from betimes.store.hints import ADVANCE, BALANCE, OPERATE, PLAN, WAKE, Hints
 from betimes.store.intake import HINTS as ASKED
 from betimes.store.listen import Hear
 
@@ -36,6 +37,8 @@ class CoordinatorRole:
             database_settings=node.settings.database,
             tzdata=node.card.tzdata,
             hint=self._hints.hint,
+            wake=self._hints.wake,
+            hinted=hears(node),
         )
 
     async def run(self, stopping: Stopping) -> None:
@@ -46,8 +49,13 @@ class CoordinatorRole:
                 self._node, self._hints, vault=await opening_vault(self._node), shelf=shelf
             )
             intake, advancer = self._intake(desk), self._advancer(desk)
-            nudges = {PLAN: self._coordinator.planner.nudge, ASKED: intake.nudge}
-            if (ear := listener(self._node, [*nudges], _nudging(nudges))) is not None:
+            ears: dict[str, Hear] = {
+                PLAN: lambda *_: self._coordinator.look_soon(),
+                ASKED: lambda *_: intake.nudge.set(),
+                WAKE: waking({ADVANCE: advancer.nudge, BALANCE: self._coordinator.elector.nudge}),
+            }
+            hear: Hear = lambda channel, payload: ears[channel](channel, payload)  # noqa: E731
+            if (ear := listener(self._node, [*ears], hear)) is not None:
                 helpers.append(group.create_task(ear.run(), name="coordinator.listen"))
             try:
                 async with asyncio.TaskGroup() as duties:
@@ -57,6 +65,7 @@ class CoordinatorRole:
             finally:
                 for helper in helpers:
                     helper.cancel()
+                await self._hints.tick()  # that shards were given back, before the others poll
 
     def _intake(self, desk: Desk) -> Intake:
         node = self._node
@@ -65,6 +74,7 @@ class CoordinatorRole:
             clock=node.clock,
             telemetry=node.telemetry,
             every=node.settings.coordinator.intake_every,
+            rest=INTAKE_REST if hears(node) else None,
         )
 
     def _advancer(self, desk: Desk) -> Advancer:
@@ -74,14 +84,8 @@ class CoordinatorRole:
             clock=node.clock,
             telemetry=node.telemetry,
             every=node.settings.coordinator.advance_every,
+            rest=ADVANCER_REST if hears(node) else None,
         )
-
-
-def _nudging(nudges: Mapping[str, asyncio.Event]) -> Hear:
-    def hear(channel: str, _payload: str) -> None:
-        nudges[channel].set()
-
-    return hear
 
 
 class JanitorRole:
@@ -108,10 +112,15 @@ class JanitorRole:
             new_id=lambda: next(
                 random_ids(to_ms(node.clock.now()), 0, node.dice.entropy(TAIL_BYTES))
             ),
+            hinted=hears(node),
         )
         async with asyncio.TaskGroup() as group:
-            hinting = group.create_task(self._hints.run(), name="janitor.hints")
+            helpers = [group.create_task(self._hints.run(), name="janitor.hints")]
+            hear = waking({OPERATE: janitor.operator.nudge})
+            if (ear := listener(node, [WAKE], hear)) is not None:
+                helpers.append(group.create_task(ear.run(), name="janitor.listen"))
             try:
                 await janitor.run(stopping)
             finally:
-                hinting.cancel()
+                for helper in helpers:
+                    helper.cancel()

@@ -14,6 +14,11 @@ a write that was under way meets the new epoch inside its own transaction and ch
 
 A lease means progress: the elector does not renew. Planner and publisher do, between the steps of
 their work, and only for shards on which both have passed lately; see `renewal`.
+
+Passes follow each other with `balance_every` while anything is free, moves, or is about to. Where
+everything has its owner, the next pass is called by the end of the first lease that is not ours
+unless it is renewed, by whoever gives shards back (a hint), and otherwise after `REST`. A lease
+that runs out is therefore seen as soon as before, and a coordinator that joins within a second.
 """
 
 import asyncio
@@ -42,6 +47,9 @@ ACQUIRED_TOGETHER = 256
 ORPHAN_AFTER_PASSES = 1.5
 """After so many periods of balancing everybody who is there has had a look at a free shard."""
 SPURNED_MAX = 6
+REST = timedelta(seconds=1)
+ENDED_SLACK_SECONDS = 0.01
+"""How long after its end a lease is looked at: before, it has not ended."""
 
 Living = Callable[[], Awaitable[Mapping[NodeId, int | None]]]
 """Which coordinators are alive and not leaving, with how many shards each can serve if that is
@@ -63,7 +71,12 @@ class Elector:
         clock: Clock,
         telemetry: Telemetry,
         settings: CoordinatorSettings,
+        given_back: Callable[[], None] = lambda: None,
+        rest: timedelta | None = REST,
     ) -> None:
+        self._given_back = given_back
+        self._rest = rest
+        self._next_end: float | None = None
         self._shards = shards
         self._holdings = holdings
         self._living = living
@@ -91,8 +104,18 @@ class Elector:
             every=self._settings.balance_every,
             stopping=stopping,
             nudge=self.nudge,
+            rest=self._rest,
+            due_in=self._due_in,
         )
-        await attend(self.tick, beats=beats, troubles=self._outage)
+        await attend(self._turn, beats=beats, troubles=self._outage)
+
+    async def _turn(self) -> bool:
+        """One pass; whether the next one has to follow soon."""
+        moves = await self.tick()
+        return bool(moves.acquire or moves.release or self._free_since)
+
+    def _due_in(self) -> float | None:
+        return None if self._next_end is None else self._next_end - self._clock.monotonic()
 
     async def tick(self) -> Moves:
         """One pass: drop what we may not trust, see everybody, take and give a few."""
@@ -104,6 +127,7 @@ class Elector:
             self._pace.answered(self._clock.monotonic() - asked_at)
             self._time.observe(now)
             self._drop_taken(seen)
+            self._note_ends(seen, asked_at)
             await self._weigh(len(seen))
             living = await self._living()
             if living.keys() != self._known:
@@ -123,6 +147,15 @@ class Elector:
             await self._release(moves.release)
             span.add(held=len(self._holdings))
         return moves
+
+    def _note_ends(self, seen: Sequence[ShardSeen], asked_at: float) -> None:
+        """Remember when the first lease of somebody else ends, if nobody renews it."""
+        ends = [
+            one.ends_in
+            for one in seen
+            if one.ends_in is not None and not one.expired and one.shard not in self._holdings
+        ]
+        self._next_end = asked_at + min(ends) + ENDED_SLACK_SECONDS if ends else None
 
     async def _weigh(self, shards: int) -> None:
         """Tell the others how many shards we can serve, or may, when that has changed."""
@@ -175,6 +208,7 @@ class Elector:
         claims = [held.claim for shard in shards if (held := self._forget(shard))]
         if claims:
             await self._shards.release(claims)
+            self._given_back()
 
     def _drop_untrusted(self) -> None:
         now = self._clock.monotonic()

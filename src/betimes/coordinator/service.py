@@ -1,11 +1,12 @@
 """The coordinator of a node: an elector, a planner and a publisher over the same holdings."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 from betimes.config.settings import CoordinatorSettings, DatabaseSettings
 from betimes.coordinator.deadlines import DeadlineKeeper
+from betimes.coordinator.elector import REST as ELECTOR_REST
 from betimes.coordinator.elector import Elector
 from betimes.coordinator.hint import Hint
 from betimes.coordinator.holdings import Holdings
@@ -25,6 +26,7 @@ from betimes.store import nodes
 from betimes.store.catchup import Catching
 from betimes.store.database import Database
 from betimes.store.deadlines import Deadlines
+from betimes.store.hints import BALANCE
 from betimes.store.missed import Missing
 from betimes.store.plan import Planning
 from betimes.store.publish import Publishing
@@ -55,6 +57,8 @@ class Coordinator:
         database_settings: DatabaseSettings,
         tzdata: str,
         hint: Hint = lambda *_: None,
+        wake: Callable[[str], None] = lambda _: None,
+        hinted: bool = True,
         policy: PacePolicy | None = None,
     ) -> None:
         self.node = node
@@ -88,6 +92,8 @@ class Coordinator:
             clock=clock,
             telemetry=telemetry,
             settings=settings,
+            given_back=lambda: wake(BALANCE),
+            rest=ELECTOR_REST if hinted else None,
         )
         recovery = Recovery(
             missing=Missing(database, node),
@@ -179,6 +185,11 @@ class Coordinator:
                 group.create_task(self.deadlines.run(stopping), name="deadlines")
         finally:
             await self.elector.hand_over()
+
+    def look_soon(self) -> None:
+        """Somebody has made a job that fires soon, or a run about which is to be decided."""
+        self.planner.nudge.set()
+        self.referee.look_soon()
 
     async def tick(self) -> int:
         """One pass of each, in order; what tests crank. Returns how many runs were published."""

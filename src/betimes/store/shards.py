@@ -21,6 +21,8 @@ class ShardSeen:
     owner: NodeId | None
     epoch: Epoch
     expired: bool
+    ends_in: float | None = None
+    """Seconds until the lease ends unless it is renewed, by the database clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,7 @@ class Shards:
                 None if row["owner"] is None else NodeId(row["owner"]),
                 Epoch(row["epoch"]),
                 row["expired"],
+                row["ends_in"],
             )
             for row in rows
         ]

@@ -220,8 +220,8 @@ class Gates:
 
     async def tick(self) -> None:
         """Tell what has changed here, learn what has changed elsewhere. Tests call this."""
-        if self._breakers is None:
-            return
+        if self._breakers is None or not self._entries:
+            return  # whoever sends nothing has nothing to tell and nothing to learn
         try:
             with self._telemetry.span("gates.tick") as span:
                 span.expect_errors()  # the outage tells them, once

@@ -3,8 +3,9 @@
 -- name: read_shards :many
 -- Every shard, its owner and whether the lease has run out by the database clock.
 -- Scatter: the table has one row per shard
--- Returns: shard int2, owner uuid, epoch int8, expired bool, now timestamptz
+-- Returns: shard int2, owner uuid, epoch int8, expired bool, ends_in float8, now timestamptz
 SELECT shard, owner, epoch,
+       extract(epoch FROM lease_until - coalesce(:now::timestamptz, statement_timestamp()))::float8 AS ends_in,
        coalesce(lease_until < coalesce(:now::timestamptz, statement_timestamp()), true) AS expired,
        coalesce(:now::timestamptz, statement_timestamp()) AS now
   FROM betimes.shards ORDER BY shard;
