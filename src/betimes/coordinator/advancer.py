@@ -159,7 +159,9 @@ class Advancer:
             span.expect_errors()
             await self._sweep()
             self._looked_at = self._clock.monotonic()
-            due = await due_workflows(self._desk, most=self._free(), but=self._passed_over())
+            due = await due_workflows(
+                self._desk, most=self._free(), but=self._passed_over(), ahead=not self._in_hand
+            )
             self._ahead = due.ahead or Ahead(due_in=None, under_way=True)
             for one in due.ids:
                 self._in_hand[one] = steps.create_task(self._step(one))

@@ -62,10 +62,13 @@ async def postpone_workflow(desk: Desk, identifier: UUID, *, pause: timedelta) -
     await desk.transact(postpone, tenant=None)
 
 
-async def due_workflows(desk: Desk, *, most: int, but: Collection[UUID] = ()) -> DueWorkflows:
+async def due_workflows(
+    desk: Desk, *, most: int, but: Collection[UUID] = (), ahead: bool = False
+) -> DueWorkflows:
     """Workflow runs for which there is word, but for some that are seen to otherwise.
 
-    One with ten thousand words does not hide the others behind it: it is looked past.
+    One with ten thousand words does not hide the others behind it: it is looked past. Where nothing
+    is due, `ahead` asks what is to be expected.
     """
 
     async def find(connection: Connection) -> DueWorkflows:
@@ -77,7 +80,7 @@ async def due_workflows(desk: Desk, *, most: int, but: Collection[UUID] = ()) ->
             found += [one.id for one in due.runs]
             if due.is_all or len(found) >= most:
                 break
-        if not found:
+        if ahead and not found:
             return DueWorkflows([], await turns.turns_ahead(connection, now=desk.clock.stated()))
         return DueWorkflows(found[:most])
 
