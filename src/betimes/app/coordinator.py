@@ -1,6 +1,7 @@
 """The coordinator and the janitor as roles of a node."""
 
 import asyncio
+from collections.abc import Mapping
 
 from betimes.app.desk import desk_of
 from betimes.app.listening import hears, listener, waking
@@ -11,7 +12,7 @@ from betimes.coordinator.advancer import REST as ADVANCER_REST
 from betimes.coordinator.advancer import Advancer
 from betimes.coordinator.intake import REST as INTAKE_REST
 from betimes.coordinator.intake import Intake
-from betimes.coordinator.service import Coordinator
+from betimes.coordinator.service import Coordinator, Duty
 from betimes.domain.ids import TAIL_BYTES, random_ids, to_ms
 from betimes.janitor.service import Janitor
 from betimes.ops.desk import Desk
@@ -28,7 +29,37 @@ class CoordinatorRole:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._hints = Hints(database=node.database, clock=node.clock)
-        self._coordinator = Coordinator(
+
+    async def run(self, stopping: Stopping) -> None:
+        """Coordinate until asked to stop."""
+        async with shelf_of(self._node) as shelf, asyncio.TaskGroup() as group:
+            helpers = [group.create_task(self._hints.run(), name="coordinator.hints")]
+            desk = await desk_of(
+                self._node, self._hints, vault=await opening_vault(self._node), shelf=shelf
+            )
+            intake, advancer = self._intake(desk), self._advancer(desk)
+            coordinator = self._coordinator({"intake": intake, "advancer": advancer})
+            ears: dict[str, Hear] = {
+                PLAN: lambda *_: coordinator.look_soon(),
+                ASKED: lambda *_: intake.nudge.set(),
+                WAKE: waking({ADVANCE: advancer.nudge, BALANCE: coordinator.elector.nudge}),
+            }
+
+            def hear(channel: str, payload: str) -> None:
+                ears[channel](channel, payload)
+
+            if (ear := listener(self._node, [*ears], hear)) is not None:
+                helpers.append(group.create_task(ear.run(), name="coordinator.listen"))
+            try:
+                await coordinator.run(stopping)
+            finally:
+                for helper in helpers:
+                    helper.cancel()
+                await self._hints.tick()  # that shards were given back, before the others poll
+
+    def _coordinator(self, besides: Mapping[str, Duty]) -> Coordinator:
+        node = self._node
+        return Coordinator(
             node=node.card.id,
             database=node.database,
             clock=node.clock,
@@ -39,33 +70,8 @@ class CoordinatorRole:
             hint=self._hints.hint,
             wake=self._hints.wake,
             hinted=hears(node),
+            besides=besides,
         )
-
-    async def run(self, stopping: Stopping) -> None:
-        """Coordinate until asked to stop."""
-        async with shelf_of(self._node) as shelf, asyncio.TaskGroup() as group:
-            helpers = [group.create_task(self._hints.run(), name="coordinator.hints")]
-            desk = await desk_of(
-                self._node, self._hints, vault=await opening_vault(self._node), shelf=shelf
-            )
-            intake, advancer = self._intake(desk), self._advancer(desk)
-            ears: dict[str, Hear] = {
-                PLAN: lambda *_: self._coordinator.look_soon(),
-                ASKED: lambda *_: intake.nudge.set(),
-                WAKE: waking({ADVANCE: advancer.nudge, BALANCE: self._coordinator.elector.nudge}),
-            }
-            hear: Hear = lambda channel, payload: ears[channel](channel, payload)  # noqa: E731
-            if (ear := listener(self._node, [*ears], hear)) is not None:
-                helpers.append(group.create_task(ear.run(), name="coordinator.listen"))
-            try:
-                async with asyncio.TaskGroup() as duties:
-                    duties.create_task(intake.run(stopping), name="intake")
-                    duties.create_task(advancer.run(stopping), name="advancer")
-                    await self._coordinator.run(stopping)
-            finally:
-                for helper in helpers:
-                    helper.cancel()
-                await self._hints.tick()  # that shards were given back, before the others poll
 
     def _intake(self, desk: Desk) -> Intake:
         node = self._node

@@ -92,9 +92,6 @@ class Elector:
         self._clock = clock
         self._telemetry = telemetry
         self._settings = settings
-        self._leader = telemetry.gauge("betimes_shard_leader")
-        self._fence = telemetry.gauge("betimes_shard_fence")
-        self._lost = telemetry.counter("betimes_lease_lost_total")
         self._outage = Outage(duty="coordinator.elector", telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
@@ -197,15 +194,11 @@ class Elector:
             self._time.observe(grant.now)
             term = won(grant.shard, grant.epoch, asked_at=asked_at, ttl=ttl)
             self._holdings.add(Held.of(grant, term, now=self._clock.monotonic()))
-            self._leader.set(1, shard=grant.shard)
-            self._fence.set(grant.epoch, shard=grant.shard)
-            self._telemetry.event(
-                "shard.acquired", level="debug", shard=grant.shard, epoch=grant.epoch
-            )
 
     async def _release(self, shards: Collection[ShardId]) -> None:
         # Forgotten first: from here on nothing of ours writes for them.
-        claims = [held.claim for shard in shards if (held := self._forget(shard))]
+        held = [one.claim for shard in shards if (one := self._holdings.get(shard)) is not None]
+        claims = [claim for claim in held if self._holdings.give_up(claim)]
         if claims:
             await self._shards.release(claims)
             self._given_back()
@@ -214,13 +207,13 @@ class Elector:
         now = self._clock.monotonic()
         for held in self._holdings:
             if not held.term.is_trusted(now):
-                self._lose(held.claim.shard, why="not renewed in time")
+                self._holdings.lose(held.claim, why="not renewed in time")
 
     def _drop_taken(self, seen: list[ShardSeen]) -> None:
         for shard in seen:
             held = self._holdings.get(shard.shard)
             if held and held.claim.epoch != shard.epoch:
-                self._lose(shard.shard, why="taken by another node")
+                self._holdings.lose(held.claim, why="taken by another node")
 
     def _view(self, shard: ShardSeen, now: float) -> Seen:
         if shard.shard in self._holdings:
@@ -237,15 +230,6 @@ class Elector:
         since = self._free_since.get(shard, now)
         patience = ORPHAN_AFTER_PASSES * self._settings.balance_every.total_seconds()
         return now - since >= patience
-
-    def _lose(self, shard: ShardId, *, why: str) -> None:
-        self._forget(shard)
-        self._lost.add(kind="shard")
-        self._telemetry.event("shard.lost", level="warning", shard=shard, why=why)
-
-    def _forget(self, shard: ShardId) -> Held | None:
-        self._leader.set(0, shard=shard)
-        return self._holdings.lose(shard)
 
 
 def won(shard: ShardId, epoch: int, *, asked_at: float, ttl: timedelta) -> LeaseTerm:

@@ -23,7 +23,7 @@ from betimes.coordinator.holdings import Held, Holdings
 from betimes.coordinator.pace import Pace as NodePace
 from betimes.coordinator.plan import LATE_AFTER, Pass, Settling, plan_until
 from betimes.coordinator.recovery import Recovery
-from betimes.coordinator.renewal import Renewal
+from betimes.coordinator.renewal import FENCED_OUT, Renewal
 from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut, Refused, Unavailable
 from betimes.domain.ids import ShardId, to_text
@@ -51,7 +51,7 @@ LATE_SHARE = 0.7
 """How much of the time settling may take: the rest belongs to what is on time."""
 REST_SECONDS_MAX = 0.25
 GAPS_PER_PASS = 2_000
-SCHEDULES_MAX = 50_000
+SCHEDULES_MAX, SCHEDULES_BYTES_MAX = 50_000, 128 << 20
 Place = tuple[datetime, UUID]
 """Where a page begins: after this next fire and this job."""
 BEGINNING: Place = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
@@ -88,7 +88,7 @@ class Planner:
         self._settings = settings
         self._tzdata = tzdata
         self._hint = hint
-        self._schedules = ScheduleCache(SCHEDULES_MAX)
+        self._schedules = ScheduleCache(SCHEDULES_MAX, bytes_max=SCHEDULES_BYTES_MAX)
         self._turns: dict[ShardId, float] = {}
         self.nudge = asyncio.Event()
         self._missed = telemetry.counter("betimes_fires_missed_total")
@@ -143,7 +143,7 @@ class Planner:
             try:
                 await self._recovery.recover(one)
             except FencedOut:
-                self._step_down(one)
+                self._holdings.lose(one.claim, why=FENCED_OUT)
             self._passed(held)
             await self._renewal.between()
             if self._clock.monotonic() >= until:
@@ -259,7 +259,7 @@ class Planner:
             try:
                 runs += await self._plan_page(held, current, jobs)
             except FencedOut:
-                self._step_down(held)
+                self._holdings.lose(held.claim, why=FENCED_OUT)
                 break
             held.planned_at = self._clock.monotonic()
             if len(jobs) < JOBS_PER_PAGE:
@@ -366,7 +366,7 @@ class Planner:
             if settled:
                 runs += await self._commit_settled(held, settled, settling, pace)
         except FencedOut:
-            self._step_down(held)
+            self._holdings.lose(held.claim, why=FENCED_OUT)
         return runs
 
     async def _commit_settled(
@@ -389,6 +389,3 @@ class Planner:
         for parcel in done.parcels:
             self._hint(*parcel.hint)
         return done.runs
-
-    def _step_down(self, held: Held) -> None:
-        self._renewal.lose(held.claim)

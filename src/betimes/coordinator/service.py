@@ -1,8 +1,9 @@
-"""The coordinator of a node: an elector, a planner and a publisher over the same holdings."""
+"""The coordinator of a node: its duties, over the same holdings."""
 
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from typing import Protocol, cast
 
 from betimes.config.settings import CoordinatorSettings, DatabaseSettings
 from betimes.coordinator.deadlines import DeadlineKeeper
@@ -39,11 +40,24 @@ from betimes.telemetry import Telemetry
 ROLE = "coordinator"
 
 
+class Duty(Protocol):
+    """A loop of the coordinator: `run` keeps its rhythm, `tick` is one pass of it."""
+
+    async def run(self, stopping: Stopping) -> None:
+        """Go on until asked to stop."""
+        ...
+
+    async def tick(self) -> object:
+        """One bounded pass."""
+        ...
+
+
 class Coordinator:
     """Owns shards, plans their fires and publishes their runs.
 
-    The constructor is long because it is the wiring of seven duties over the same holdings and
-    holds no logic: each duty names what it is given.
+    The constructor is long because it is the wiring of the duties over the same holdings and holds
+    no logic: each duty names what it is given. `duties` is the one list of them, in the order in
+    which tests crank them; others that need no shards (`besides`) come after them.
     """
 
     def __init__(
@@ -60,12 +74,13 @@ class Coordinator:
         wake: Callable[[str], None] = lambda _: None,
         hinted: bool = True,
         policy: PacePolicy | None = None,
+        besides: Mapping[str, Duty] | None = None,
     ) -> None:
         self.node = node
         self._database = database
         self._alive_within = settings.lease_ttl
         time = DatabaseTime(clock=clock)
-        holdings = Holdings()
+        holdings = Holdings(telemetry)
         shards = Shards(database, node)
         self.holdings = holdings
         self.pace = Pace(
@@ -79,7 +94,6 @@ class Coordinator:
             pace=self.pace,
             time=time,
             clock=clock,
-            telemetry=telemetry,
             settings=settings,
         )
         self.elector = Elector(
@@ -172,17 +186,22 @@ class Coordinator:
             tzdata=tzdata,
         )
         self._time = time
+        self.duties: Mapping[str, Duty] = {
+            "elector": self.elector,
+            "zones": self.zones,
+            "planner": self.planner,
+            "publisher": self.publisher,
+            "sweeper": self.sweeper,
+            "deadlines": self.deadlines,
+            **(besides or {}),
+        }
 
     async def run(self, stopping: Stopping) -> None:
-        """Run the six loops; when all have ended, give the shards back."""
+        """Run the loops of all duties; when they have ended, give the shards back."""
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self.planner.run(stopping), name="planner")
-                group.create_task(self.publisher.run(stopping), name="publisher")
-                group.create_task(self.elector.run(stopping), name="elector")
-                group.create_task(self.sweeper.run(stopping), name="sweeper")
-                group.create_task(self.zones.run(stopping), name="zones")
-                group.create_task(self.deadlines.run(stopping), name="deadlines")
+                for name, duty in self.duties.items():
+                    group.create_task(duty.run(stopping), name=name)
         finally:
             await self.elector.hand_over()
 
@@ -193,10 +212,8 @@ class Coordinator:
 
     async def tick(self) -> int:
         """One pass of each, in order; what tests crank. Returns how many runs were published."""
-        await self.elector.tick()
-        await self.zones.tick()
-        await self.planner.tick()
-        return await self.publisher.tick()
+        done = {name: await duty.tick() for name, duty in self.duties.items()}
+        return cast("int", done["publisher"])
 
     async def _living(self) -> Mapping[NodeId, int | None]:
         since = self._time.now() - self._alive_within - timedelta(milliseconds=1)
