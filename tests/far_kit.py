@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from betimes.config.settings import DatabaseSettings
 from betimes.store.database import Database
 from betimes.store.pool import Connection, Lane
+from betimes.store.queries import Query
 from betimes.testing import ManualClock
 
 T = TypeVar("T")
@@ -31,6 +32,7 @@ class Trips:
     done: int = 0
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     statements: Counter[str] = field(default_factory=Counter)
+    transactions: int = 0
 
     @property
     def total(self) -> int:
@@ -71,6 +73,14 @@ class FarDatabase(Database):
     async def _connection(self, lane: Lane) -> AsyncIterator[Connection]:
         async with super()._connection(lane) as connection:
             yield FarConnection(connection, self._go)  # type: ignore[misc]
+
+    async def many(self, query: Query, *, lane: Lane, **given: Any) -> Any:
+        self.trips.transactions += 1
+        return await super().many(query, lane=lane, **given)
+
+    async def _once(self, *given: Any, **more: Any) -> Any:
+        self.trips.transactions += 1
+        return await super()._once(*given, **more)
 
     async def _go(self, query: str, request: Awaitable[T]) -> T:
         self.trips.statements[query] += 1

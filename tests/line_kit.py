@@ -5,6 +5,7 @@ evidence: which run of which fire began when. Checks are made over that evidence
 """
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -97,11 +98,11 @@ class Line:
         )
         return cls(database, clock, coordinator)
 
-    async def coordinate(self, seconds: float) -> None:
+    async def coordinate(self, seconds: float, *, without: Collection[str] = ()) -> None:
         """Let time pass with the coordinator alive and nobody leasing."""
         for _ in range(int(seconds * 2)):
             self.clock.advance(0.5)
-            await self._coordinate()
+            await self._coordinate(without=without)
 
     async def live(self, seconds: float) -> None:
         """Let time pass with everybody at work."""
@@ -117,11 +118,11 @@ class Line:
         before = len(self.held)
         for place in await self._many(
             PARCELS["find_waiting"],
+            tenant=None,
             now=self.clock.now(),
             suspect_after=SUSPECT_AFTER,
             suspects=False,
             queues=None,
-            tenant=None,
             most=100,
             after_shard=-1,
             after_queue="",
@@ -312,12 +313,12 @@ class Line:
         """The fires that began, as often as they did."""
         return [one.fire_at for one in self.started if one.job == job and one.fire_at is not None]
 
-    async def _coordinate(self) -> None:
+    async def _coordinate(self, *, without: Collection[str] = ()) -> None:
         card = NodeCard(
             id=self.coordinator.node, name="n", version="0", tzdata="test", roles=("coordinator",)
         )
         await nodes.beat(self.database, card, skew_ms=None, draining=False, now=self.clock.stated())
-        await self.coordinator.tick()
+        await self.coordinator.tick(without=without)
 
     async def _many(self, query: Any, **given: Any) -> list[asyncpg.Record]:
         async with self.database.connection(Lane.ENGINE) as connection:

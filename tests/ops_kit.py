@@ -38,6 +38,7 @@ class KeptHints:
     hints: list[tuple[ShardId, str, TenantId, datetime]] = field(default_factory=list)
     buckets: list[int] = field(default_factory=list)
     plans: list[ShardId] = field(default_factory=list)
+    duties: list[str] = field(default_factory=list)
 
     def hint(
         self, shard: ShardId, queue: str, tenant: TenantId, visible_at: datetime, fair: int = 0
@@ -47,6 +48,9 @@ class KeptHints:
 
     def replan(self, shard: ShardId) -> None:
         self.plans.append(shard)
+
+    def wake(self, duty: str) -> None:
+        self.duties.append(duty)
 
 
 class CountingEntropy:

@@ -17,6 +17,8 @@ from betimes.ops.desk import Desk
 from betimes.telemetry import Telemetry
 
 LOOK_SECONDS = 1.0
+REST_SECONDS = 5.0
+"""The same while no requests come: so old is what the first ones are judged by at most."""
 PRIORITY_USUAL = 5
 LOW, READS, ALL = 1, 2, 4
 """How many times a bound must be passed before new work of low priority, reads, all new work go."""
@@ -42,6 +44,8 @@ class Pressure:
         self._pool_wait = pool_wait
         self._shed = telemetry.counter("betimes_requests_shed_total")
         self.due_lag = 0.0
+        self._is_asked = True
+        self._looked_at = float("-inf")
 
     @property
     def pool_wait(self) -> float:
@@ -53,6 +57,7 @@ class Pressure:
 
         Reads do not make due work late, so only their own waiting for connections counts for them.
         """
+        self._is_asked = True
         lag, wait = self.due_lag / self._lag_bound, self.pool_wait / self._wait_bound
         if max(lag, wait) <= LOW:
             return
@@ -74,11 +79,13 @@ class Pressure:
     async def run(self) -> None:
         """Look at the signals until cancelled."""
         while True:
-            await self.look()
+            if self._is_asked or self._clock.monotonic() - self._looked_at >= REST_SECONDS:
+                await self.look()
             await self._clock.sleep(LOOK_SECONDS)
 
     async def look(self) -> None:
         """Read how late due work is."""
+        self._is_asked, self._looked_at = False, self._clock.monotonic()
         try:
             self.due_lag = max(await read_lag(self._desk), timedelta(0)).total_seconds()
         except SchedulerError:

@@ -1,10 +1,12 @@
 """The dispatcher as a role of a node."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from betimes.app.delivery import TenantPolicies, http_client, signing_secrets, url_policy
 from betimes.app.desk import desk_of
+from betimes.app.listening import hears, listener, waking
 from betimes.app.masters import opening_vault
 from betimes.app.node import Node
 from betimes.app.pepper import derived, peppered
@@ -15,7 +17,7 @@ from betimes.dispatcher.service import Dispatcher
 from betimes.domain.clock import Clock
 from betimes.ops.endpoints import Endpoint, Notifying, active_secrets
 from betimes.rhythm import Stopping
-from betimes.store.hints import NoHints
+from betimes.store.hints import WAKE, NoHints
 from betimes.target.answer import Patience
 
 
@@ -45,7 +47,7 @@ class DispatcherRole:
                 ),
                 mailer=None if node.settings.mail.host is None else Mailer(node.settings.mail),
             )
-            await Dispatcher(
+            dispatcher = Dispatcher(
                 database=node.database,
                 sender=sender,
                 clock=node.clock,
@@ -56,7 +58,16 @@ class DispatcherRole:
                 entropy=node.dice.entropy,
                 vault=vault,
                 desk=desk,
-            ).run(stopping)
+                hinted=hears(node),
+            )
+            ear = listener(node, [WAKE], waking(dispatcher.nudges))
+            async with asyncio.TaskGroup() as group:
+                listening = None if ear is None else group.create_task(ear.run())
+                try:
+                    await dispatcher.run(stopping)
+                finally:
+                    if listening is not None:
+                        listening.cancel()
 
 
 def notifying_of(settings: Settings, pepper: bytes) -> Notifying:

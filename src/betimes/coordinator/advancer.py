@@ -9,6 +9,11 @@ No workflow run stands in another one's way. Each look finds all that are due bu
 each of them gets one bounded step, so that wide and narrow ones take turns. A step that is slow is
 left to itself and the next look goes past it. One that fails, for whatever reason, is put off, each
 time for longer, and does less the next time; of those that have failed only one is tried at a time.
+
+Looks follow each other with `every` while a run of some workflow is under way: its end may leave
+word any time, and whoever ends a run tells nobody. Where none is, a look is called by whoever
+starts or changes a workflow run (a hint), by the next one that is due by the clock, and otherwise
+after `REST`: so late is word found at most whose hint was lost.
 """
 
 import asyncio
@@ -29,8 +34,10 @@ from betimes.ops.workflow_advance import (
 )
 from betimes.ops.workflow_step import STEP_RUNS_MAX
 from betimes.rhythm import Stopping, attend, beat, first_of
+from betimes.store.workflow_turns import Ahead
 from betimes.telemetry import Outage, Telemetry
 
+REST = timedelta(seconds=1)
 BATCH_MAX = 200
 AT_ONCE_MAX = 4
 """So many workflow runs of a node are moved side by side."""
@@ -85,11 +92,15 @@ class Advancer:
         telemetry: Telemetry,
         every: timedelta,
         batch_max: int = BATCH_MAX,
+        rest: timedelta | None = REST,
     ) -> None:
         self._desk = desk
         self._clock = clock
         self._telemetry = telemetry
         self._every = every
+        self._rest = rest
+        self._ahead = Ahead(due_in=None, under_way=True)
+        self._looked_at = float("-inf")
         self._batch_max = batch_max
         self._swept_at = clock.monotonic()
         self._turns = telemetry.counter("betimes_workflow_turns_total")
@@ -105,9 +116,27 @@ class Advancer:
 
     async def run(self, stopping: Stopping) -> None:
         """Move on until asked to stop; steps under way are ended first."""
-        beats = beat(self._clock, every=self._every, stopping=stopping, nudge=self.nudge)
+        beats = beat(
+            self._clock,
+            every=self._every,
+            stopping=stopping,
+            nudge=self.nudge,
+            rest=self._rest,
+            due_in=self._due_in,
+        )
         async with asyncio.TaskGroup() as steps:
-            await attend(partial(self._look, steps), beats=beats, troubles=self._outage)
+            await attend(partial(self._pass, steps), beats=beats, troubles=self._outage)
+
+    async def _pass(self, steps: asyncio.TaskGroup) -> bool:
+        """One look; whether the next one has to follow soon."""
+        moved = await self._look(steps)
+        return bool(moved or self._in_hand or self._ahead.under_way)
+
+    def _due_in(self) -> float | None:
+        """Seconds until a workflow run is due by the clock, as far as the last look knows."""
+        if self._ahead.due_in is None:
+            return None
+        return self._looked_at + self._ahead.due_in - self._clock.monotonic()
 
     async def tick(self) -> int:
         """One look at what is due, and a step for each; how many workflow runs were moved."""
@@ -129,7 +158,12 @@ class Advancer:
         with self._telemetry.span("advancer.tick") as span:
             span.expect_errors()
             await self._sweep()
-            for one in await due_workflows(self._desk, most=self._free(), but=self._passed_over()):
+            self._looked_at = self._clock.monotonic()
+            due = await due_workflows(
+                self._desk, most=self._free(), but=self._passed_over(), ahead=not self._in_hand
+            )
+            self._ahead = due.ahead or Ahead(due_in=None, under_way=True)
+            for one in due.ids:
                 self._in_hand[one] = steps.create_task(self._step(one))
             if self._in_hand:
                 patience = self._clock.sleep(self._every.total_seconds())

@@ -14,12 +14,17 @@ a write that was under way meets the new epoch inside its own transaction and ch
 
 A lease means progress: the elector does not renew. Planner and publisher do, between the steps of
 their work, and only for shards on which both have passed lately; see `renewal`.
+
+Passes follow each other with `balance_every` while anything is free, moves, or is about to. Where
+everything has its owner, the next pass is called by the end of the first lease that is not ours
+unless it is renewed, by whoever gives shards back (a hint), and otherwise after `REST`. A lease
+that runs out is therefore seen as soon as before, and a coordinator that joins within a second.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from betimes.config.settings import CoordinatorSettings
 from betimes.coordinator.balance import Moves, Seen, balance
@@ -43,6 +48,9 @@ ACQUIRED_TOGETHER = 256
 ORPHAN_AFTER_PASSES = 1.5
 """After so many periods of balancing everybody who is there has had a look at a free shard."""
 SPURNED_MAX = 6
+REST = timedelta(seconds=1)
+ENDED_SLACK_SECONDS = 0.01
+"""How long after its end a lease is looked at: before, it has not ended."""
 
 Living = Callable[[], Awaitable[Mapping[NodeId, int | None]]]
 """Which coordinators are alive and not leaving, with how many shards each can serve if that is
@@ -64,7 +72,12 @@ class Elector:
         clock: Clock,
         telemetry: Telemetry,
         settings: CoordinatorSettings,
+        given_back: Callable[[], None] = lambda: None,
+        rest: timedelta | None = REST,
     ) -> None:
+        self._given_back = given_back
+        self._rest = rest
+        self._next_end: float | None = None
         self._shards = shards
         self._holdings = holdings
         self._living = living
@@ -81,9 +94,6 @@ class Elector:
         self._clock = clock
         self._telemetry = telemetry
         self._settings = settings
-        self._leader = telemetry.gauge("betimes_shard_leader")
-        self._fence = telemetry.gauge("betimes_shard_fence")
-        self._lost = telemetry.counter("betimes_lease_lost_total")
         self._outage = Outage(duty="coordinator.elector", telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
@@ -93,8 +103,18 @@ class Elector:
             every=self._settings.balance_every,
             stopping=stopping,
             nudge=self.nudge,
+            rest=self._rest,
+            due_in=self._due_in,
         )
-        await attend(self.tick, beats=beats, troubles=self._outage)
+        await attend(self._turn, beats=beats, troubles=self._outage)
+
+    async def _turn(self) -> bool:
+        """One pass; whether the next one has to follow soon."""
+        moves = await self.tick()
+        return bool(moves.acquire or moves.release or self._free_since)
+
+    def _due_in(self) -> float | None:
+        return None if self._next_end is None else self._next_end - self._clock.monotonic()
 
     async def tick(self) -> Moves:
         """One pass: drop what we may not trust, see everybody, take and give a few."""
@@ -107,6 +127,7 @@ class Elector:
             self._time.observe(now)
             self._observed.observe(seen, now=now, at=asked_at)
             self._drop_taken(seen)
+            self._note_ends(seen, now, asked_at)
             await self._weigh(len(seen))
             living = await self._living()
             if living.keys() != self._known:
@@ -126,6 +147,15 @@ class Elector:
             await self._release(moves.release)
             span.add(held=len(self._holdings))
         return moves
+
+    def _note_ends(self, seen: Sequence[ShardSeen], now: datetime, asked_at: float) -> None:
+        """Remember when the first lease of somebody else ends, if nobody renews it."""
+        ends = [
+            (one.lease_until - now).total_seconds()
+            for one in seen
+            if one.lease_until is not None and not one.expired and one.shard not in self._holdings
+        ]
+        self._next_end = asked_at + min(ends) + ENDED_SLACK_SECONDS if ends else None
 
     async def _weigh(self, shards: int) -> None:
         """Tell the others how many shards we can serve, or may, when that has changed."""
@@ -170,29 +200,26 @@ class Elector:
             self._time.observe(grant.now)
             term = won(grant.shard, grant.epoch, asked_at=asked_at, ttl=ttl)
             self._holdings.add(Held.of(grant, term, now=self._clock.monotonic()))
-            self._leader.set(1, shard=grant.shard)
-            self._fence.set(grant.epoch, shard=grant.shard)
-            self._telemetry.event(
-                "shard.acquired", level="debug", shard=grant.shard, epoch=grant.epoch
-            )
 
     async def _release(self, shards: Collection[ShardId]) -> None:
         # Forgotten first: from here on nothing of ours writes for them.
-        claims = [held.claim for shard in shards if (held := self._forget(shard))]
+        held = [one.claim for shard in shards if (one := self._holdings.get(shard)) is not None]
+        claims = [claim for claim in held if self._holdings.give_up(claim)]
         if claims:
             await self._shards.release(claims)
+            self._given_back()
 
     def _drop_untrusted(self) -> None:
         now = self._clock.monotonic()
         for held in self._holdings:
             if not held.term.is_trusted(now):
-                self._lose(held.claim.shard, why="not renewed in time")
+                self._holdings.lose(held.claim, why="not renewed in time")
 
     def _drop_taken(self, seen: list[ShardSeen]) -> None:
         for shard in seen:
             held = self._holdings.get(shard.shard)
             if held and held.claim.epoch != shard.epoch:
-                self._lose(shard.shard, why="taken by another node")
+                self._holdings.lose(held.claim, why="taken by another node")
 
     def _views(self, seen: Sequence[ShardSeen], now: float) -> list[Seen]:
         stale = self._observed.stale(at=now)
@@ -213,15 +240,6 @@ class Elector:
         since = self._free_since.get(shard, now)
         patience = ORPHAN_AFTER_PASSES * self._settings.balance_every.total_seconds()
         return now - since >= patience
-
-    def _lose(self, shard: ShardId, *, why: str) -> None:
-        self._forget(shard)
-        self._lost.add(kind="shard")
-        self._telemetry.event("shard.lost", level="warning", shard=shard, why=why)
-
-    def _forget(self, shard: ShardId) -> Held | None:
-        self._leader.set(0, shard=shard)
-        return self._holdings.lose(shard)
 
 
 def won(shard: ShardId, epoch: int, *, asked_at: float, ttl: timedelta) -> LeaseTerm:

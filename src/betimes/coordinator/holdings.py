@@ -2,6 +2,10 @@
 
 One object shared by the elector, the planner and the publisher of a node, all on one event loop.
 The database decides who owns; here is only what we may trust and how far we have come.
+
+Whoever notices that a shard is no longer ours says so here, with the claim it held: a newer grant
+of the same shard stays. What else was kept for it (the publisher's wheel) is dropped by whoever
+keeps it, because the claim is gone.
 """
 
 import asyncio
@@ -13,6 +17,7 @@ from uuid import UUID
 from betimes.coordinator.term import LeaseTerm
 from betimes.domain.ids import ShardId, floor_of, to_ms
 from betimes.store.shards import Claim, Grant
+from betimes.telemetry import Telemetry
 
 
 @dataclass(slots=True)
@@ -81,8 +86,12 @@ class Held:
 class Holdings:
     """All shards of this node, by number."""
 
-    def __init__(self) -> None:
+    def __init__(self, telemetry: Telemetry) -> None:
         self._held: dict[ShardId, Held] = {}
+        self._telemetry = telemetry
+        self._leader = telemetry.gauge("betimes_shard_leader")
+        self._fence = telemetry.gauge("betimes_shard_fence")
+        self._lost = telemetry.counter("betimes_lease_lost_total")
 
     def __len__(self) -> int:
         return len(self._held)
@@ -99,16 +108,28 @@ class Holdings:
 
     def add(self, held: Held) -> None:
         """We were granted a shard."""
-        self._held[held.claim.shard] = held
+        claim = held.claim
+        self._held[claim.shard] = held
+        self._leader.set(1, shard=claim.shard)
+        self._fence.set(claim.epoch, shard=claim.shard)
+        self._telemetry.event("shard.acquired", level="debug", shard=claim.shard, epoch=claim.epoch)
 
-    def lose(self, shard: ShardId) -> Held | None:
-        """We hold it no longer."""
-        return self._held.pop(shard, None)
+    def lose(self, claim: Claim, *, why: str) -> bool:
+        """Somebody found out that it is ours no longer; whether we still held it."""
+        if not self.give_up(claim):
+            return False
+        self._lost.add(kind="shard")
+        self._telemetry.event("shard.lost", level="warning", shard=claim.shard, why=why)
+        return True
 
-    def lose_claim(self, claim: Claim) -> Held | None:
-        """We hold it no longer under this epoch; a newer grant of the same shard stays."""
+    def give_up(self, claim: Claim) -> bool:
+        """We hold it no longer, by our own will; whether we did."""
         held = self._held.get(claim.shard)
-        return self._held.pop(claim.shard) if held is not None and held.claim == claim else None
+        if held is None or held.claim != claim:
+            return False
+        del self._held[claim.shard]
+        self._leader.set(0, shard=claim.shard)
+        return True
 
     def trusted(self, now: float) -> list[Held]:
         """Those worth writing for at this monotonic time."""

@@ -2,6 +2,11 @@
 
 No shard needs to be ours for that: rows are locked while their runs are made, so that every
 coordinator may look everywhere, and the run's primary key guards the rest.
+
+The function that asks notifies with its commit, unless its producer is told not to. So where
+nothing waits a look is made when that is heard, and else after `REST` at most: so late is the first
+run of a producer that does not notify. While there is something, looks follow each other with
+`every`.
 """
 
 import asyncio
@@ -12,6 +17,8 @@ from betimes.ops.desk import Desk
 from betimes.ops.intake import BATCH_MAX, TakenIn, shards_to_take_in, take_in
 from betimes.rhythm import Stopping, attend, beat
 from betimes.telemetry import Outage, Telemetry
+
+REST = timedelta(seconds=1)
 
 
 class Intake:
@@ -25,11 +32,13 @@ class Intake:
         telemetry: Telemetry,
         every: timedelta,
         batch_max: int = BATCH_MAX,
+        rest: timedelta | None = REST,
     ) -> None:
         self._desk = desk
         self._clock = clock
         self._telemetry = telemetry
         self._every = every
+        self._rest = rest
         self._batch_max = batch_max
         self._runs = telemetry.counter("betimes_intake_runs_total")
         self._outage = Outage(duty="coordinator.intake", telemetry=telemetry)
@@ -37,7 +46,9 @@ class Intake:
 
     async def run(self, stopping: Stopping) -> None:
         """Take in until asked to stop."""
-        beats = beat(self._clock, every=self._every, stopping=stopping, nudge=self.nudge)
+        beats = beat(
+            self._clock, every=self._every, stopping=stopping, nudge=self.nudge, rest=self._rest
+        )
         await attend(self.tick, beats=beats, troubles=self._outage)
 
     async def tick(self) -> int:

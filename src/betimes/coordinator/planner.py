@@ -13,7 +13,7 @@ each. What was missed is settled last, a bounded number of gaps in each pass.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -23,7 +23,7 @@ from betimes.coordinator.holdings import Held, Holdings
 from betimes.coordinator.pace import Pace as NodePace
 from betimes.coordinator.plan import LATE_AFTER, Pass, Settling, plan_until
 from betimes.coordinator.recovery import Recovery
-from betimes.coordinator.renewal import Renewal
+from betimes.coordinator.renewal import FENCED_OUT, Renewal
 from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut, Refused, Unavailable
 from betimes.domain.ids import ShardId, to_text
@@ -33,7 +33,7 @@ from betimes.rhythm import DatabaseTime, Stopping, attend, beat
 from betimes.schedule import Budget, ScheduleCache
 from betimes.store.catchup import Catching, Settled
 from betimes.store.joining import Pace
-from betimes.store.plan import DueJob, Planning, Step
+from betimes.store.plan import DueJob, Planning, Step, ToPlan
 from betimes.telemetry import Outage, Telemetry
 
 JOBS_PER_PAGE = 250
@@ -51,7 +51,7 @@ LATE_SHARE = 0.7
 """How much of the time settling may take: the rest belongs to what is on time."""
 REST_SECONDS_MAX = 0.25
 GAPS_PER_PASS = 2_000
-SCHEDULES_MAX = 50_000
+SCHEDULES_MAX, SCHEDULES_BYTES_MAX = 50_000, 128 << 20
 Place = tuple[datetime, UUID]
 """Where a page begins: after this next fire and this job."""
 BEGINNING: Place = (datetime(1, 1, 1, tzinfo=UTC), UUID(int=0))
@@ -88,7 +88,7 @@ class Planner:
         self._settings = settings
         self._tzdata = tzdata
         self._hint = hint
-        self._schedules = ScheduleCache(SCHEDULES_MAX)
+        self._schedules = ScheduleCache(SCHEDULES_MAX, bytes_max=SCHEDULES_BYTES_MAX)
         self._turns: dict[ShardId, float] = {}
         self.nudge = asyncio.Event()
         self._missed = telemetry.counter("betimes_fires_missed_total")
@@ -110,21 +110,40 @@ class Planner:
             now = self._time.now()
             edge = now - LATE_AFTER
             held = self._holdings.trusted(self._clock.monotonic())
-            runs = await self._plan_due(held, now, after=(edge, UUID(int=0)))
-            held = await self._recovered(held)
-            runs += await self._plan_due(held, now, after=BEGINNING, before=edge)
-            runs += await self._settle(held)
+            found = await self._look(held, now, edge)
+            runs = await self._plan_due(held, found.due, now, after=(edge, UUID(int=0)))
+            missed = await self._recovery.look(held)
+            held = await self._recovered(held, missed)
+            if missed:
+                found = await self._look(held, now, edge)
+            late = found.late
+            runs += await self._plan_due(held, late, now, after=BEGINNING, before=edge)
+            if late or found.gaps:
+                runs += await self._settle(held)
             span.add(runs=runs)
         return runs
 
-    async def _recovered(self, held: list[Held]) -> list[Held]:
+    async def _look(self, held: list[Held], now: datetime, edge: datetime) -> ToPlan:
+        """What there is to do in these shards: one question for all of them."""
+        if not held:
+            return ToPlan()
+        found = await self._planning.look(self._marks(held, now), edge=edge)
+        self._passed(held)
+        return found
+
+    def _marks(self, held: list[Held], now: datetime) -> dict[ShardId, datetime]:
+        """Up to where each shard is planned now."""
+        horizon = self._settings.horizon
+        return {one.claim.shard: plan_until(one.claim.shard, now, horizon) for one in held}
+
+    async def _recovered(self, held: list[Held], missed: list[Held]) -> list[Held]:
         """Shards that are still ours, with nothing of the time before that is planned and late."""
         until = self._clock.monotonic() + self._pace.plan_budget
-        for one in await self._recovery.look(held):
+        for one in missed:
             try:
                 await self._recovery.recover(one)
             except FencedOut:
-                self._step_down(one)
+                self._holdings.lose(one.claim, why=FENCED_OUT)
             self._passed(held)
             await self._renewal.between()
             if self._clock.monotonic() >= until:
@@ -132,20 +151,25 @@ class Planner:
         return [one for one in held if one.recovered and self._holdings.get(one.claim.shard) is one]
 
     async def _plan_due(
-        self, held: list[Held], now: datetime, *, after: Place, before: datetime | None = None
+        self,
+        held: list[Held],
+        shards: Collection[ShardId],
+        now: datetime,
+        *,
+        after: Place,
+        before: datetime | None = None,
     ) -> int:
-        """The jobs whose next fire lies between two instants, in every shard that has any.
+        """The jobs whose next fire lies between two instants, in these shards.
 
         Where no `before` is given, it is the mark up to which the shard is planned now; where it
         is, they are behind.
         """
         late = before is not None
-        horizon = self._settings.horizon
-        marks = {one.claim.shard: plan_until(one.claim.shard, now, horizon) for one in held}
+        marks = self._marks(held, now)
         limits = marks if before is None else dict.fromkeys(marks, before)
-        due = set(await self._planning.shards_to_plan(limits, after=after[0]))
-        self._passed(held)
-        wanted = sorted((one for one in held if one.claim.shard in due), key=self._last_turn)
+        wanted = sorted((one for one in held if one.claim.shard in shards), key=self._last_turn)
+        if not wanted:
+            return 0
 
         async def plan(one: Held) -> int:
             shard = one.claim.shard
@@ -235,7 +259,7 @@ class Planner:
             try:
                 runs += await self._plan_page(held, current, jobs)
             except FencedOut:
-                self._step_down(held)
+                self._holdings.lose(held.claim, why=FENCED_OUT)
                 break
             held.planned_at = self._clock.monotonic()
             if len(jobs) < JOBS_PER_PAGE:
@@ -342,7 +366,7 @@ class Planner:
             if settled:
                 runs += await self._commit_settled(held, settled, settling, pace)
         except FencedOut:
-            self._step_down(held)
+            self._holdings.lose(held.claim, why=FENCED_OUT)
         return runs
 
     async def _commit_settled(
@@ -365,6 +389,3 @@ class Planner:
         for parcel in done.parcels:
             self._hint(*parcel.hint)
         return done.runs
-
-    def _step_down(self, held: Held) -> None:
-        self._renewal.lose(held.claim)

@@ -26,7 +26,7 @@ from betimes.coordinator.pace import Pace
 from betimes.coordinator.recovery import Recovery
 from betimes.coordinator.referee import Referee
 from betimes.coordinator.relived import SLACK_MS, Relived
-from betimes.coordinator.renewal import Renewal, instant
+from betimes.coordinator.renewal import FENCED_OUT, Renewal, instant
 from betimes.coordinator.wheel import Wheel
 from betimes.domain.clock import Clock
 from betimes.domain.errors import FencedOut, Unavailable
@@ -149,7 +149,7 @@ class Publisher:
                 try:
                     await self._recovery.recover(one)
                 except FencedOut:
-                    self._lose(one.claim)
+                    self._holdings.lose(one.claim, why=FENCED_OUT)
             await between()
             if self._clock.monotonic() >= until:
                 break
@@ -243,7 +243,7 @@ class Publisher:
             if one.claim.shard in found:
                 one.learn_cursor(found[one.claim.shard])
             else:
-                self._lose(one.claim)
+                self._holdings.lose(one.claim, why=FENCED_OUT)
 
     def _is_alone(self, shard: ShardId) -> bool:
         return self._apart.get(shard) == 1
@@ -368,7 +368,7 @@ class Publisher:
         for batch in batches:
             held = self._holdings.get(batch.claim.shard)
             if batch.claim.shard in done.lost:
-                self._lose(batch.claim)
+                self._holdings.lose(batch.claim, why=FENCED_OUT)
             elif held is not None and held.claim == batch.claim:
                 held.published_through_ms = to_ms(batch.through)
         return sum(self._tell(shard, placed) for shard, placed in done.placed.items())
@@ -404,10 +404,6 @@ class Publisher:
         if held is not None:
             held.rewind()
             held.in_doubt = True
-
-    def _lose(self, claim: Claim) -> None:
-        self._wheel.drop(claim.shard)
-        self._renewal.lose(claim)
 
 
 def _milliseconds(duration: timedelta) -> int:

@@ -2,8 +2,8 @@
 
 What is authoritative: parcels that are held for a verdict. They are made in the transactions that
 publish, and decided upon in one that owns the shard, so a verdict survives any crash or is asked
-for again. Where nothing is held, a look at all shards costs one probe of an index each, twice a
-second.
+for again. Where nothing is held, a look at all shards costs one probe of an index each, once a
+second, and twice a second where something is.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -22,6 +22,8 @@ from betimes.telemetry import Telemetry
 
 LOOK_EVERY_SECONDS = 0.5
 """Others hold runs as well: whoever creates a job or runs one by hand."""
+REST_SECONDS = 1.0
+"""The same while no run of these shards is held, unless a hint calls (`look_soon`)."""
 AGAIN_AFTER = timedelta(milliseconds=500)
 """How soon runs are looked at again that wait for something outside of their line."""
 VERDICTS_MAX = 500
@@ -50,6 +52,7 @@ class Referee:
         self._clock = clock
         self._hint = hint
         self._looked_at = float("-inf")
+        self._look_every = LOOK_EVERY_SECONDS
         self._due: dict[ShardId, datetime] = {}
         self._missed = telemetry.counter("betimes_fires_missed_total")
 
@@ -58,6 +61,10 @@ class Referee:
         known = self._due.get(shard)
         if known is None or at < known:
             self._due[shard] = at
+
+    def look_soon(self) -> None:
+        """Somebody may hold a run by now: look with the next pass."""
+        self._looked_at = float("-inf")
 
     async def pass_over(
         self,
@@ -100,10 +107,11 @@ class Referee:
     async def _look(self, held: Sequence[Held]) -> None:
         """Learn what others hold."""
         at = self._clock.monotonic()
-        if not held or at - self._looked_at < LOOK_EVERY_SECONDS:
+        if not held or at - self._looked_at < self._look_every:
             return
         found = await self._refereeing.next_due([one.claim.shard for one in held])
         self._looked_at = at
+        self._look_every = LOOK_EVERY_SECONDS if found else REST_SECONDS
         for shard, due in found.items():
             self.expect(shard, due)
 

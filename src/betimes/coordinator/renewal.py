@@ -16,10 +16,11 @@ from betimes.coordinator.holdings import Held, Holdings
 from betimes.coordinator.pace import Pace
 from betimes.domain.clock import Clock
 from betimes.rhythm import DatabaseTime
-from betimes.store.shards import Claim, Shards
-from betimes.telemetry import Telemetry
+from betimes.store.shards import Shards
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FENCED_OUT = "fenced out"
+"""Why a shard is lost of which the database says that it is not ours under this epoch."""
 
 
 class Renewal:
@@ -33,7 +34,6 @@ class Renewal:
         pace: Pace,
         time: DatabaseTime,
         clock: Clock,
-        telemetry: Telemetry,
         settings: CoordinatorSettings,
     ) -> None:
         self._shards = shards
@@ -41,11 +41,9 @@ class Renewal:
         self._pace = pace
         self._time = time
         self._clock = clock
-        self._telemetry = telemetry
         self._ttl = settings.lease_ttl
         self._every = settings.renew_every.total_seconds()
         self._under_way = asyncio.Lock()
-        self._lost = telemetry.counter("betimes_lease_lost_total")
 
     async def between(self) -> None:
         """Renew in the middle of a pass."""
@@ -89,14 +87,7 @@ class Renewal:
                     asked_at=asked_at, ttl=seconds, margin=seconds * TRUST_MARGIN
                 )
             elif one.claim.shard not in answer.ours:
-                self.lose(one.claim)
-
-    def lose(self, claim: Claim) -> None:
-        """The database says that a shard is no longer ours under this epoch."""
-        if self._holdings.lose_claim(claim) is not None:
-            self._lost.add(kind="shard")
-            why = "fenced out"
-            self._telemetry.event("shard.lost", level="warning", shard=claim.shard, why=why)
+                self._holdings.lose(one.claim, why=FENCED_OUT)
 
 
 def instant(milliseconds: int) -> datetime:

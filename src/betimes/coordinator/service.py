@@ -1,11 +1,13 @@
-"""The coordinator of a node: an elector, a planner and a publisher over the same holdings."""
+"""The coordinator of a node: its duties, over the same holdings."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
+from typing import Protocol, cast
 
 from betimes.config.settings import CoordinatorSettings, DatabaseSettings
 from betimes.coordinator.deadlines import DeadlineKeeper
+from betimes.coordinator.elector import REST as ELECTOR_REST
 from betimes.coordinator.elector import Elector
 from betimes.coordinator.hint import Hint
 from betimes.coordinator.holdings import Holdings
@@ -25,6 +27,7 @@ from betimes.store import nodes
 from betimes.store.catchup import Catching
 from betimes.store.database import Database
 from betimes.store.deadlines import Deadlines
+from betimes.store.hints import BALANCE
 from betimes.store.missed import Missing
 from betimes.store.plan import Planning
 from betimes.store.publish import Publishing
@@ -37,11 +40,24 @@ from betimes.telemetry import Telemetry
 ROLE = "coordinator"
 
 
+class Duty(Protocol):
+    """A loop of the coordinator: `run` keeps its rhythm, `tick` is one pass of it."""
+
+    async def run(self, stopping: Stopping) -> None:
+        """Go on until asked to stop."""
+        ...
+
+    async def tick(self) -> object:
+        """One bounded pass."""
+        ...
+
+
 class Coordinator:
     """Owns shards, plans their fires and publishes their runs.
 
-    The constructor is long because it is the wiring of seven duties over the same holdings and
-    holds no logic: each duty names what it is given.
+    The constructor is long because it is the wiring of the duties over the same holdings and holds
+    no logic: each duty names what it is given. `duties` is the one list of them, in the order in
+    which tests crank them; others that need no shards (`besides`) come after them.
     """
 
     def __init__(
@@ -55,13 +71,16 @@ class Coordinator:
         database_settings: DatabaseSettings,
         tzdata: str,
         hint: Hint = lambda *_: None,
+        wake: Callable[[str], None] = lambda _: None,
+        hinted: bool = True,
         policy: PacePolicy | None = None,
+        besides: Mapping[str, Duty] | None = None,
     ) -> None:
         self.node = node
         self._database = database
         self._alive_within = settings.lease_ttl
         time = DatabaseTime(clock=clock)
-        holdings = Holdings()
+        holdings = Holdings(telemetry)
         shards = Shards(database, node)
         self.holdings = holdings
         self.pace = Pace(
@@ -75,7 +94,6 @@ class Coordinator:
             pace=self.pace,
             time=time,
             clock=clock,
-            telemetry=telemetry,
             settings=settings,
         )
         self.elector = Elector(
@@ -88,6 +106,8 @@ class Coordinator:
             clock=clock,
             telemetry=telemetry,
             settings=settings,
+            given_back=lambda: wake(BALANCE),
+            rest=ELECTOR_REST if hinted else None,
         )
         recovery = Recovery(
             missing=Missing(database, node),
@@ -166,26 +186,39 @@ class Coordinator:
             tzdata=tzdata,
         )
         self._time = time
+        self.duties: Mapping[str, Duty] = {
+            "elector": self.elector,
+            "zones": self.zones,
+            "planner": self.planner,
+            "publisher": self.publisher,
+            "sweeper": self.sweeper,
+            "deadlines": self.deadlines,
+            **(besides or {}),
+        }
 
     async def run(self, stopping: Stopping) -> None:
-        """Run the six loops; when all have ended, give the shards back."""
+        """Run the loops of all duties; when they have ended, give the shards back."""
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self.planner.run(stopping), name="planner")
-                group.create_task(self.publisher.run(stopping), name="publisher")
-                group.create_task(self.elector.run(stopping), name="elector")
-                group.create_task(self.sweeper.run(stopping), name="sweeper")
-                group.create_task(self.zones.run(stopping), name="zones")
-                group.create_task(self.deadlines.run(stopping), name="deadlines")
+                for name, duty in self.duties.items():
+                    group.create_task(duty.run(stopping), name=name)
         finally:
             await self.elector.hand_over()
 
-    async def tick(self) -> int:
-        """One pass of each, in order; what tests crank. Returns how many runs were published."""
-        await self.elector.tick()
-        await self.zones.tick()
-        await self.planner.tick()
-        return await self.publisher.tick()
+    def look_soon(self) -> None:
+        """Somebody has made a job that fires soon, or a run about which is to be decided."""
+        self.planner.nudge.set()
+        self.referee.look_soon()
+
+    async def tick(self, *, without: Collection[str] = ()) -> int:
+        """One pass of each, in order; what tests crank. Returns how many runs were published.
+
+        A test that looks at one duty by itself goes on `without` it.
+        """
+        done = {
+            name: await duty.tick() for name, duty in self.duties.items() if name not in without
+        }
+        return cast("int", done.get("publisher", 0))
 
     async def _living(self) -> Mapping[NodeId, int | None]:
         since = self._time.now() - self._alive_within - timedelta(milliseconds=1)

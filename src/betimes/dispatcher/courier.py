@@ -4,6 +4,10 @@ A mailbox is held by lease and emptied in waves: what is due is read, sent, and 
 transaction that repeats owner and fence. Each mailbox has a task of its own, so a slow endpoint is
 slow for itself. An endpoint that failed a few times in a row is asked with one delivery at a time,
 with growing pauses, and the others wait without losing an attempt.
+
+One question finds how soon something is due. Where nothing is, the next look is called by the
+router of this process or by whoever puts something into a mailbox (a hint), by the clock, and
+otherwise after `REST`: so late is a delivery found at most whose hint was lost.
 """
 
 import asyncio
@@ -34,6 +38,7 @@ from betimes.store.server import read_clock
 from betimes.telemetry import Items, Outage, Telemetry
 from betimes.wire.base import shown_instant
 
+REST = timedelta(seconds=1)
 WAVES_MAX = 20
 CONCURRENCY = 4
 PAUSE_MAX = timedelta(seconds=1)
@@ -68,7 +73,10 @@ class Courier:
         vault: Vault | None = None,
         desk: Desk | None = None,
         nudge: asyncio.Event | None = None,
+        rest: timedelta | None = REST,
     ) -> None:
+        self._rest = rest
+        self._due_at: float | None = None
         self._database = database
         self._sender = sender
         self._clock = clock
@@ -88,7 +96,12 @@ class Courier:
     async def run(self, stopping: Stopping) -> None:
         """Send until asked to stop; what is under way is finished."""
         beats = beat(
-            self._clock, every=self._settings.deliver_every, stopping=stopping, nudge=self._nudge
+            self._clock,
+            every=self._settings.deliver_every,
+            stopping=stopping,
+            nudge=self._nudge,
+            rest=self._rest,
+            due_in=self._due_in,
         )
         async with self.working():
             await attend(self.tick, beats=beats, troubles=self._outage)
@@ -105,11 +118,20 @@ class Courier:
         with self._telemetry.span("courier.tick") as span:
             span.expect_errors()
             room = self._settings.mailboxes - len(self._busy)
-            claimed = await self._claim(room) if room > 0 else []
+            claimed = await self._claim(room) if room > 0 and await self._is_due() else []
             for mailbox in claimed:
                 self._begin(mailbox)
             span.add(mailboxes=len(claimed))
         return len(claimed)
+
+    async def _is_due(self) -> bool:
+        """Whether something is due in any mailbox, held by somebody or not."""
+        due_in = await rows.mailboxes_due_in(self._database, now=self._clock.stated())
+        self._due_at = None if due_in is None else self._clock.monotonic() + due_in
+        return due_in is not None and due_in <= 0
+
+    def _due_in(self) -> float | None:
+        return None if self._due_at is None else self._due_at - self._clock.monotonic()
 
     async def idle(self) -> None:
         """Return when nothing is under way."""

@@ -3,11 +3,15 @@
 Any number of routers may work on the same tenant: what one has handed out, another hands out in
 vain. A router looks a little back each time, because a row may appear after one that arrived later,
 and leaves out what it remembers to have seen.
+
+Events come from everywhere and nobody tells of them, so as long as anybody listens looks follow
+each other with `route_every`. Where nobody does, there is nothing to hand out: then the router
+rests, and is called by whoever makes an endpoint (a hint), and otherwise after `REST`.
 """
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from betimes.config.notify import NotifySettings
@@ -34,6 +38,7 @@ from betimes.store.routing import (
 from betimes.store.server import read_clock
 from betimes.telemetry import Items, Outage, Telemetry
 
+REST = timedelta(seconds=2)
 TENANTS_PER_PAGE = 500
 EVENTS_PER_PAGE = 500
 PAGES_MAX = 20
@@ -52,7 +57,11 @@ class Router:
         settings: NotifySettings,
         shards: int,
         nudge: asyncio.Event | None = None,
+        rest: timedelta | None = REST,
     ) -> None:
+        self._rest = rest
+        self._is_heard = False
+        self.called = asyncio.Event()
         self._database = database
         self._clock = clock
         self._telemetry = telemetry
@@ -68,15 +77,28 @@ class Router:
 
     async def run(self, stopping: Stopping) -> None:
         """Hand out until asked to stop."""
-        beats = beat(self._clock, every=self._settings.route_every, stopping=stopping)
-        await attend(self.tick, beats=beats, troubles=self._outage, survives=True)
+        beats = beat(
+            self._clock,
+            every=self._settings.route_every,
+            stopping=stopping,
+            nudge=self.called,
+            rest=self._rest,
+        )
+        await attend(self._turn, beats=beats, troubles=self._outage, survives=True)
+
+    async def _turn(self) -> bool:
+        """One pass; whether anybody listens."""
+        await self.tick()
+        return self._is_heard
 
     async def tick(self) -> int:
         """One pass over all tenants; how many deliveries were made."""
         with self._telemetry.span("router.tick") as span:
             span.expect_errors()
             after, handed = FIRST, 0
+            self._is_heard = False
             while page := await list_routings(self._database, after=after, most=TENANTS_PER_PAGE):
+                self._is_heard = True
                 handed += await self._pass(page)
                 after = page[-1].tenant
             span.add(handed=handed)

@@ -25,11 +25,18 @@ SchedulerError
 What happened to a *run* is never in this tree; that is an `Outcome` value.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 class SchedulerError(Exception):
     """The root of everything this package raises on purpose."""
+
+    def copy(self) -> Self:
+        """One of its own for each who hears of it: on its way up, an error is told where it was."""
+        other = type(self).__new__(type(self), *self.args)
+        other.__dict__.update(self.__dict__)
+        other.__cause__ = self.__cause__
+        return other
 
 
 class Refused(SchedulerError):

@@ -7,15 +7,15 @@ that know the names.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import lru_cache
 from json import loads
 from typing import Any
 
 from betimes.domain.callback import wants_success
+from betimes.domain.kept import kept_by_text
 from betimes.domain.retry import Backoff, Jitter, RetryPolicy
 
 MILLISECOND = timedelta(milliseconds=1)
-DEADLINES_KEPT = 10_000
+DEADLINES_BYTES_MAX = 8 << 20
 NO_OPTIONS: Mapping[str, Any] = {}
 
 
@@ -137,7 +137,7 @@ def start_deadline_of(options: Mapping[str, Any]) -> timedelta | None:
     return _optional(options, "start_deadline_ms")
 
 
-@lru_cache(maxsize=DEADLINES_KEPT)
+@kept_by_text(DEADLINES_BYTES_MAX, factor=0)
 def start_deadline_of_text(options: str | None) -> timedelta | None:
     """The same from stored options; equal texts are read once."""
     if not options or "start_deadline_ms" not in options:

@@ -1,18 +1,18 @@
 """What a run has to obey besides its time: whom it shares with, and behind whom it waits. Pure."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from hashlib import blake2b
 from json import loads
 from typing import Any, NamedTuple
 
 from betimes.domain.ids import JobId
+from betimes.domain.kept import kept_by_text
 
 FAIR_BUCKETS = 1_023
 """Fairness keys fall into this many buckets; two keys in one bucket share its share."""
 WAIT, SKIP = 0, 1
 """What becomes of a run while its gate is full; the numbers are stored."""
-TERMS_KEPT = 10_000
+TERMS_BYTES_MAX, TERMS_BYTES = 8 << 20, 500
 NAMES = ('"fairness_key"', '"concurrency"', '"rate_limit_key"')
 """Where none of these is said, there is nothing special."""
 
@@ -68,7 +68,7 @@ def most_of(options: Mapping[str, Any]) -> int | None:
     return most
 
 
-@lru_cache(maxsize=TERMS_KEPT)
+@kept_by_text(TERMS_BYTES_MAX, each=TERMS_BYTES)
 def terms_of_text(options: str | None) -> Terms:
     """The same from stored options; equal texts are read once."""
     if not options or not any(name in options for name in NAMES):

@@ -2,6 +2,9 @@
 
 Whatever was forgotten waits a second at most. Tokens come by themselves and nobody tells, so rates
 are looked at more often: a bucket holds one second's worth, so nothing of a rate is lost by that.
+
+One look finds whether there is anything to walk over. Where nothing is held, looks follow each
+other more slowly, up to `REST`: so late is the first one found at most that is held then.
 """
 
 from datetime import timedelta
@@ -14,8 +17,9 @@ from betimes.store.repair import FIRST_GATE, FIRST_LINE, Repairing
 from betimes.telemetry import Outage, Telemetry
 
 EVERY = timedelta(milliseconds=250)
-SECOND = 4
-"""Beats of a second."""
+REST = timedelta(milliseconds=500)
+KEYS_EVERY_SECONDS = 1.0
+"""How often gates and lines are looked at."""
 PAGES_MAX = 5
 
 
@@ -32,22 +36,33 @@ class Offerer:
         self._gate = FIRST_GATE
         self._line = FIRST_LINE
         self._rate = FIRST_GATE
-        self._beats = 0
+        self._keys_at = float("-inf")
+        self._is_held = False
         self._outage = Outage(duty="janitor.offerer", telemetry=telemetry)
 
     async def run(self, stopping: Stopping) -> None:
         """Offer until asked to stop."""
-        beats = beat(self._clock, every=EVERY, stopping=stopping)
-        await attend(self.tick, beats=beats, troubles=self._outage, survives=True)
+        beats = beat(self._clock, every=EVERY, stopping=stopping, rest=REST)
+        await attend(self._turn, beats=beats, troubles=self._outage, survives=True)
+
+    async def _turn(self) -> bool:
+        """One pass; whether anything is held."""
+        await self.tick()
+        return self._is_held
 
     async def tick(self) -> int:
         """One bounded pass; how many parcels were offered."""
         with self._telemetry.span("offerer.tick") as span:
             span.expect_errors()
-            offered = await self._pass_rates()
-            if self._beats % SECOND == 0:
-                offered += await self._pass_gates() + await self._pass_lines()
-            self._beats += 1
+            now = self._clock.monotonic()
+            keys = now - self._keys_at >= KEYS_EVERY_SECONDS
+            if keys:
+                self._keys_at = now
+            held = await self._repairing.held(keys=keys)
+            self._is_held = any(held)
+            offered = await self._pass_rates() if held.rates else 0
+            offered += await self._pass_gates() if held.gates else 0
+            offered += await self._pass_lines() if held.lines else 0
             span.add(offered=offered)
         return offered
 

@@ -8,6 +8,7 @@ from betimes.domain.clock import Clock
 from betimes.janitor.clear import Clearer
 from betimes.janitor.errands import Errands
 from betimes.janitor.offer import Offerer
+from betimes.janitor.operate import REST as OPERATOR_REST
 from betimes.janitor.operate import Operator
 from betimes.janitor.partitions import PartitionKeeper
 from betimes.janitor.prune import Pruner
@@ -36,6 +37,7 @@ class Janitor:
         settings: JanitorSettings,
         new_id: NewId,
         rotate_after: timedelta = timedelta(days=90),
+        hinted: bool = True,
     ) -> None:
         database, shards = desk.database, desk.shards
         self.reaper = Reaper(
@@ -59,7 +61,9 @@ class Janitor:
             repairing=Repairing(database), hints=desk.hints, clock=clock, telemetry=telemetry
         )
         self.surveyor = Surveyor(partitions=Partitions(database), clock=clock, telemetry=telemetry)
-        self.operator = Operator(desk=desk, clock=clock, telemetry=telemetry)
+        self.operator = Operator(
+            desk=desk, clock=clock, telemetry=telemetry, rest=OPERATOR_REST if hinted else None
+        )
         self.clearer = Clearer(
             desk=desk, clock=clock, telemetry=telemetry, every=settings.prune_every
         )

@@ -25,7 +25,7 @@ class Asking(Generic[K, V]):
         while (waiting := self._under_way.get(about)) is not None:
             match await asyncio.shield(waiting):
                 case SchedulerError() as error:
-                    raise error
+                    raise error.copy()
                 case (found,):
                     return found
                 case None:  # the one who asked was called away
@@ -48,7 +48,7 @@ class Asking(Generic[K, V]):
             found = await find()
             told = (found,)
         except SchedulerError as error:
-            told = error
+            told = error.copy()
             raise
         finally:
             if self._under_way.get(about) is waiting:

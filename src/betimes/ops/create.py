@@ -78,7 +78,8 @@ def announce(desk: Desk, jobs: Sequence[Job], parcels: Sequence[Parcel]) -> None
     """Hints about what is due and what is to be planned soon; after the commit."""
     for parcel in parcels:
         desk.hints.hint(*parcel.hint)
-    for shard in {job.shard for job in jobs if _fires_soon(job)}:
+    held = {parcel.shard for parcel in parcels if parcel.held}
+    for shard in held | {job.shard for job in jobs if _fires_soon(job)}:
         desk.hints.replan(shard)
 
 

@@ -14,6 +14,7 @@ from betimes.ops.sayings import open_deliveries
 from betimes.store import deliveries as sent
 from betimes.store import endpoints as rows
 from betimes.store.deliveries import Delivery
+from betimes.store.hints import DELIVER
 from betimes.store.pool import Connection
 
 __all__ = [
@@ -52,7 +53,9 @@ async def put_test(desk: Desk, endpoint: Endpoint, *, request: str) -> UUID:
         await rows.wake_mailbox(connection, endpoint, due_at=at)
         return delivery
 
-    return await desk.transact(work, tenant=endpoint.tenant)
+    put = await desk.transact(work, tenant=endpoint.tenant)
+    desk.hints.wake(DELIVER)
+    return put
 
 
 async def list_deliveries(
@@ -98,7 +101,9 @@ async def redeliver(desk: Desk, tenant: TenantId, delivery: UUID) -> Delivery:
             await rows.wake_mailbox(connection, endpoint, due_at=now)
         return await _delivery(desk, connection, tenant, delivery)
 
-    return await desk.transact(work, tenant=tenant)
+    again = await desk.transact(work, tenant=tenant)
+    desk.hints.wake(DELIVER)
+    return again
 
 
 async def _delivery(

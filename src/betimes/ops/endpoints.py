@@ -23,6 +23,7 @@ from betimes.ops.secrets import vault_of
 from betimes.ops.vault import Sealed, Vault
 from betimes.store import endpoints as rows
 from betimes.store.endpoints import Endpoint, MailboxView
+from betimes.store.hints import DELIVER, ROUTE
 from betimes.store.pool import Connection
 from betimes.store.routing import read_arrival_clock
 
@@ -153,7 +154,9 @@ async def create_endpoint(
         await rows.insert_endpoint(connection, fresh)
         return fresh
 
-    return await desk.transact(work, tenant=endpoint.tenant)
+    made = await desk.transact(work, tenant=endpoint.tenant)
+    desk.hints.wake(ROUTE)
+    return made
 
 
 async def list_endpoints(
@@ -217,7 +220,9 @@ async def change_endpoint(
             await rows.open_mailbox(connection, stored, due_at=now)
         return stored
 
-    return await desk.transact(work, tenant=endpoint.tenant)
+    written = await desk.transact(work, tenant=endpoint.tenant)
+    desk.hints.wake(DELIVER)
+    return written
 
 
 async def enable_endpoint(desk: Desk, endpoint: Endpoint) -> Endpoint:

@@ -1,7 +1,8 @@
 """Load ahead: fires per step, what they need, hot minutes, and what spreading would change.
 
-Counted with the planner's own fire iterator, once per specification. Of very many jobs only some
-pages of the table are read, and the answer says so.
+Counted with the planner's own fire iterator, once per specification, in a thread that gives way to
+the event loop. Of very many jobs only some pages of the table are read, of very many specifications
+only some are counted, and the answer says so.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,6 +45,8 @@ SAMPLE_PERCENT_MIN = 0.01
 FIRES_BUDGET = 1_000_000
 """Fires computed for one answer, in a thread; beyond, the rest of a span goes on as it began."""
 FIRES_PER_SPEC_MIN = 200
+SPECS_MAX = FIRES_BUDGET // FIRES_PER_SPEC_MIN
+"""Of more specifications than these some stand for the others, so that the budget is one."""
 HOT_SPOTS = 5
 TOP_SPECS = 5
 HOT_TIMES = 2.0
@@ -219,7 +222,9 @@ async def _gather(desk: Desk, tenant: TenantId | None, asked: Asked) -> _Facts:
             high=floor_of(to_ms(now)),
             most=ENDED_PER_SHARD,
         )
-        return _Facts(specs, durations, [], None if percent is None else percent / 100)
+        specs, part = thinned(specs)
+        read = 1.0 if percent is None else percent / 100
+        return _Facts(specs, durations, [], None if read * part >= 1 else read * part)
 
     async def room(connection: Connection) -> list[tuple[frozenset[str], int]]:
         now = await desk.now(connection)
@@ -236,6 +241,24 @@ def sample_percent(own: int | None, every: float) -> float | None:
     if (own is not None and own <= EXACT_MAX) or every <= EXACT_MAX:
         return None
     return max(SAMPLE_PERCENT_MIN, min(100.0, 100.0 * SAMPLE_ROWS / every))
+
+
+def thinned(specs: Sequence[SharedSpec]) -> tuple[list[SharedSpec], float]:
+    """As many specifications as are counted, and which part of all jobs they are. Pure.
+
+    Those that most jobs share are counted as they are; of the others every so many-th stands for
+    those beside it.
+    """
+    if len(specs) <= SPECS_MAX:
+        return list(specs), 1.0
+    half = SPECS_MAX // 2
+    ordered = sorted(specs, key=lambda spec: -spec.jobs)
+    often, rest = ordered[:half], ordered[half:]
+    chosen = rest[:: -(-len(rest) // half)]
+    counted = sum(spec.jobs for spec in chosen)
+    factor = sum(spec.jobs for spec in rest) / counted
+    part = (sum(spec.jobs for spec in often) + counted) / sum(spec.jobs for spec in specs)
+    return often + [replace(spec, jobs=spec.jobs * factor) for spec in chosen], part
 
 
 async def _changed(

@@ -118,6 +118,8 @@ async def run_now(desk: Desk, tenant: TenantId, job: JobId, wish: Wish | None = 
     made, parcels = await desk.transact(work, tenant=tenant)
     for parcel in parcels:
         desk.hints.hint(*parcel.hint)
+        if parcel.held:
+            desk.hints.replan(parcel.shard)  # its coordinator decides about it
     return made
 
 

@@ -61,6 +61,12 @@ async def forward(
     return operation
 
 
+async def next_due_in(desk: Desk) -> float | None:
+    """Seconds until an operation is due; None when there is nothing to wait for."""
+    now = desk.clock.stated()
+    return await rows.operations_due_in(desk.database, now=now, lane=desk.lane)
+
+
 async def work_once(desk: Desk, kinds: Mapping[str, Kind]) -> bool:
     """Bring one operation forward; whether there was one."""
     operation = await _claim(desk)

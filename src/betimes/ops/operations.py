@@ -12,6 +12,7 @@ from betimes.domain.ids import TenantId, random_ids, to_ms, to_text
 from betimes.ops.contents import open_bytes
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.store import operations as rows
+from betimes.store.hints import OPERATE
 from betimes.store.operations import Operation, OperationState
 from betimes.store.pool import Connection
 
@@ -75,7 +76,9 @@ async def start_operation(desk: Desk, operation: Operation) -> Operation:
         asked = [await _opened(desk, connection, one) for one in (found, operation)]
         return asked[0] == asked[1]
 
-    return await desk.transact(work, tenant=operation.tenant)
+    begun = await desk.transact(work, tenant=operation.tenant)
+    desk.hints.wake(OPERATE)
+    return begun
 
 
 async def _opened(desk: Desk, connection: Connection, operation: Operation) -> dict[str, Any]:

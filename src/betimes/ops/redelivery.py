@@ -14,6 +14,7 @@ from betimes.ops.matching import hears, labels_of, subjects_of
 from betimes.ops.operating import Step, forward
 from betimes.store import deliveries as sent
 from betimes.store.endpoints import Endpoint, read_endpoint, wake_mailbox
+from betimes.store.hints import DELIVER
 from betimes.store.operations import Operation
 from betimes.store.pool import Connection
 from betimes.store.routing import Handout, News, hand_out, read_labels, read_news
@@ -84,6 +85,7 @@ async def _tell_missing(desk: Desk, tenant: TenantId, identity: UUID, news: list
     )
     if again and endpoint.disabled_at is None:
         await wake_mailbox(connection, endpoint, due_at=now)
+    desk.hints.wake(DELIVER)
     return fresh + len(again)
 
 

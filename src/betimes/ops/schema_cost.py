@@ -7,15 +7,16 @@ be applied along one path of a value of some depth is counted here by its shape 
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
+from betimes.domain.kept import kept_by_text
+
 APPLIED_MAX = 20_000_000
 """So many applications are done within a second or two; what may need more is not checked here."""
 DEPTH_MAX = 64
-COSTS_MAX = 2_000
+COSTS_BYTES_MAX, COSTS_BYTES = 8 << 20, 1_000
 SCHEMAS_MAX = 5_000
 ALL = ("allOf", "anyOf", "oneOf")
 ONE = ("not", "if", "then", "else")
@@ -35,7 +36,7 @@ def affordable(schema: str, payload: bytes | None) -> bool:
     return costs[min(depth, DEPTH_MAX)] * size <= APPLIED_MAX
 
 
-@lru_cache(maxsize=COSTS_MAX)
+@kept_by_text(COSTS_BYTES_MAX, factor=0, each=COSTS_BYTES)
 def _costs(schema: str) -> tuple[int, ...]:
     """How often something is applied along one path of a value, by the depth of the value."""
     try:

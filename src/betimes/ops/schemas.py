@@ -6,7 +6,6 @@ payload that suits one of them is accepted: somebody can do it, so a rolling upd
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NoReturn
 
@@ -15,6 +14,7 @@ import msgspec
 
 from betimes.domain.errors import Invalid, Locked, NotFound, TooLarge
 from betimes.domain.ids import TenantId, from_text
+from betimes.domain.kept import kept_by_text
 from betimes.domain.run import Run
 from betimes.ops.asking import Asking
 from betimes.ops.blobs import get_blob_row, read_reference
@@ -40,7 +40,9 @@ SCHEMA_BYTES_MAX = 64 * 1024
 DIGEST_BYTES = 16
 BELIEVED_FOR = 2.0
 TENANTS_MAX = 10_000
-COMPILED_MAX = 2_000
+COMPILED_BYTES_MAX = 32 << 20
+COMPILED_BYTES, COMPILED_FACTOR = 5_000, 10
+"""What a validator takes: about so much, and so many times its text."""
 ALIVE_FOR = timedelta(minutes=5)
 """How long after its last sign of life what a worker accepts still counts."""
 FORGET_AFTER = timedelta(days=30)
@@ -79,7 +81,7 @@ def check_own(schema: Mapping[str, Any] | None, payload: bytes | None) -> None:
         _check("the payload_schema of its job", payload, [text])
 
 
-@lru_cache(maxsize=COMPILED_MAX)
+@kept_by_text(COMPILED_BYTES_MAX, factor=COMPILED_FACTOR, each=COMPILED_BYTES)
 def compiled(schema: str) -> Any:
     """A validator; it reaches for nothing outside the schema, and its patterns cannot run away."""
     options = jsonschema_rs.RegexOptions()

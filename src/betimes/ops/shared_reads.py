@@ -54,7 +54,7 @@ class SharedReads(Generic[K, V]):
         company.keys.add(key)
         match await asyncio.shield(company.found):
             case SchedulerError() as error:
-                raise error
+                raise error.copy()
             case None:  # the one who read was called away
                 return (await self._load(tenant, [key])).get(key)
             case found:
@@ -69,7 +69,7 @@ class SharedReads(Generic[K, V]):
                 told = found = await self._load(tenant, list(company.keys))
                 return found
         except SchedulerError as error:
-            told = error
+            told = error.copy()
             raise
         finally:
             self._close(tenant, company)

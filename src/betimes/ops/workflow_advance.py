@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from betimes.ops.desk import Desk
@@ -10,9 +11,17 @@ from betimes.ops.workflow_step import STEP_RUNS_MAX, Room
 from betimes.store import workflow_runs as rows
 from betimes.store import workflow_turns as turns
 from betimes.store.pool import Connection
+from betimes.store.workflow_turns import Ahead
 
 LOOKS_MAX = 8
 """How often the search for due workflow runs looks past those it has found."""
+
+
+class DueWorkflows(NamedTuple):
+    """Workflow runs for which there is word; where there are none, what is to be expected."""
+
+    ids: list[UUID]
+    ahead: Ahead | None = None
 
 
 async def advance_workflow(desk: Desk, identifier: UUID, *, most: int = STEP_RUNS_MAX) -> bool:
@@ -53,13 +62,16 @@ async def postpone_workflow(desk: Desk, identifier: UUID, *, pause: timedelta) -
     await desk.transact(postpone, tenant=None)
 
 
-async def due_workflows(desk: Desk, *, most: int, but: Collection[UUID] = ()) -> list[UUID]:
+async def due_workflows(
+    desk: Desk, *, most: int, but: Collection[UUID] = (), ahead: bool = False
+) -> DueWorkflows:
     """Workflow runs for which there is word, but for some that are seen to otherwise.
 
-    One with ten thousand words does not hide the others behind it: it is looked past.
+    One with ten thousand words does not hide the others behind it: it is looked past. Where nothing
+    is due, `ahead` asks what is to be expected.
     """
 
-    async def find(connection: Connection) -> list[UUID]:
+    async def find(connection: Connection) -> DueWorkflows:
         found: list[UUID] = []
         for _ in range(LOOKS_MAX):
             due = await turns.due_turns(
@@ -68,7 +80,9 @@ async def due_workflows(desk: Desk, *, most: int, but: Collection[UUID] = ()) ->
             found += [one.id for one in due.runs]
             if due.is_all or len(found) >= most:
                 break
-        return found[:most]
+        if ahead and not found:
+            return DueWorkflows([], await turns.turns_ahead(connection, now=desk.clock.stated()))
+        return DueWorkflows(found[:most])
 
     return await desk.transact(find, tenant=None)
 

@@ -19,6 +19,7 @@ from betimes.ops.workflow_runs import (
 )
 from betimes.ops.workflow_turn import WorkflowTurn
 from betimes.store import workflow_runs as rows
+from betimes.store.hints import ADVANCE
 from betimes.store.pool import Connection
 from betimes.workflow.graph import GateType
 from betimes.workflow.policy import Origin, reset
@@ -144,6 +145,7 @@ async def _change(
         await change(turn)
         if not run.state.is_final:
             await turn.go()
+        inner.hints.wake(ADVANCE)
         return WorkflowRunView(run=run, nodes=turn.nodes, plan=turn.plan)
 
     return await transact(desk, tenant, work)

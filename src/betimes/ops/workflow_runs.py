@@ -30,7 +30,7 @@ from betimes.ops.workflow_turn import WorkflowTurn
 from betimes.ops.workflows import Plan, Workflow, plan_of
 from betimes.store import workflow_runs as rows
 from betimes.store import workflow_turns as turns
-from betimes.store.hints import LaterHints
+from betimes.store.hints import ADVANCE, LaterHints
 from betimes.store.pool import Connection
 from betimes.store.workflow_runs import NodeRow, WorkflowRun
 from betimes.workflow.graph import Node
@@ -135,6 +135,7 @@ async def start_workflow(desk: Desk, tenant: TenantId, new: NewWorkflowRun) -> W
         turn = WorkflowTurn(inner, connection, run, plan, nodes, now=now)
         turn.tell("workflow_run.started")
         await turn.go()
+        inner.hints.wake(ADVANCE)
         return WorkflowRunView(run=run, nodes=nodes, plan=plan)
 
     return await transact(desk, tenant, start)

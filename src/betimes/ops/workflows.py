@@ -4,7 +4,6 @@ Beside what was given lies what the runs of its nodes are like: targets, retries
 form in which any run stores them, so that a turn of a workflow run has nothing left to check.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,6 +23,7 @@ from betimes.domain.ids import (
     to_ms,
     to_text,
 )
+from betimes.domain.kept import Kept
 from betimes.domain.parcel import PRIORITY_DEFAULT
 from betimes.domain.run import QUEUE_DEFAULT, NewRun
 from betimes.ops.checks import check_name
@@ -164,38 +164,8 @@ def read_plan(content: bytes) -> Plan:
     return Plan(graph=read_graph(written.definition, duration=read_span), work=written.work)
 
 
-class Plans:
-    """Plans that were read lately, so many and of so many bytes of definitions together."""
-
-    def __init__(self, *, most: int = PLANS_MAX, bytes_max: int = PLANS_BYTES_MAX) -> None:
-        self._most = most
-        self._bytes_max = bytes_max
-        self._kept: OrderedDict[bytes, Plan] = OrderedDict()
-        self._bytes = 0
-
-    def get(self, content: bytes) -> Plan | None:
-        """One that is kept."""
-        plan = self._kept.get(content)
-        if plan is not None:
-            self._kept.move_to_end(content)
-        return plan
-
-    def keep(self, content: bytes, plan: Plan) -> None:
-        """Keep one; those that were used least lately go."""
-        if content not in self._kept:
-            self._bytes += len(content)
-        self._kept[content] = plan
-        while len(self._kept) > self._most or self._bytes > self._bytes_max:
-            gone, _ = self._kept.popitem(last=False)
-            self._bytes -= len(gone)
-
-    @property
-    def size(self) -> int:
-        """The bytes of the definitions whose plans are kept."""
-        return self._bytes
-
-
-_PLANS = Plans()
+_PLANS: Kept[bytes, Plan] = Kept(PLANS_BYTES_MAX, entries=PLANS_MAX)
+"""Plans that were read lately, so many and of so many bytes of definitions together."""
 
 
 async def plan_of(content: bytes) -> Plan:
@@ -203,7 +173,7 @@ async def plan_of(content: bytes) -> Plan:
     plan = _PLANS.get(content)
     if plan is None:
         plan = await aside_if_large(len(content), read_plan, content)
-        _PLANS.keep(content, plan)
+        _PLANS.put(content, plan, len(content))
     return plan
 
 

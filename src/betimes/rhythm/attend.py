@@ -30,14 +30,19 @@ async def attend(
 
     A duty that keeps nothing in memory survives those, too: the next pass begins from what is
     stored, and its neighbours in the same role go on. The others end and are started afresh.
+
+    What a `tick` returns says whether it found something to do, for beats that rest when there is
+    nothing; a pass that failed is no reason to rest.
     """
     async for _ in beats:
         try:
-            await tick()
+            beats.passed(found=bool(await tick()))
             troubles.ended()
         except Unavailable as error:
+            beats.passed(found=True)
             troubles.failed(error)
         except Exception as error:
             if not survives:
                 raise
+            beats.passed(found=True)
             troubles.failed(error)

@@ -9,9 +9,14 @@ from collections import OrderedDict
 from threading import Lock
 
 from betimes.domain.errors import BadSchedule
+from betimes.domain.kept import Kept
 from betimes.schedule.bounds import FIRES_MAX
 from betimes.schedule.budget import Budget
 from betimes.schedule.schedule import Schedule
+
+SCHEDULES_BYTES_MAX = 64 << 20
+SCHEDULE_BYTES, SCHEDULE_FACTOR = 1_000, 30
+"""What a schedule takes: about so much, and so many times its text."""
 
 SPECS_MAX = 200_000
 WINDOWS_MAX = 8
@@ -81,6 +86,11 @@ class FireTable:
         return self.window(after, until).fires(schedule)
 
 
+def _weight_of(stored: str) -> int:
+    """About how many bytes a schedule takes that was read from a text, with the text."""
+    return SCHEDULE_BYTES + SCHEDULE_FACTOR * len(stored)
+
+
 class ScheduleCache:
     """Stored forms read once: equal JSON texts share one `Schedule`.
 
@@ -88,9 +98,8 @@ class ScheduleCache:
     with `H` is kept apart for each seed.
     """
 
-    def __init__(self, size_max: int = 10_000) -> None:
-        self._size_max = size_max
-        self._shared: OrderedDict[tuple[str, str], Schedule] = OrderedDict()
+    def __init__(self, size_max: int = 10_000, *, bytes_max: int = SCHEDULES_BYTES_MAX) -> None:
+        self._shared: Kept[tuple[str, str], Schedule] = Kept(bytes_max, entries=size_max)
         # What is expensive is evaluated in a thread beside the event loop.
         self._lock = Lock()
 
@@ -100,7 +109,6 @@ class ScheduleCache:
             for key in ((stored, ""), (stored, seed)):
                 found = self._shared.get(key)
                 if found is not None and (key[1] or not found.is_seeded or not seed):
-                    self._shared.move_to_end(key)
                     return found
         members = json.loads(stored)
         if not isinstance(members, dict):
@@ -112,10 +120,7 @@ class ScheduleCache:
             schedule = Schedule.from_dict(members, seed=seed, budget=budget)
             key = (stored, seed)
         with self._lock:
-            self._shared[key] = schedule
-            if len(self._shared) > self._size_max:
-                self._shared.popitem(last=False)
-        return schedule
+            return self._shared.put(key, schedule, _weight_of(stored))
 
     def __len__(self) -> int:
         return len(self._shared)

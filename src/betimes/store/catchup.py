@@ -11,12 +11,12 @@ goes without approval exact.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 from json import loads
 from uuid import UUID
 
 from betimes.domain.ids import JobId, NodeId, RunId, ShardId, TenantId
 from betimes.domain.job import overlap_of
+from betimes.domain.kept import kept_by_text
 from betimes.domain.parcel import PACE_QUANTUM_MS, RUNS_MAX, Parcel, Waiting, pack
 from betimes.domain.parcel import Lane as ParcelLane
 from betimes.domain.states import Trigger
@@ -45,7 +45,7 @@ from betimes.store.telling import tell_completed
 SQL = load("catchup")
 CATCH_UP = ParcelLane.CATCH_UP
 JOB_CANCELLED, JOB_DELETED = "JOB_CANCELLED", "JOB_DELETED"
-POLICIES_KEPT = 10_000
+POLICIES_BYTES_MAX = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +308,7 @@ def occurrences_of(settled: Settled) -> list[Occurrence]:
     return split_near(step, latest)[0]
 
 
-@lru_cache(maxsize=POLICIES_KEPT)
+@kept_by_text(POLICIES_BYTES_MAX, factor=0)
 def policy_of_text(schedule: str) -> OverlapPolicy:
     """The policy of late fires, from a stored schedule; equal texts are read once."""
     return policy_of(overlap_of(loads(schedule)), planned_late=True)

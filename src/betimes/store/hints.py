@@ -25,7 +25,9 @@ from betimes.store.pool import Lane
 from betimes.store.queries import load
 
 SQL = load("server")
-READY, PLAN = "betimes_ready", "betimes_plan"
+READY, PLAN, WAKE = "betimes_ready", "betimes_plan", "betimes_wake"
+ADVANCE, BALANCE, DELIVER, OPERATE, ROUTE = "advance", "balance", "deliver", "operate", "route"
+"""Duties that rest while there is nothing to do; their names are the lines on `WAKE`."""
 PAUSE_SECONDS = 0.01
 TIMES_MAX = 256
 """Most times remembered for one place; what comes later is found by polls."""
@@ -48,6 +50,10 @@ class Hinter(Protocol):
         """A job of the shard has a fire that may be near."""
         ...
 
+    def wake(self, duty: str) -> None:
+        """There is work for a duty that may be resting."""
+        ...
+
 
 class NoHints:
     """Says nothing, for those who need nobody to hurry."""
@@ -60,6 +66,9 @@ class NoHints:
     def replan(self, shard: ShardId) -> None:
         """Nothing."""
 
+    def wake(self, duty: str) -> None:
+        """Nothing."""
+
 
 NO_HINTS = NoHints()
 
@@ -70,6 +79,7 @@ class LaterHints:
     def __init__(self) -> None:
         self._ready: list[tuple[ShardId, str, TenantId, datetime, int]] = []
         self._plans: list[ShardId] = []
+        self._duties: list[str] = []
 
     def hint(
         self, shard: ShardId, queue: str, tenant: TenantId, visible_at: datetime, fair: int = 0
@@ -81,10 +91,15 @@ class LaterHints:
         """Remember it."""
         self._plans.append(shard)
 
+    def wake(self, duty: str) -> None:
+        """Remember it."""
+        self._duties.append(duty)
+
     def clear(self) -> None:
         """Forget everything: the transaction is done over."""
         self._ready.clear()
         self._plans.clear()
+        self._duties.clear()
 
     def pass_on(self, hints: Hinter) -> None:
         """Tell it all to somebody who sends."""
@@ -92,6 +107,8 @@ class LaterHints:
             hints.hint(*ready)
         for shard in self._plans:
             hints.replan(shard)
+        for duty in self._duties:
+            hints.wake(duty)
 
 
 class Hints:
@@ -111,6 +128,7 @@ class Hints:
         self._pause_seconds = pause_seconds
         self._waiting: dict[Place, set[int]] = {}
         self._plans: set[ShardId] = set()
+        self._duties: set[str] = set()
         self._quiet_until = float("-inf")
         self._changed = asyncio.Event()
         self.sent = 0
@@ -131,6 +149,11 @@ class Hints:
         self._plans.add(shard)
         self._changed.set()
 
+    def wake(self, duty: str) -> None:
+        """Remember that a duty should look."""
+        self._duties.add(duty)
+        self._changed.set()
+
     async def run(self) -> None:
         """Send until cancelled."""
         while True:
@@ -147,13 +170,16 @@ class Hints:
             return wait
         waiting, self._waiting = self._waiting, {}
         plans, self._plans = self._plans, set()
-        if waiting or plans:
+        duties, self._duties = self._duties, set()
+        if waiting or plans or duties:
             self._quiet_until = self._clock.monotonic() + self._pause_seconds
         lines = [_line(place, sorted(times)) for place, times in waiting.items()]
         for payload in payloads(lines):
             await self._send(READY, payload)
         for payload in payloads([str(shard) for shard in sorted(plans)]):
             await self._send(PLAN, payload)
+        for payload in payloads(sorted(duties)):
+            await self._send(WAKE, payload)
         return None
 
     async def _send(self, channel: str, payload: str) -> None:

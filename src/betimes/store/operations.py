@@ -11,8 +11,9 @@ import asyncpg
 
 from betimes.domain.ids import ShardId, TenantId, shard_of
 from betimes.store.ask import many, maybe
+from betimes.store.database import Database
 from betimes.store.jobs import from_json, to_json, to_optional_json
-from betimes.store.pool import Connection
+from betimes.store.pool import Connection, Lane
 from betimes.store.queries import load
 
 SQL = load("operations")
@@ -118,6 +119,15 @@ async def list_operations(
         most=most,
     )
     return [operation_of(row) for row in rows]
+
+
+async def operations_due_in(
+    database: Database, *, now: datetime | None, lane: Lane
+) -> float | None:
+    """Seconds until an operation is due; None when there is nothing to wait for."""
+    (row,) = await database.many(SQL["read_operations_ahead"], lane=lane, now=now)
+    due_in: float | None = row["due_in"]
+    return due_in
 
 
 async def claim_operation(

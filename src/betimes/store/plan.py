@@ -105,6 +105,18 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
+class ToPlan:
+    """In which shards there is something to do."""
+
+    due: frozenset[ShardId] = frozenset()
+    """Jobs whose next fire is near."""
+    late: frozenset[ShardId] = frozenset()
+    """Jobs whose next fire has passed."""
+    gaps: frozenset[ShardId] = frozenset()
+    """Missed fires that are to be settled."""
+
+
+@dataclass(frozen=True, slots=True)
 class Planning:
     """The planner's side of the store."""
 
@@ -112,18 +124,23 @@ class Planning:
     node: NodeId
     margin: timedelta
 
-    async def shards_to_plan(
-        self, limits: Mapping[ShardId, datetime], *, after: datetime
-    ) -> list[ShardId]:
-        """Which shards have a job whose next fire lies between `after` and their own instant."""
+    async def look(self, limits: Mapping[ShardId, datetime], *, edge: datetime) -> ToPlan:
+        """What there is to do in shards that are planned up to an instant of their own.
+
+        What fires before `edge` is behind. One statement for all, because mostly there is nothing.
+        """
         rows = await self.database.many(
-            SQL["find_shards_to_plan"],
+            SQL["look_for_plans"],
             lane=Lane.ENGINE,
             shards=list(limits),
             limits=list(limits.values()),
-            after=after,
+            edge=edge,
         )
-        return [ShardId(row["shard"]) for row in rows]
+        return ToPlan(
+            due=frozenset(ShardId(row["shard"]) for row in rows if row["due"]),
+            late=frozenset(ShardId(row["shard"]) for row in rows if row["late"]),
+            gaps=frozenset(ShardId(row["shard"]) for row in rows if row["gap"]),
+        )
 
     async def due_jobs(
         self, shard: ShardId, *, before: datetime, after: tuple[datetime, UUID], most: int

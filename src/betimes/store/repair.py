@@ -7,7 +7,7 @@ it stopped, so with very many keys each has its turn.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from betimes.domain.ids import TenantId
@@ -27,12 +27,25 @@ FIRST_GATE: GatePlace = (NIL, "")
 FIRST_LINE: LinePlace = (-1, NIL)
 
 
+class HeldKinds(NamedTuple):
+    """For what something is held."""
+
+    rates: bool
+    gates: bool
+    lines: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Repairing:
     """The repairer's side of the gates; `None` as the next place says that the walk is over."""
 
     database: Database
     most: int = 1_000
+
+    async def held(self, *, keys: bool) -> HeldKinds:
+        """One look at what there is to walk over; without `keys`, at rates alone."""
+        (row,) = await self.database.many(SQL["look_for_held"], lane=Lane.ENGINE, keys=keys)
+        return HeldKinds(**row)
 
     async def gates(
         self, after: GatePlace, *, now: datetime | None

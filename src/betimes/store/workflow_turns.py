@@ -8,7 +8,7 @@ from uuid import UUID
 from betimes.domain.ids import RunId, ShardId, TenantId, shard_of
 from betimes.domain.run import bounds
 from betimes.domain.states import RunState
-from betimes.store.ask import execute, many
+from betimes.store.ask import execute, many, one
 from betimes.store.jobs import from_json
 from betimes.store.pool import Connection
 from betimes.store.queries import load
@@ -43,6 +43,15 @@ class Due(NamedTuple):
 
     runs: list[DueRun]
     is_all: bool
+
+
+class Ahead(NamedTuple):
+    """What is to be expected when nothing is due: for those who rest meanwhile."""
+
+    due_in: float | None
+    """Seconds until the next workflow run is due by the clock."""
+    under_way: bool
+    """A run is under way whose end may leave word at any time."""
 
 
 class Suspect(NamedTuple):
@@ -132,6 +141,12 @@ async def due_turns(
     )
     found = [DueRun(row["shard"], row["workflow_run_id"]) for row in rows]
     return Due(found, is_all=sum(row["words"] for row in rows) < read)
+
+
+async def turns_ahead(connection: Connection, *, now: datetime | None) -> Ahead:
+    """How soon somebody has to look again."""
+    row = await one(connection, SQL["read_turns_ahead"], now=now)
+    return Ahead(row["due_in"], row["under_way"])
 
 
 async def take_turns(connection: Connection, run: UUID, *, now: datetime, most: int) -> list[UUID]:

@@ -26,7 +26,9 @@ from betimes.telemetry import Outage, Telemetry
 
 GATES_MAX = 20_000
 FORGET_SHARE = 4
-"""A quarter of them is forgotten at once, so that looking for them costs each new one little."""
+"""A quarter of them is forgotten at once, and however few could be, the next look for more comes
+after so many new ones: so that looking for them costs each new one little. What cannot be forgotten
+is in use, and there are no more of those than this process has requests under way or waiting."""
 SYNC_EVERY = timedelta(seconds=1)
 TELL_SECONDS, TELL_PLAIN_SECONDS = 5.0, 60.0
 TICK_SECONDS = 0.001
@@ -135,6 +137,7 @@ class Gates:
         self._breakers = breakers
         self._roll = roll
         self._entries: dict[Key, _Entry] = {}
+        self._full_at = GATES_MAX
         self._outage = Outage(duty="target.breakers", telemetry=telemetry)
         self._held = telemetry.counter("betimes_target_held_total")
         self._opened = telemetry.counter("betimes_breaker_opened_total")
@@ -220,8 +223,8 @@ class Gates:
 
     async def tick(self) -> None:
         """Tell what has changed here, learn what has changed elsewhere. Tests call this."""
-        if self._breakers is None:
-            return
+        if self._breakers is None or not self._entries:
+            return  # whoever sends nothing has nothing to tell and nothing to learn
         try:
             with self._telemetry.span("gates.tick") as span:
                 span.expect_errors()  # the outage tells them, once
@@ -366,7 +369,7 @@ class Gates:
     def _entry(self, key: Key) -> _Entry:
         entry = self._entries.get(key)
         if entry is None:
-            if len(self._entries) >= GATES_MAX:
+            if len(self._entries) >= self._full_at:
                 self._forget()
             entry = self._entries[key] = _Entry(Gate(self._rules))
         entry.used_at = self._clock.monotonic()
@@ -375,16 +378,20 @@ class Gates:
     def _forget(self) -> None:
         """Make room for many: those of whom there is nothing to know first, then the oldest.
 
-        What is forgotten of a broken origin is learned again from the store, or from it.
+        What is forgotten of a broken origin is learned again from the store, or from it; last goes
+        what has just changed and could not be told, because the store is away.
         """
         now = self._clock.monotonic()
         idle = [
-            (not entry.gate.is_plain(now), entry.used_at, key)
+            (entry.changed, not entry.gate.is_plain(now), entry.used_at, key)
             for key, entry in self._entries.items()
-            if not (entry.gate.in_flight or entry.waiting or entry.line or entry.changed)
+            if not (entry.gate.in_flight or entry.waiting or entry.line)
         ]
-        for _, _, key in sorted(idle, key=itemgetter(0, 1))[: GATES_MAX // FORGET_SHARE]:
+        share = GATES_MAX // FORGET_SHARE
+        many = max(share, len(self._entries) - GATES_MAX)
+        for *_, key in sorted(idle, key=itemgetter(0, 1, 2))[:many]:
             del self._entries[key]
+        self._full_at = max(GATES_MAX, len(self._entries) + share)
 
 
 def _together(now: float, seconds: float) -> float:

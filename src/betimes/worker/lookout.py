@@ -98,6 +98,7 @@ class Lookout:
         self._turns = turns
         self._places = dict.fromkeys((False, True), BEFORE_ALL)
         self._rules_at = clock.monotonic()
+        self._reading_rules = asyncio.Lock()
         self._outage = Outage(duty="worker.claim", telemetry=telemetry)
         self._hints = telemetry.counter("betimes_hints_total")
         self._poll_at = self._suspects_at = clock.monotonic()
@@ -161,9 +162,10 @@ class Lookout:
 
     async def _tick(self) -> int:
         now = self._clock.monotonic()
-        if now >= self._rules_at:
-            self._turns.rules = await self._rules.read()
-            self._rules_at = now + RULES_EVERY_SECONDS
+        async with self._reading_rules:  # whoever comes meanwhile waits for the same answer
+            if now >= self._rules_at:
+                self._turns.rules = await self._rules.read()
+                self._rules_at = now + RULES_EVERY_SECONDS
         if now >= self._poll_at:
             await self._poll(now)
         if now >= self._suspects_at:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from api_kit import Client
+from betimes.domain.kept import Kept
 from betimes.ops import workflows
 from betimes.rhythm.aside import LARGE_BYTES
 from betimes.workflow.graph import read_graph
@@ -34,7 +35,7 @@ async def test_large_graphs_are_read_beside_the_loop(
         return read_graph(*given, **more)
 
     monkeypatch.setattr("betimes.ops.workflows.read_graph", noted)
-    monkeypatch.setattr(workflows, "_PLANS", workflows.Plans())
+    monkeypatch.setattr(workflows, "_PLANS", Kept(workflows.PLANS_BYTES_MAX))
     assert (await admin("PUT", "/v1/workflows/large", graph())).status == 201
     started = await admin("POST", "/v1/workflows/large/runs")
     assert started.status == 202
@@ -79,12 +80,4 @@ async def test_pages_of_large_workflows_are_bounded(admin: Client) -> None:
 
 
 def test_plans_are_kept_within_a_bound() -> None:
-    """Large ones push each other out, small ones stay by number."""
-    plans = workflows.Plans(most=3, bytes_max=10)
-    plan = workflows.Plan(graph=None, work={})  # type: ignore[arg-type]  # nobody looks at it
-    for content in (b"1234", b"5678", b"90ab"):
-        plans.keep(content, plan)
-    assert plans.get(b"1234") is None
-    assert plans.get(b"90ab") is plan
-    assert plans.size == 8
     assert LARGE_BYTES < workflows.PLANS_BYTES_MAX

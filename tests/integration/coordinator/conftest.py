@@ -1,7 +1,7 @@
 """Coordinators on a real database, cranked by hand."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
@@ -67,13 +67,15 @@ class World:
             self.database, card, skew_ms=None, draining=draining, now=self.clock.stated()
         )
 
-    async def live(self, seconds: float, *coordinators: Coordinator) -> None:
+    async def live(
+        self, seconds: float, *coordinators: Coordinator, without: Collection[str] = ()
+    ) -> None:
         """Let time pass in half seconds, with these coordinators alive and at work."""
         for _ in range(int(seconds * 2)):
             self.clock.advance(0.5)
             for coordinator in coordinators:
                 await self.alive(coordinator.node)
-                await coordinator.tick()
+                await coordinator.tick(without=without)
 
     async def insert_job(
         self,

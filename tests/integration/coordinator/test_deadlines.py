@@ -32,7 +32,7 @@ async def test_a_run_that_nobody_starts_expires(database: Database, clock: Manua
         ],
     )
     line = await Line.make(database, clock)
-    await line.coordinate(9)
+    await line.coordinate(9, without=["deadlines"])
     assert await line.coordinator.deadlines.tick() == 1
     late, patient, later = [await run_row(database, run) for run in made]
     assert late is not None
@@ -43,7 +43,7 @@ async def test_a_run_that_nobody_starts_expires(database: Database, clock: Manua
     assert max(patient["state"], later["state"]) < RunState.SUCCEEDED
     assert made[0] not in await parcelled(database)
     assert await line.coordinator.deadlines.tick() == 0
-    await line.coordinate(30)
+    await line.coordinate(30, without=["deadlines"])
     assert await line.coordinator.deadlines.tick() == 1
     assert await parcelled(database) == [made[1]]
     told = await fetch(
@@ -83,7 +83,7 @@ async def test_fires_of_a_job_expire_and_a_fixed_delay_goes_on(
     definition = every(15, schedule={"mode": "fixed_delay"}, options=DEADLINE)
     job = await create_job(desk, TENANT, NewJob(definition=definition))
     line = await Line.make(database, clock)
-    await line.coordinate(25)
+    await line.coordinate(25, without=["deadlines"])
     assert await line.coordinator.deadlines.tick() == 1
     (row,) = await runs_of(database, job.id)
     assert row["state"] == RunState.EXPIRED
@@ -115,7 +115,7 @@ async def test_more_than_one_pass_holds_expire_too(
     same = [NewRun(handler="h", options=DEADLINE)] * 7
     made += await enqueue_runs(desk, TENANT, same)
     line = await Line.make(database, clock)
-    await line.coordinate(10)
+    await line.coordinate(10, without=["deadlines"])
     expired = 0
     for _ in range(4):
         expired += await line.coordinator.deadlines.tick()

@@ -264,7 +264,7 @@ async def test_a_pass_asks_about_all_shards_at_once(
         assert spent == {
             "elector": 2,
             "zones": 0,
-            "planner": 3,
+            "planner": 1,
             "publisher": 3 + publishing,
             "sweeper": 2,
             "deadlines": 1,

@@ -20,7 +20,7 @@ async def test_a_run_that_fell_between_is_found_repaired_and_counted(world: Worl
     await world.live(5, coordinator)
     # Against the rule: inserted for the past, without a parcel.
     (run,) = await world.insert_runs([world.seconds(-2)])
-    await world.live(40, coordinator)
+    await world.live(40, coordinator, without=["sweeper"])
     assert await world.parcels() == {}
 
     assert await coordinator.sweeper.tick() == 1
@@ -65,7 +65,7 @@ async def test_what_is_repaired_takes_the_overlap_decision(world: World) -> None
         second,
     )
     await world.fetch("DELETE FROM betimes.decisions")
-    await world.live(40, coordinator)
+    await world.live(40, coordinator, without=["sweeper"])
     assert await coordinator.sweeper.tick() == 1
     rows = await world.fetch("SELECT state, blocked_by FROM betimes.runs WHERE id = $1", second)
     assert rows == [(7, first)]

@@ -14,16 +14,22 @@ import pytest
 
 from betimes.coordinator.deadlines import DeadlineKeeper
 from betimes.domain.errors import Unavailable
-from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, WorkerId
+from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, WorkerId, shard_of
 from betimes.domain.job import Job
 from betimes.domain.leased import Streak
 from betimes.domain.states import RunState
 from betimes.ops import NewJob, create_job
+from betimes.ops.backfill import backfill_job
 from betimes.ops.dead_letters import redrive
 from betimes.ops.desk import Desk
-from betimes.ops.grip import grip
-from betimes.ops.pause import pause_job
+from betimes.ops.end import RunsOf, cancel_job, delete_job
+from betimes.ops.grip import Running, grip
+from betimes.ops.manual import run_now, skip_next
+from betimes.ops.pause import pause_job, resume_job
 from betimes.ops.runs import cancel_run, retry_run
+from betimes.ops.update import update_job
+from betimes.ops.workflow_advance import advance_workflow
+from betimes.ops.workflow_control import cancel_workflow
 from betimes.store.control import hold
 from betimes.store.database import Database
 from betimes.store.ending import DeadLetter, Ending, Follow
@@ -35,6 +41,7 @@ from betimes.testing import ManualClock
 from line_kit import WORKER, Line
 from line_kit import Held as Leased
 from ops_kit import SECOND, TENANT, every, fetch, make_desk
+from workflow_kit import a_flow
 
 HERE = WorkerId(WORKER)
 JOBS, SHARDS = "jobs", "shards"
@@ -322,3 +329,103 @@ async def test_parcels_are_locked_by_id_in_whatever_order_they_are_named(
             database, "SELECT id FROM betimes.parcels WHERE shard = 0 FOR UPDATE SKIP LOCKED"
         )
     assert [row["id"] for row in free] == [second], "it waits for the first and has the second"
+
+
+Verb = Callable[[Desk, Job, RunId], Coroutine[Any, Any, object]]
+
+
+def _backfill(desk: Desk, job: Job, _: RunId) -> Coroutine[Any, Any, object]:
+    end = desk.clock.now()
+    return backfill_job(desk, TENANT, job.id, begin=end - 60 * SECOND, end=end)
+
+
+VERBS: dict[str, Verb] = {
+    "pause": lambda desk, job, _: pause_job(desk, TENANT, job.id),
+    "pause and cancel": lambda desk, job, _: pause_job(
+        desk, TENANT, job.id, running=Running.CANCEL
+    ),
+    "update": lambda desk, job, _: update_job(desk, TENANT, job.id, every(7)),
+    "update what waits": lambda desk, job, _: update_job(
+        desk, TENANT, job.id, every(7), pending=True
+    ),
+    "cancel": lambda desk, job, _: cancel_job(desk, TENANT, job.id, running=Running.CANCEL),
+    "delete": lambda desk, job, _: delete_job(desk, TENANT, job.id, runs=RunsOf.CANCEL),
+    "run now": lambda desk, job, _: run_now(desk, TENANT, job.id),
+    "skip": lambda desk, job, _: skip_next(desk, TENANT, job.id),
+    "backfill": _backfill,
+}
+"""Whatever stops, changes or makes runs of a job."""
+
+
+@pytest.mark.parametrize("waits_for", [SHARDS, JOBS])
+@pytest.mark.parametrize("verb", VERBS)
+async def test_a_verb_that_waits_has_locked_nothing_that_comes_later(
+    database: Database, clock: ManualClock, verb: str, waits_for: str
+) -> None:
+    desk, _, job, leased = await a_leased_run(database, clock)
+
+    async def work() -> None:
+        await VERBS[verb](desk, job, RunId(leased.row["id"]))
+
+    later = (JOBS, "parcels", "runs") if waits_for == SHARDS else ("parcels", "runs")
+    await check_order(database, job.shard, work, waits_for=waits_for, later=later)
+
+
+@pytest.mark.parametrize("waits_for", [SHARDS, JOBS])
+async def test_resuming_waits_with_nothing_that_comes_later(
+    database: Database, clock: ManualClock, waits_for: str
+) -> None:
+    desk, _, job, _ = await a_leased_run(database, clock)
+    await pause_job(desk, TENANT, job.id)
+    clock.advance(20)
+
+    async def work() -> None:
+        await resume_job(desk, TENANT, job.id)
+
+    later = (JOBS, "parcels", "runs") if waits_for == SHARDS else ("parcels", "runs")
+    await check_order(database, job.shard, work, waits_for=waits_for, later=later)
+
+
+RUN_VERBS: dict[str, Verb] = {
+    "cancel": lambda desk, _, run: cancel_run(desk, TENANT, run),
+    "cancel with grace": lambda desk, _, run: cancel_run(desk, TENANT, run, grace=SECOND),
+    "cancel by force": lambda desk, _, run: cancel_run(desk, TENANT, run, force=True),
+}
+
+
+@pytest.mark.parametrize("verb", RUN_VERBS)
+async def test_a_verb_about_a_run_waits_for_its_parcel_without_the_run(
+    database: Database, clock: ManualClock, verb: str
+) -> None:
+    """Whoever ends the run has its parcel, and goes on to the run."""
+    desk, _, job, leased = await a_leased_run(database, clock)
+
+    async def work() -> None:
+        await RUN_VERBS[verb](desk, job, RunId(leased.row["id"]))
+
+    await check_order(database, job.shard, work, waits_for="parcels", later=("runs",))
+
+
+@pytest.mark.parametrize("step", ["cancel", "advance"])
+async def test_a_step_of_a_workflow_run_waits_for_it_with_nothing_that_comes_later(
+    database: Database, clock: ManualClock, step: str
+) -> None:
+    async with a_flow(database, clock) as flow:
+        view = await flow.start({"a": {}, "b": {"needs": ["a"]}})
+        await flow.bench.poll_once()
+        shard = shard_of(view.run.id)
+
+        async def work() -> None:
+            await cancel_workflow(flow.desk, TENANT, view.run.id)
+
+        async def advance() -> None:
+            # The next one that is due: whoever holds the row moves it, so nobody waits for it.
+            assert not await advance_workflow(flow.desk, view.run.id)
+
+        if step == "advance":
+            async with locked(database, "workflow_runs", shard):
+                await advance()
+                assert await is_free(database, "parcels", shard)
+        else:
+            later = ("parcels", "runs")
+            await check_order(database, shard, work, waits_for="workflow_runs", later=later)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from betimes.domain.errors import Unavailable
+from betimes.domain.errors import CyclicGraph, Refused, Unavailable
 from betimes.ops.asking import Asking
 
 
@@ -95,3 +95,31 @@ async def test_what_was_forgotten_is_asked_anew() -> None:
             await pass_the_turn()
             assert source.asked == asked
         source.gate.set()
+
+
+async def test_each_who_waits_has_an_error_of_its_own() -> None:
+    """On its way up an error is told where it was; others hear what was found."""
+    asking, gate = Asking[str, int](), asyncio.Event()
+
+    async def find() -> int:
+        await gate.wait()
+        raise CyclicGraph("round and round", cycle=("a", "b"), pointer="/needs")
+
+    async def ask(place: int) -> Refused:
+        try:
+            await asking.ask("a", find)
+        except Refused as refused:
+            refused.pointer = f"/items/{place}{refused.pointer}"
+            return refused
+        raise AssertionError("it was refused")
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(ask(place)) for place in range(3)]
+        await pass_the_turn()
+        gate.set()
+    heard = [task.result() for task in tasks]
+    assert [one.pointer for one in heard] == [f"/items/{place}/needs" for place in range(3)]
+    assert {(str(one), one.code, type(one)) for one in heard} == {
+        ("round and round", heard[0].code, CyclicGraph)
+    }
+    assert [one.cycle for one in heard if isinstance(one, CyclicGraph)] == [("a", "b")] * 3

@@ -4,7 +4,10 @@ import asyncio
 from itertools import pairwise
 from uuid import UUID
 
+import pytest
+
 from betimes.domain.errors import Unavailable
+from betimes.target import gates as target_gates
 from betimes.target.gate import Health, Hold, Rules
 from betimes.target.gates import Breaker, Gates
 from betimes.telemetry import Recorder, Telemetry
@@ -246,3 +249,29 @@ async def test_a_breaker_that_opens_sends_the_line_away() -> None:
     helds = [await one for one in line]
     assert {held.why for held in helds if held is not None} == {Hold.BREAKER_OPEN}
     assert None not in helds
+
+
+async def test_looking_for_room_costs_each_new_origin_little(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where all are in use and nothing can be forgotten."""
+    monkeypatch.setattr(target_gates, "GATES_MAX", 100)
+    gates = some_gates()
+    gates._full_at = 100
+    looks = 0
+    forget = gates._forget
+
+    def counted() -> None:
+        nonlocal looks
+        looks += 1
+        forget()
+
+    monkeypatch.setattr(gates, "_forget", counted)
+    for number in range(1_000):
+        assert await gates.ask(TENANT, f"https://{number}.example", retry=False) is None
+    assert looks <= 1_000 // 25
+    for number in range(1_000):
+        gates.done(TENANT, f"https://{number}.example", Health.GOOD, seconds=0.01, pause=None)
+    for number in range(1_000, 1_026):
+        assert await gates.ask(TENANT, f"https://{number}.example", retry=False) is None
+    assert len(gates._entries) <= 126, "what is no longer in use goes with the next look"

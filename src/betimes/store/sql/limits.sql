@@ -240,6 +240,18 @@ SELECT walk.tenant_id, walk.gate,
            WHERE parcels.slot AND parcels.gate IS NOT NULL AND parcels.tenant_id = walk.tenant_id AND parcels.gate = walk.gate) AS room
   FROM walk LIMIT :most::integer;
 
+-- name: look_for_held :one
+-- Whether anything is held for a rate and, if that is asked for as well, behind a gate or in a line: the first step of each walk.
+-- Scatter: one probe of an index each
+-- Index: parcels_rate_idx, parcels_gate_idx, parcels_line_idx
+-- Returns: rates bool, gates bool, lines bool
+SELECT (SELECT true FROM betimes.parcels WHERE rate_key IS NOT NULL AND held = 4
+         ORDER BY tenant_id, rate_key LIMIT 1) IS NOT NULL AS rates,
+       :keys::boolean AND (SELECT true FROM betimes.parcels WHERE gate IS NOT NULL AND held = 1
+         ORDER BY tenant_id, gate LIMIT 1) IS NOT NULL AS gates,
+       :keys::boolean AND (SELECT true FROM betimes.parcels WHERE line IS NOT NULL AND held = 1
+         ORDER BY shard, line LIMIT 1) IS NOT NULL AS lines;
+
 -- name: find_held_lines :many
 -- Lines in which something is held although nothing of them is in flight, page by page.
 -- Scatter: skips along an index, one probe per line

@@ -30,6 +30,14 @@ SELECT id, tenant_id, kind, state, done, total, NULL::text AS request, result::t
    AND (:kinds::text[] IS NULL OR operations.kind = ANY (:kinds::text[]))
  ORDER BY id DESC LIMIT :most::integer;
 
+-- name: read_operations_ahead :one
+-- How many seconds it takes until an operation is due; none or less when one is, null when there is none at all.
+-- Scatter: any shard may have work
+-- Index: operations_due_idx
+-- Returns: due_in float8
+SELECT (SELECT extract(epoch FROM due_at - coalesce(:now::timestamptz, statement_timestamp()))::float8
+          FROM betimes.operations WHERE state < 2 ORDER BY due_at LIMIT 1) AS due_in;
+
 -- name: find_due_operations :many
 -- The operations that have been due for longest and that nobody works on.
 -- Scatter: any shard may have work

@@ -1,13 +1,19 @@
 -- From definitions to runs: the planner's statements, all under the shard's epoch.
 
--- name: find_shards_to_plan :many
--- Which of these shards have a job whose next fire lies between an instant and one of the shard's own.
--- Scatter: one probe of an index per shard
--- Returns: shard int2
-SELECT wanted.shard FROM unnest(:shards::smallint[], :limits::timestamptz[]) AS wanted (shard, before)
- WHERE EXISTS (SELECT FROM betimes.jobs
-                WHERE jobs.shard = wanted.shard AND jobs.next_fire_at >= :after::timestamptz
-                  AND jobs.next_fire_at < wanted.before);
+-- name: look_for_plans :many
+-- What there is to plan or to settle in some shards: jobs on time, jobs that are behind, gaps. Shards with nothing are left out.
+-- Scatter: three probes of an index per shard
+-- Returns: shard int2, due bool, late bool, gap bool
+SELECT look.* FROM (
+    SELECT wanted.shard,
+           EXISTS (SELECT FROM betimes.jobs
+                    WHERE jobs.shard = wanted.shard AND jobs.next_fire_at >= :edge::timestamptz
+                      AND jobs.next_fire_at < wanted.before) AS due,
+           EXISTS (SELECT FROM betimes.jobs
+                    WHERE jobs.shard = wanted.shard AND jobs.next_fire_at < :edge::timestamptz) AS late,
+           EXISTS (SELECT FROM betimes.gaps WHERE gaps.shard = wanted.shard) AS gap
+      FROM unnest(:shards::smallint[], :limits::timestamptz[]) AS wanted (shard, before)) AS look
+ WHERE look.due OR look.late OR look.gap;
 
 -- name: read_due_jobs :many
 -- Jobs of one shard in the order of their next fire, page by page.

@@ -225,6 +225,17 @@ SELECT shard, workflow_run_id, count(*) AS words
          ORDER BY due_at LIMIT :rows::integer) AS due
  GROUP BY shard, workflow_run_id ORDER BY min(due_at) LIMIT :most::integer;
 
+-- name: read_turns_ahead :one
+-- How soon a workflow run is to be looked at by the clock, and whether a run is under way whose end may leave word any time.
+-- Scatter: one look for all shards
+-- Index: workflow_turns_due_idx, workflow_nodes_running_idx, workflow_items_running_idx
+-- Returns: due_in float8, under_way bool
+SELECT (SELECT extract(epoch FROM due_at - coalesce(:now::timestamptz, statement_timestamp()))::float8
+          FROM betimes.workflow_turns
+         WHERE due_at > coalesce(:now::timestamptz, statement_timestamp()) ORDER BY due_at LIMIT 1) AS due_in,
+       EXISTS (SELECT FROM betimes.workflow_nodes WHERE state = 2 AND run_id IS NOT NULL)
+       OR EXISTS (SELECT FROM betimes.workflow_items WHERE state = 2) AS under_way;
+
 -- name: take_turns :many
 -- Take what is due of one workflow run, as much as one turn has room for; the rest stays due for the next one.
 -- Index: workflow_turns_pkey
