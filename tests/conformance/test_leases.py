@@ -282,7 +282,7 @@ async def test_what_a_worker_gives_back_costs_no_attempt(road: Road) -> None:
 
 @needs(Can.DRAIN)
 async def test_what_is_given_back_is_queued_again(road: Road) -> None:
-    """It did not fail, so it waits for a worker and not for a retry."""
+    """It did not fail, so it waits for a worker and not for a retry, and says what happened."""
     road.task("work", taking(road, FOR_EVER))
     run = await road.enqueue("work")
     hand = await road.hire()
@@ -290,6 +290,7 @@ async def test_what_is_given_back_is_queued_again(road: Road) -> None:
     await hand.go()
     seen = await road.look(run)
     assert (seen.state, seen.attempt, seen.error) == ("queued", 0, None)
+    assert seen.reason == "RELEASED"
 
 
 @needs(Can.DRAIN)

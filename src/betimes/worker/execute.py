@@ -25,7 +25,7 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import LeaseOver
 from betimes.domain.ids import TenantId
 from betimes.domain.leased import WantedRun
-from betimes.domain.outcome import Succeeded
+from betimes.domain.outcome import Outcome, Succeeded
 from betimes.executing.returned import failure_of, large_result, outcome_of
 from betimes.rhythm import DatabaseTime
 from betimes.telemetry import Telemetry
@@ -35,7 +35,7 @@ from betimes.worker.held import HeldParcel
 from betimes.worker.metrics import Metrics
 from betimes.worker.plan import UNHANDLED, Plan
 from betimes.worker.row import Moment, Row
-from betimes.worker.running import Running, Runnings, Stop, current_task
+from betimes.worker.running import GIVEN_BACK, Running, Runnings, Stop, current_task
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
 from betimes.worker.slots import Slots
 from betimes.worker.threaded import ThreadedAttempts
@@ -159,15 +159,13 @@ class Executor:
                 raise  # not one of our causes: the worker itself is being ended
             while me.cancelling():
                 me.uncancel()
-            report = running.stop is not Stop.RELEASE
             returned = running.outcome_of_stop() or failure_of(error)
         except LeaseOver:
             # It has looked at its lease before it sent or began anything.
             self._reporter.lose(running.parcel, found="start")
             report, returned = False, None
         except (Exception, SystemExit) as error:  # noqa: BLE001 -- an outcome like any other
-            report = running.stop is not Stop.RELEASE
-            returned = failure_of(error)
+            returned = GIVEN_BACK if running.stop is Stop.RELEASE else failure_of(error)
         finally:
             self.running.remove(running)
             if running.context.parked:
@@ -222,8 +220,11 @@ class Executor:
         now: datetime,
     ) -> None:
         """Hand over what came of an attempt."""
-        outcome = None if returned is UNHANDLED else outcome_of(returned)
-        if outcome is not None:
+        outcome: Outcome | None
+        if returned is UNHANDLED:
+            outcome = None
+        else:
+            outcome = GIVEN_BACK if returned is GIVEN_BACK else outcome_of(returned)
             self._metrics.ended(run, outcome, started_at, now)
         self._reporter.attempted(run, parcel, plan, outcome, started_at, now)
 

@@ -18,13 +18,15 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import Bug
 from betimes.domain.ids import RunId
 from betimes.domain.leased import WantedRun
-from betimes.domain.outcome import Cancelled, Outcome, TimedOut
+from betimes.domain.outcome import Cancelled, Outcome, Released, TimedOut
 from betimes.rhythm import first_of
 from betimes.worker.context import Context
 from betimes.worker.held import HeldParcel
 from betimes.worker.plan import Plan
 
 GRACE = timedelta(seconds=5)
+GIVEN_BACK = Released("its worker goes")
+"""What comes of an attempt that was stopped because its worker goes; no handler returns it."""
 NO_LIMIT = timedelta.max
 SILENT_MAX = 1_000
 
@@ -35,7 +37,7 @@ class Stop(Enum):
     TIMEOUT = "timeout"
     CANCEL = "cancel"
     RELEASE = "release"
-    """The worker drains: the run is given back with its parcel."""
+    """The worker drains: the run goes back into its queue."""
     LOST = "lost"
     """The lease is gone: whatever comes of it is nobody's business."""
 
@@ -105,6 +107,8 @@ class Running:
         """What a stopped attempt is reported as; None when it is not to be reported."""
         if self.stop is Stop.TIMEOUT:
             return TimedOut(limit=self.plan.spec.timeout or NO_LIMIT)
+        if self.stop is Stop.RELEASE:
+            return GIVEN_BACK
         return Cancelled() if self.stop is Stop.CANCEL else None
 
 

@@ -23,7 +23,7 @@ from betimes.worker.context import Context
 from betimes.worker.held import HeldParcel
 from betimes.worker.plan import Plan
 from betimes.worker.row import Row
-from betimes.worker.running import Running, Runnings, Stop
+from betimes.worker.running import GIVEN_BACK, Running, Runnings, Stop
 from betimes.worker.signals import WorkerSignals
 from betimes.worker.slots import Slots
 from betimes.worker.threads import InThread
@@ -92,9 +92,9 @@ class ThreadedAttempts:
             row.add(running.run, running.parcel, running.context.started_at, now)
             return
         self._slots.release(1)
-        if fault is not None and running.stop is Stop.RELEASE:
-            return  # it is given back with its parcel
-        returned = value if fault is None else failure_of(fault)
+        returned = value
+        if fault is not None:
+            returned = GIVEN_BACK if running.stop is Stop.RELEASE else failure_of(fault)
         self._conclude(running, returned, rest)
 
     def stopped(self, attempt: "ThreadedAttempt") -> None:
