@@ -129,6 +129,7 @@ async def report(
     A plain success goes the fast way, whether it is told alone or in a set; a success with
     consequences is decided upon like any other end.
     """
+    firsts = _firsts(reports)
     plain = [one for one in successes if one.lease.plain]
     singles = [
         Report(lease=one.lease.of(run), outcome=Succeeded(result), times=one.times)
@@ -136,14 +137,28 @@ async def report(
         if not one.lease.plain
         for run, result in zip(one.runs, one.results or repeat(None), strict=False)
     ]
-    batch = _Batch(desk=desk, tenant=tenant, reports=[*reports, *singles], sets=plain, roll=roll)
+    every = [*(reports[place] for place in firsts.values()), *singles]
+    batch = _Batch(desk=desk, tenant=tenant, reports=every, sets=plain, roll=roll)
     await desk.database.transact(batch.write, lane=Lane.COMPLETE, repeatable=True, tenant=tenant)
     for one in batch.offered:
         desk.hints.hint(*one.hint)
-    settled = [batch.settled[place] for place in range(len(batch.reports))]
-    gone = {one.lease.run for one in settled[len(reports) :] if one.state is None} | batch.lost
-    lost = [[run for run in one.runs if run in gone] if gone else [] for one in successes]
-    return Outcomes(settled[: len(reports)], lost)
+    settled = [batch.settled[place] for place in range(len(every))]
+    of_lease = dict(zip(firsts, settled, strict=False))
+    others = settled[len(firsts) :]
+    gone = {(one.lease.run, one.lease.fence) for one in others if one.state is None} | batch.lost
+    lost = [
+        [run for run in one.runs if (run, one.lease.fence) in gone] if gone else []
+        for one in successes
+    ]
+    return Outcomes([of_lease[one.lease] for one in reports], lost)
+
+
+def _firsts(reports: Sequence[Report]) -> dict[HeldLease, int]:
+    """Of several ends of one lease the first counts; where it stands."""
+    firsts: dict[HeldLease, int] = {}
+    for place, one in enumerate(reports):
+        firsts.setdefault(one.lease, place)
+    return firsts
 
 
 @dataclass(slots=True, kw_only=True)
@@ -156,7 +171,7 @@ class _Batch:
     sets: Sequence[Successes]
     roll: Callable[[], float]
     settled: dict[int, Settled] = field(default_factory=dict)
-    lost: set[RunId] = field(default_factory=set)
+    lost: set[tuple[RunId, Fence]] = field(default_factory=set)
     """Runs of sets whose lease was gone."""
     offered: list[Offered] = field(default_factory=list)
     rolls: list[float] = field(init=False)
@@ -175,8 +190,8 @@ class _Batch:
         others = any(not is_plain(one) for one in self.reports)
         rules = await read_rules(connection, self.tenant) if others else NO_RULES
         reading = _Reading(tenant=self.tenant, rules=rules)
-        shards = {shard_of(one.lease.parcel) for one in self.reports}
-        shards |= {shard_of(one.lease.parcel) for one in self.sets}
+        shards = {shard_of(one.lease.run) for one in self.reports}
+        shards |= {one.lease.shard for one in self.sets}
         for shard in sorted(shards):
             await self._shard(connection, shard, reading, seal, freed, now)
         self.offered = await release(connection, freed)
@@ -191,7 +206,7 @@ class _Batch:
         now: datetime,
     ) -> None:
         places = [
-            place for place, one in enumerate(self.reports) if shard_of(one.lease.parcel) == shard
+            place for place, one in enumerate(self.reports) if shard_of(one.lease.run) == shard
         ]
         slow = [place for place in places if not is_plain(self.reports[place])]
         await reading.read(connection, shard, [self.reports[place].lease.run for place in slow])
@@ -199,7 +214,7 @@ class _Batch:
         streaks = [
             _streak(one.lease, one.runs, one.results, one.times, now, seal)
             for one in self.sets
-            if shard_of(one.lease.parcel) == shard
+            if one.lease.shard == shard
         ]
         streaks += _together(
             [self.reports[place] for place in places if place not in endings], now, seal
@@ -209,9 +224,8 @@ class _Batch:
         # The jobs of all of them before the parcels of any.
         await hold_jobs_of(connection, shard, first, known)
         wrote = _Wrote()
-        here = [self.reports[place].lease for place in places]
-        here += [one.lease.of(one.runs[0]) for one in self.sets if one.runs]
-        for worker in sorted({one.worker for one in here if shard_of(one.parcel) == shard}):
+        holders = {self.reports[place].lease.worker for place in places}
+        for worker in sorted(holders | {holder for holder, _ in streaks}):
             mine = [
                 end
                 for place, end in endings.items()
@@ -220,7 +234,7 @@ class _Batch:
             theirs = [streak for holder, streak in streaks if holder == worker]
             if mine or theirs:
                 await self._write(connection, shard, worker, theirs, mine, wrote, freed, first)
-        await self._conclude(connection, shard, places, endings, streaks, wrote, now)
+        await self._conclude(connection, shard, places, endings, wrote, now)
 
     async def _write(
         self,
@@ -244,8 +258,10 @@ class _Batch:
         )
         wrote.add(endings, found.endings)
         freed.add(held.freed)
+        wrote.successes += found.successes
         if found.unwritten:
-            wrote.before |= await rows.finished_by(connection, shard, worker, found.unwritten)
+            runs = {run for run, _ in found.unwritten}
+            wrote.before |= await rows.finished_by(connection, shard, worker, runs)
             wrote.unwritten |= found.unwritten
 
     async def _conclude(
@@ -254,7 +270,6 @@ class _Batch:
         shard: ShardId,
         places: Sequence[int],
         endings: Mapping[int, Ending | None],
-        streaks: "Sequence[tuple[WorkerId, Streak]]",
         wrote: "_Wrote",
         now: datetime,
     ) -> None:
@@ -270,20 +285,11 @@ class _Batch:
         for place in places:
             one = self.reports[place]
             self.settled[place] = wrote.settled(one.lease, endings.get(place), place in endings)
-        self.lost |= (
-            {
-                run
-                for _, streak in streaks
-                for run in streak.runs
-                if run in wrote.unwritten and (run, streak.fence) not in wrote.before
-            }
-            if wrote.unwritten
-            else set()
-        )
+        self.lost |= wrote.unwritten - wrote.before.keys()
         measured = [
             Measured(one.lease.run, one.lease.fence, one.metrics)
             for place in places
-            if (one := self.reports[place]).metrics and self.settled[place].state is not None
+            if (one := self.reports[place]).metrics and wrote.is_new(one.lease, endings.get(place))
         ]
         await note_metrics(connection, self.tenant, shard, measured, now=now)
 
@@ -363,7 +369,10 @@ class _Wrote:
 
     by_told: dict[int, Ending] = field(default_factory=dict)
     """By the identity of what was told; somebody may have asked for the end meanwhile."""
-    unwritten: set[RunId] = field(default_factory=set)
+    unwritten: set[tuple[RunId, Fence]] = field(default_factory=set)
+    """Successes that may not have been written now."""
+    successes: int = 0
+    """How many were."""
     before: dict[tuple[RunId, Fence], RunState] = field(default_factory=dict)
     """Runs that carry the worker and fence of whoever tells them: said before, or by a target."""
 
@@ -377,12 +386,19 @@ class _Wrote:
     def of(self, ending: Ending | None) -> Ending | None:
         return None if ending is None else self.by_told.get(id(ending))
 
+    def is_new(self, lease: HeldLease, ending: Ending | None) -> bool:
+        """Whether an end was written now, and not before."""
+        key = lease.run, lease.fence
+        if key in self.unwritten:
+            return bool(self.successes) and key in self.before
+        return ending is None or self.of(ending) is not None
+
     def settled(self, lease: HeldLease, ending: Ending | None, is_slow: bool) -> Settled:
         """What one report has come to."""
         if (end := self.of(ending)) is not None:
             again = None if end.again is None else end.again.visible_at
             return Settled(lease=lease, state=end.state, next_retry_at=again)
-        if not is_slow and lease.run not in self.unwritten:
+        if not is_slow and (lease.run, lease.fence) not in self.unwritten:
             return Settled(lease=lease, state=RunState.SUCCEEDED)
         return Settled(lease=lease, state=self.before.get((lease.run, lease.fence)))
 
@@ -444,7 +460,8 @@ async def extend(desk: Desk, tenant: TenantId, lease: HeldLease, *, by: timedelt
 
     async def work(connection: Connection) -> datetime:
         held = lease.parcel, lease.fence
-        kept = await rows.renew(connection, lease.worker, [held], ttl=by, now=desk.clock.stated())
+        place = shard_of(lease.run), *held
+        kept = await rows.renew(connection, lease.worker, [place], ttl=by, now=desk.clock.stated())
         if held not in kept or not await rows.holds(connection, lease):
             raise FencedOut(LOST)
         return kept[held]

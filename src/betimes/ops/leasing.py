@@ -462,7 +462,9 @@ def _batches(
         alike.setdefault((one.run.attempt + parcel.deliveries, is_plain), []).append(one)
     return [
         LeasedBatch(
-            lease=ParcelLease(parcel.id, worker, parcel.fence, attempt, to_us(now), is_plain),
+            lease=ParcelLease(
+                parcel.id, worker, parcel.fence, attempt, to_us(now), is_plain, parcel.shard
+            ),
             parcel=parcel,
             runs=runs,
         )

@@ -29,6 +29,8 @@ FINISH = load("finish")
 PLACES_MAX = 4_096
 SPECS_BYTES_MAX = 4 << 20
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+Place = tuple[ShardId, ParcelId, Fence]
+"""A lease, and where its parcel is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +62,11 @@ class ParcelLease(NamedTuple):
     started_us: int
     plain: bool
     """Whether a success of any of its runs has no consequences beyond the run itself."""
+    shard: ShardId
 
     def of(self, run: RunId) -> "HeldLease":
         """It as far as one of its runs is concerned."""
-        return HeldLease(run, *self)
+        return HeldLease(run, *self[:-1])
 
 
 class HeldLease(NamedTuple):
@@ -80,7 +83,7 @@ class HeldLease(NamedTuple):
     @property
     def held(self) -> ParcelLease:
         """The lease itself."""
-        return ParcelLease(*self[1:])
+        return ParcelLease(*self[1:], shard_of(self.run))
 
 
 class LeasingWorker(NamedTuple):
@@ -327,7 +330,7 @@ _known: Kept[SpecKey, RunSpec] = Kept(SPECS_BYTES_MAX)
 async def renew(
     connection: Connection,
     worker: WorkerId,
-    leases: Collection[Lease],
+    leases: Collection[Place],
     *,
     ttl: timedelta,
     now: datetime | None,
@@ -339,9 +342,9 @@ async def renew(
         connection,
         SQL["renew_held"],
         worker=worker,
-        shards=[shard_of(parcel) for parcel, _ in leases],
-        ids=[parcel for parcel, _ in leases],
-        fences=[fence for _, fence in leases],
+        shards=[shard for shard, _, _ in leases],
+        ids=[parcel for _, parcel, _ in leases],
+        fences=[fence for _, _, fence in leases],
         ttl=ttl,
         now=now,
     )
