@@ -137,9 +137,8 @@ class HttpReporter:
         if not parcel.lost:
             self._held.lose(parcel)
             self._lost.add(kind="parcel")
-            self._telemetry.event(
-                "worker.lease_lost", level="warning", parcel=str(parcel.leased.id), found=found
-            )
+            run = to_text("run", parcel.leased.runs[0])
+            self._telemetry.event("worker.lease_lost", level="warning", run=run, found=found)
 
     async def run(self) -> None:
         """Tell until cancelled; several may do this side by side."""
