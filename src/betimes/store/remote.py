@@ -11,7 +11,7 @@ import asyncpg
 
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId, shard_of
 from betimes.domain.kept import Kept
-from betimes.domain.leased import Lease, LeasedParcel, Source, WantedRun
+from betimes.domain.leased import HeldLease, Lease, LeasedParcel, Source, WantedRun
 from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.spec import RunSpec
 from betimes.domain.states import RunState
@@ -50,40 +50,6 @@ class RemoteWorker:
     draining: bool = False
     labels: Mapping[str, Any] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
-
-
-class ParcelLease(NamedTuple):
-    """What a lease token stands for: runs of one parcel, all of them in the same attempt."""
-
-    parcel: ParcelId
-    worker: WorkerId
-    fence: Fence
-    attempt: int
-    started_us: int
-    plain: bool
-    """Whether a success of any of its runs has no consequences beyond the run itself."""
-    shard: ShardId
-
-    def of(self, run: RunId) -> "HeldLease":
-        """It as far as one of its runs is concerned."""
-        return HeldLease(run, *self[:-1])
-
-
-class HeldLease(NamedTuple):
-    """A lease as far as one of its runs is concerned."""
-
-    run: RunId
-    parcel: ParcelId
-    worker: WorkerId
-    fence: Fence
-    attempt: int
-    started_us: int
-    plain: bool
-
-    @property
-    def held(self) -> ParcelLease:
-        """The lease itself."""
-        return ParcelLease(*self[1:], shard_of(self.run))
 
 
 class LeasingWorker(NamedTuple):
