@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 from bench.kit.api import a_key, an_api
+from bench.kit.processes import used
 from bench.kit.report import Report
 from bench.kit.server import a_server, execute
 from betimes.app.run import run_to_end
@@ -37,6 +38,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--concurrency", type=int, default=200)
     parser.add_argument("--shards", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=15, help="fresh interpreters")
+    parser.add_argument("--lines", default="http,direct", help="which transports of workers")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args(arguments)
     if options.quick:
@@ -61,14 +63,34 @@ async def measure(options: argparse.Namespace) -> int:
             found = await load(place, mode, count, width)
             report.tell(f"enqueue, {mode}", {"callers": width}, per_second=count / found["seconds"])
         await forget(place)
-        for kind, line in (("", "http"), ("", "direct"), (" plain", "http"), (" plain", "direct")):
-            await load(place, f"many{kind}", options.runs, 1)
-            found = await load(place, line, options.runs, options.concurrency)
-            settings = {"runs": options.runs, "concurrency": options.concurrency}
-            figure = f"worker over {line},{kind or ' async'} tasks"
-            report.tell(figure, settings, per_second=options.runs / found["seconds"])
+        for kind in ("", " plain"):
+            for line in options.lines.split(","):
+                await load(place, f"many{kind}", options.runs, 1)
+                cpu = Cpu()
+                found = await load(place, line, options.runs, options.concurrency)
+                settings = {"runs": options.runs, "concurrency": options.concurrency}
+                figure = f"worker over {line},{kind or ' async'} tasks"
+                rate = options.runs / found["seconds"]
+                report.tell(figure, settings, per_second=rate, **cpu.per_run(found, options.runs))
     report.table()
     return 0
+
+
+class Cpu:
+    """What a drain costs by CPU time, which others on the machine do not change much."""
+
+    def __init__(self) -> None:
+        self._server, self._used = time.process_time(), used()
+
+    def per_run(self, found: dict[str, Any], runs: int) -> dict[str, float]:
+        """Microseconds for each run: of worker, server (this process) and PostgreSQL."""
+        spent = used().since(self._used)
+        seconds = {
+            "worker_us": found["worker_cpu"],
+            "server_us": time.process_time() - self._server,
+            "postgres_us": spent.postgres,
+        }
+        return {name: round(one / runs * 1e6, 1) for name, one in seconds.items()}
 
 
 class Place:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from betimes.api import parcels
+from betimes.api.heartbeats import heartbeat
 from betimes.api.parcels import Seals
 from betimes.api.problem import Trouble
 from betimes.api.routes.workers import HEARTBEATS_PER_LEASE, WORKER
@@ -14,12 +15,13 @@ from betimes.api.waiters import Waiters
 from betimes.app.direct import DirectNotes
 from betimes.domain.errors import FencedOut
 from betimes.domain.ids import TenantId, WorkerId, from_text, to_text
-from betimes.ops import leases, workers
+from betimes.ops import leases, reports, workers
 from betimes.ops.desk import Desk
 from betimes.ops.leasing import LeasedBatch
 from betimes.ops.suspects import Suspects
 from betimes.ops.turns import Turns
 from betimes.runtime.line import Grants
+from betimes.wire import parcels as shapes
 from betimes.wire import workers as wire
 from betimes.wire.base import shown_duration, shown_instant
 
@@ -69,7 +71,7 @@ class DirectLine:
             server_time=shown_instant(await self._now()),
         )
 
-    async def lease(self, worker: str, wanted: wire.LeaseParcels) -> Grants:
+    async def lease(self, worker: str, wanted: shapes.LeaseParcels) -> Grants:
         found = await self._leased(worker, wanted)
         shown = parcels.shown_parcels(found, self._seals, now=await self._now())
         return msgspec.json.decode(msgspec.json.encode(shown), type=Grants)
@@ -78,7 +80,7 @@ class DirectLine:
         return parcels.shown_runs(await self._leased(worker, wanted), self._seals)
 
     async def _leased(
-        self, worker: str, wanted: wire.LeaseRuns | wire.LeaseParcels
+        self, worker: str, wanted: wire.LeaseRuns | shapes.LeaseParcels
     ) -> list[LeasedBatch]:
         identity, queues = _worker(worker), wanted.queues or []
         clock = self._desk.clock
@@ -107,18 +109,16 @@ class DirectLine:
     async def beat(self, worker: str, told: wire.Heartbeat) -> wire.HeartbeatAnswer:
         now = await self._now()
         identity = _worker(worker)
-        return await parcels.heartbeat(
-            self._desk, identity, told, self._seals, ttl=self._ttl, now=now
-        )
+        return await heartbeat(self._desk, identity, told, self._seals, ttl=self._ttl, now=now)
 
     async def report(
-        self, _: str, reports: Sequence[wire.ParcelReport]
-    ) -> list[wire.ParcelReported]:
-        found = await parcels.report_parcels(self._desk, reports, self._seals, roll=self._roll)
+        self, _: str, told: Sequence[shapes.ParcelReport]
+    ) -> list[shapes.ParcelReported]:
+        found = await parcels.report_parcels(self._desk, told, self._seals, roll=self._roll)
         return found.parcels
 
-    async def report_runs(self, reports: Sequence[wire.ReportOne]) -> list[leases.Settled | None]:
-        return await parcels.report_runs(self._desk, reports, self._seals, roll=self._roll)
+    async def report_runs(self, told: Sequence[wire.ReportOne]) -> list[reports.Settled | None]:
+        return await parcels.report_runs(self._desk, told, self._seals, roll=self._roll)
 
     async def progress(self, lease: str, told: wire.Progress) -> None:
         await self._notes.progress(self._held(lease), told)

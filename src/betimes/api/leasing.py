@@ -22,14 +22,23 @@ from uuid import UUID
 from betimes.api.call import Call
 from betimes.api.problem import Trouble
 from betimes.domain.errors import Invalid
-from betimes.domain.ids import Fence, ParcelId, RunId, TenantId, WorkerId, from_text, to_text
+from betimes.domain.ids import (
+    Fence,
+    ParcelId,
+    RunId,
+    ShardId,
+    TenantId,
+    WorkerId,
+    from_text,
+    to_text,
+)
 from betimes.domain.scopes import Scope
 from betimes.ops.keys import Caller
 from betimes.ops.workers import HeldLease, ParcelLease
 
 PREFIX = "lea_"
 RUN, RUN_MARK = "run", "."
-LAYOUT = struct.Struct(">B16s16sIHQB8s")
+LAYOUT = struct.Struct(">B16s16sIHQBH8s")
 ID_BYTES = 16
 SEAL_BYTES = 16
 QUEUE_BYTES = 8
@@ -90,7 +99,7 @@ def read_token(
 def _read(kind: int, data: bytes, seal: bytes, queues: Collection[str] | None) -> ParcelLease:
     if not hmac.compare_digest(data[LAYOUT.size :], seal):
         raise _lost()
-    written, parcel, worker, fence, attempt, started_us, plain, queue = LAYOUT.unpack(
+    written, parcel, worker, fence, attempt, started_us, plain, shard, queue = LAYOUT.unpack(
         data[: LAYOUT.size]
     )
     if written != kind or (queues is not None and queue not in map(_tag, queues)):
@@ -102,6 +111,7 @@ def _read(kind: int, data: bytes, seal: bytes, queues: Collection[str] | None) -
         attempt=attempt,
         started_us=started_us,
         plain=bool(plain),
+        shard=ShardId(shard),
     )
 
 
@@ -155,6 +165,7 @@ def _body(kind: int, lease: ParcelLease, queue: str) -> bytes:
         lease.attempt,
         lease.started_us,
         lease.plain,
+        lease.shard,
         _tag(queue),
     )
 

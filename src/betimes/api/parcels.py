@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Any, NamedTuple
-from uuid import UUID
+from typing import Any
 
 import msgspec
 
@@ -19,7 +18,7 @@ from betimes.api.problem import Trouble
 from betimes.api.shaping import maybe_span, read_instant, read_span
 from betimes.api.worker_limits import RESULT_BYTES_MAX
 from betimes.domain.errors import Invalid
-from betimes.domain.ids import Fence, RunId, TenantId, WorkerId, from_text, to_text
+from betimes.domain.ids import RunId, TenantId, from_text, to_text
 from betimes.domain.outcome import (
     Cancelled,
     ErrorFacts,
@@ -33,9 +32,10 @@ from betimes.domain.outcome import (
 from betimes.domain.spec import RunSpec
 from betimes.domain.states import RunState
 from betimes.domain.trace import traceparent_of
-from betimes.ops import leases, workers
+from betimes.ops import leases, reports, workers
 from betimes.ops.desk import Desk
 from betimes.ops.leasing import Given, LeasedBatch
+from betimes.wire import parcels as shapes
 from betimes.wire import workers as wire
 from betimes.wire.base import shown_bytes, shown_duration, shown_instant, shown_maybe
 
@@ -62,7 +62,7 @@ class Seals:
         queue = batch.parcel.queue
         return write_parcel_token(self.lease_secret, self.tenant, batch.lease, queue=queue)
 
-    def parcel(self, text: str) -> leases.ParcelLease:
+    def parcel(self, text: str) -> workers.ParcelLease:
         """The parcel that a token stands for."""
         return read_parcel_token(self.lease_secret, self.tenant, text, queues=self.queues)
 
@@ -88,21 +88,21 @@ class Seals:
 
 def shown_parcels(
     batches: Sequence[LeasedBatch], seals: Seals, *, now: datetime
-) -> wire.LeasedParcels:
+) -> shapes.LeasedParcels:
     """Parcels as their worker is told of them: one token each, and each definition once."""
     numbers: dict[int, int] = {}
-    definitions: list[wire.ParcelDefinition] = []
-    parcels: list[wire.HeldParcel] = []
+    definitions: list[shapes.ParcelDefinition] = []
+    parcels: list[shapes.HeldParcel] = []
     for batch in batches:
         until = batch.parcel.lease_until
-        rows: list[wire.ParcelRun] = []
+        rows: list[shapes.ParcelRun] = []
         for run, spec, note in batch.runs:
             number = numbers.get(id(spec))
             if number is None:
                 number = numbers[id(spec)] = len(definitions)
                 definitions.append(_definition(spec, run.handler, seals.path(spec, until)))
             rows.append(
-                wire.ParcelRun(
+                shapes.ParcelRun(
                     run.id,
                     number,
                     run.due_at,
@@ -113,7 +113,7 @@ def shown_parcels(
                 )
             )
         parcels.append(
-            wire.HeldParcel(
+            shapes.HeldParcel(
                 lease_id=seals.token(batch),
                 fence=batch.lease.fence,
                 attempt=batch.lease.attempt,
@@ -122,13 +122,13 @@ def shown_parcels(
                 runs=rows,
             )
         )
-    return wire.LeasedParcels(
+    return shapes.LeasedParcels(
         parcels=parcels, definitions=definitions, server_time=shown_instant(now)
     )
 
 
-def _definition(spec: RunSpec, handler: str | None, path: str | None) -> wire.ParcelDefinition:
-    return wire.ParcelDefinition(
+def _definition(spec: RunSpec, handler: str | None, path: str | None) -> shapes.ParcelDefinition:
+    return shapes.ParcelDefinition(
         max_attempts=spec.retry.max_attempts,
         handler=spec.handler or handler,
         payload=_raw(spec.payload),
@@ -188,18 +188,18 @@ def _run(batch: LeasedBatch, given: Given, lease: str, seals: Seals) -> wire.Lea
 
 async def report_parcels(
     desk: Desk,
-    reports: Sequence[wire.ParcelReport],
+    told: Sequence[shapes.ParcelReport],
     seals: Seals,
     *,
     roll: Callable[[], float],
-) -> wire.ParcelsReported:
+) -> shapes.ParcelsReported:
     """Write what became of parcels, in one transaction; each is answered for itself."""
-    done = [wire.ParcelReported(lease_id=one.lease_id) for one in reports]
-    ends: list[leases.Report] = []
-    sets: list[leases.Successes] = []
+    done = [shapes.ParcelReported(lease_id=one.lease_id) for one in told]
+    ends: list[reports.Report] = []
+    sets: list[reports.Successes] = []
     whose: list[int] = []
     owners: list[int] = []
-    for place, one in enumerate(reports):
+    for place, one in enumerate(told):
         try:
             lease = seals.parcel(one.lease_id)
         except Trouble:
@@ -210,7 +210,7 @@ async def report_parcels(
         owners += [place] * len(one.succeeded)
         ends += [_report(lease.of(RunId(end.run)), end) for end in one.ended]
         whose += [place] * len(one.ended)
-    found = await leases.report(desk, seals.tenant, ends, roll=roll, successes=sets)
+    found = await reports.report(desk, seals.tenant, ends, roll=roll, successes=sets)
     for place, lost in zip(owners, found.lost, strict=True):
         done[place].lost += lost
     for place, settled in zip(whose, found.settled, strict=True):
@@ -218,10 +218,10 @@ async def report_parcels(
             done[place].lost.append(settled.lease.run)
         elif settled.state is RunState.DEAD:
             done[place].dead.append(settled.lease.run)
-    return wire.ParcelsReported(parcels=done)
+    return shapes.ParcelsReported(parcels=done)
 
 
-def _successes(lease: leases.ParcelLease, told: wire.Succeeded) -> leases.Successes:
+def _successes(lease: workers.ParcelLease, told: shapes.Succeeded) -> reports.Successes:
     results: list[bytes | None] | None = None
     if told.results is not None:
         if len(told.results) != len(told.runs):
@@ -230,7 +230,7 @@ def _successes(lease: leases.ParcelLease, told: wire.Succeeded) -> leases.Succes
                 f"expected {len(told.runs)} results, one for each run, got {len(told.results)}",
             )
         results = [encoded(one) for one in told.results]
-    return leases.Successes(
+    return reports.Successes(
         lease=lease,
         runs=[RunId(run) for run in told.runs],
         results=results,
@@ -238,43 +238,43 @@ def _successes(lease: leases.ParcelLease, told: wire.Succeeded) -> leases.Succes
     )
 
 
-def _report(lease: leases.HeldLease, told: wire.RunEnd) -> leases.Report:
+def _report(lease: leases.HeldLease, told: shapes.RunEnd) -> reports.Report:
     metrics = told.metrics if told.action == "complete" else NOTHING
     times = _times(told.started_at, told.ended_at)
-    return leases.Report(lease=lease, outcome=outcome_of(told), metrics=metrics, times=times)
+    return reports.Report(lease=lease, outcome=outcome_of(told), metrics=metrics, times=times)
 
 
-def _times(started_at: datetime | None, ended_at: datetime | None) -> leases.Times | None:
+def _times(started_at: datetime | None, ended_at: datetime | None) -> reports.Times | None:
     if started_at is None or ended_at is None:
         return None
     if started_at.tzinfo is None or ended_at.tzinfo is None:
         raise Trouble("invalid_parameter", "expected times with an offset, got one without")
-    return leases.Times(started_at, ended_at)
+    return reports.Times(started_at, ended_at)
 
 
 async def report_runs(
     desk: Desk,
-    reports: Sequence[wire.ReportOne],
+    told: Sequence[wire.ReportOne],
     seals: Seals,
     *,
     roll: Callable[[], float],
-) -> list[leases.Settled | None]:
+) -> list[reports.Settled | None]:
     """Write what became of runs, in one transaction; None for what is no lease of the tenant's.
 
     Each is answered for itself: one that is stale stands in nobody's way.
     """
-    known: list[leases.Report] = []
+    known: list[reports.Report] = []
     places: list[int] = []
-    for place, one in enumerate(reports):
+    for place, one in enumerate(told):
         try:
             lease = seals.run(one.lease_id)
         except Trouble:
             continue
         metrics = one.metrics if one.action == "complete" else NOTHING
-        known.append(leases.Report(lease=lease, outcome=outcome_of(one), metrics=metrics))
+        known.append(reports.Report(lease=lease, outcome=outcome_of(one), metrics=metrics))
         places.append(place)
-    found = await leases.report(desk, seals.tenant, known, roll=roll)
-    done: list[leases.Settled | None] = [None] * len(reports)
+    found = await reports.report(desk, seals.tenant, known, roll=roll)
+    done: list[reports.Settled | None] = [None] * len(told)
     for place, settled in zip(places, found.settled, strict=True):
         done[place] = settled
     return done
@@ -347,98 +347,3 @@ def snoozed(until: str | None, pause: Any) -> Snoozed:
     if pause is not None:
         return Snoozed(read_span(pause, pointer="/for"))
     return Snoozed(read_instant(until or "", pointer="/until"))
-
-
-# --- signs of life
-
-
-class _Named(NamedTuple):
-    """What a heartbeat names: a lease, and which runs of it are under way."""
-
-    text: str
-    lease: leases.ParcelLease
-    runs: Sequence[UUID]
-    alone: bool
-    """Whether it is the lease of a single run."""
-
-
-async def heartbeat(
-    desk: Desk,
-    worker: WorkerId,
-    told: wire.Heartbeat,
-    seals: Seals,
-    *,
-    ttl: timedelta,
-    now: datetime,
-) -> wire.HeartbeatAnswer:
-    """Renew every lease that is named; what was lost, and which runs are to end."""
-    named: list[_Named] = []
-    lost: list[str] = []
-    spans: dict[leases.ParcelLease, timedelta] = {}
-    notes: dict[leases.HeldLease, leases.Note] = {}
-
-    def name(
-        text: str, lease: leases.ParcelLease, by: Any, runs: Sequence[UUID], where: str
-    ) -> None:
-        span = min(maybe_span(by, pointer=f"{where}/by") or ttl, BY_MAX)
-        # Of several runs in one parcel the one that wants it longest decides.
-        spans[lease] = max(spans.get(lease, span), span)
-        named.append(_Named(text, lease, runs, where.startswith("/running")))
-
-    for place, one in enumerate(told.running):
-        try:
-            held = seals.run(one.lease_id)
-        except Trouble:
-            lost.append(one.lease_id)
-            continue
-        name(one.lease_id, held.held, one.by, [held.run], f"/running/{place}")
-        if one.progress is not None:
-            notes[held] = leases.Note(one.progress.percent, one.progress.message, None)
-    for place, parcel in enumerate(told.parcels):
-        try:
-            lease = seals.parcel(parcel.lease_id)
-        except Trouble:
-            lost.append(parcel.lease_id)
-            continue
-        name(parcel.lease_id, lease, parcel.by, parcel.runs, f"/parcels/{place}")
-    said = {"rss": told.rss, "cpu": told.cpu}
-    answer = await workers.beat(
-        desk,
-        seals.tenant,
-        worker,
-        spans,
-        draining=told.state == "draining",
-        running=_running(named),
-        bound=seals.queues,
-        facts={name: value for name, value in said.items() if value is not None},
-        notes=notes,
-        busy=told.busy,
-    )
-    return _answer(named, lost, answer, now)
-
-
-def _running(named: Sequence[_Named]) -> dict[RunId, Fence]:
-    return {RunId(run): one.lease.fence for one in named for run in one.runs}
-
-
-def _answer(
-    named: Sequence[_Named], lost: list[str], beat: workers.Beat, now: datetime
-) -> wire.HeartbeatAnswer:
-    commands: list[wire.Command] = []
-    extended: list[wire.Extended] = []
-    for one in named:
-        until = beat.extended.get((one.lease.parcel, one.lease.fence))
-        if until is None:
-            lost.append(one.text)
-            continue
-        extended.append(wire.Extended(lease_id=one.text, expires_at=shown_instant(until)))
-        commands += [
-            wire.Command(type="cancel", lease_id=one.text, run=None if one.alone else run)
-            for run in one.runs
-            if run in beat.unwanted
-        ]
-    if beat.draining:
-        commands.append(wire.Command(type="drain"))
-    return wire.HeartbeatAnswer(
-        commands=commands, extended=extended, lost=lost, server_time=shown_instant(now)
-    )

@@ -16,6 +16,7 @@ from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import NotFound, Unavailable
 from betimes.domain.ids import TenantId, WorkerId, to_text, to_us
+from betimes.domain.leased import HeldLease
 from betimes.executing.processes import Processes
 from betimes.ops import workers
 from betimes.ops.blobs import STANDARD, keep_blob, new_blob, read_reference
@@ -33,7 +34,6 @@ from betimes.sdk.application import App
 from betimes.sdk.options import seconds_of
 from betimes.store.ending import Ending
 from betimes.store.hints import Hints
-from betimes.store.remote import HeldLease
 from betimes.store.schemas import Declared
 from betimes.store.workers import WorkerCard
 from betimes.telemetry import Outage, Telemetry

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol
 
-from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, TenantId
+from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, TenantId, WorkerId, shard_of
 from betimes.domain.parcel import Lane
 from betimes.domain.spec import RunSpec
 from betimes.domain.states import Trigger
@@ -127,6 +127,40 @@ class Streak:
     def lease(self) -> Lease:
         """Under which it is written."""
         return self.parcel, self.fence
+
+
+class ParcelLease(NamedTuple):
+    """What a lease token stands for: runs of one parcel, all of them in the same attempt."""
+
+    parcel: ParcelId
+    worker: WorkerId
+    fence: Fence
+    attempt: int
+    started_us: int
+    plain: bool
+    """Whether a success of any of its runs has no consequences beyond the run itself."""
+    shard: ShardId
+
+    def of(self, run: RunId) -> "HeldLease":
+        """It as far as one of its runs is concerned."""
+        return HeldLease(run, *self[:-1])
+
+
+class HeldLease(NamedTuple):
+    """A lease as far as one of its runs is concerned."""
+
+    run: RunId
+    parcel: ParcelId
+    worker: WorkerId
+    fence: Fence
+    attempt: int
+    started_us: int
+    plain: bool
+
+    @property
+    def held(self) -> ParcelLease:
+        """The lease itself."""
+        return ParcelLease(*self[1:], shard_of(self.run))
 
 
 class Home(Protocol):

@@ -13,7 +13,14 @@ from typing import NamedTuple
 
 from betimes.domain.errors import Conflict, NotFound, Unavailable
 from betimes.domain.ids import ParcelId, RunId, ShardId, TenantId, WorkerId, shard_of, to_us
-from betimes.domain.leased import Applicant, Assignment, LeasedParcel, Source, WantedRun
+from betimes.domain.leased import (
+    Applicant,
+    Assignment,
+    LeasedParcel,
+    ParcelLease,
+    Source,
+    WantedRun,
+)
 from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.terms import most_of
@@ -32,7 +39,7 @@ from betimes.store.handing import Handed, is_news, news_of
 from betimes.store.lease import LeaseOrder
 from betimes.store.pool import Connection, Lane
 from betimes.store.release import Freed, release
-from betimes.store.remote import LeasingWorker, ParcelLease, RemoteWorker
+from betimes.store.remote import LeasingWorker, RemoteWorker
 from betimes.store.rules import NO_RULES, Rules, read_rules
 from betimes.store.run_notes import Note, read_notes
 from betimes.store.telling import tell
@@ -462,7 +469,9 @@ def _batches(
         alike.setdefault((one.run.attempt + parcel.deliveries, is_plain), []).append(one)
     return [
         LeasedBatch(
-            lease=ParcelLease(parcel.id, worker, parcel.fence, attempt, to_us(now), is_plain),
+            lease=ParcelLease(
+                parcel.id, worker, parcel.fence, attempt, to_us(now), is_plain, parcel.shard
+            ),
             parcel=parcel,
             runs=runs,
         )

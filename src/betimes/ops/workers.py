@@ -8,7 +8,7 @@ from uuid import UUID
 
 from betimes.domain.errors import NotFound
 from betimes.domain.ids import Fence, RunId, TenantId, WorkerId, random_ids, to_ms
-from betimes.domain.leased import Lease
+from betimes.domain.leased import HeldLease, Lease, ParcelLease
 from betimes.ops.checks import check_queue, check_text
 from betimes.ops.desk import TAIL_BYTES, Desk
 from betimes.ops.leasing import LeasedBatch, lease_parcels, required
@@ -18,7 +18,7 @@ from betimes.ops.telling import tell_worker
 from betimes.store import remote as rows
 from betimes.store.admit import Offered
 from betimes.store.pool import Connection, Lane
-from betimes.store.remote import HeldLease, ParcelLease, RemoteWorker
+from betimes.store.remote import Place, RemoteWorker
 from betimes.store.run_notes import Note, note_run
 from betimes.store.schemas import Declared
 
@@ -192,10 +192,10 @@ async def beat(
         )
         if told is None:
             raise NotFound("there is no such worker")
-        spans: dict[timedelta, list[Lease]] = {}
+        spans: dict[timedelta, list[Place]] = {}
         for one, ttl in leases.items():
             if one.worker == worker:
-                spans.setdefault(ttl, []).append((one.parcel, one.fence))
+                spans.setdefault(ttl, []).append((one.shard, one.parcel, one.fence))
         kept: dict[Lease, datetime] = {}
         for ttl in sorted(spans):
             now = desk.clock.stated()

@@ -15,16 +15,13 @@ from betimes.sdk.client import AsyncClient
 from betimes.sdk.exchange import Given
 from betimes.sdk.operation import Operation
 from betimes.sdk.way import Way
+from betimes.wire.parcels import LeaseParcels, ParcelReport, ParcelReported, ParcelsReported
 from betimes.wire.queues import Blob
 from betimes.wire.workers import (
     Heartbeat,
     HeartbeatAnswer,
-    LeaseParcels,
     LogLine,
     NewWorker,
-    ParcelReport,
-    ParcelReported,
-    ParcelsReported,
     Progress,
     Registered,
 )

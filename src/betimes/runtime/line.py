@@ -13,14 +13,12 @@ from uuid import UUID
 
 import msgspec
 
+from betimes.wire.parcels import LeaseParcels, ParcelReport, ParcelReported
 from betimes.wire.workers import (
     Heartbeat,
     HeartbeatAnswer,
-    LeaseParcels,
     LogLine,
     NewWorker,
-    ParcelReport,
-    ParcelReported,
     Progress,
     Registered,
 )

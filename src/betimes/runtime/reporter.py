@@ -33,6 +33,7 @@ from betimes.runtime.line import Grant, Line
 from betimes.runtime.outcomes import REASON_MAX
 from betimes.sdk.errors import ApiError, ExpiredCredentials, InvalidCredentials, ScopeMissing
 from betimes.telemetry import Outage, Telemetry
+from betimes.wire import parcels as shapes
 from betimes.wire import workers as wire
 from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.plan import Plan
@@ -73,7 +74,7 @@ class Item(NamedTuple):
     """Ends of runs of one parcel that are told together."""
 
     parcel: HttpParcel
-    told: wire.Succeeded | wire.RunEnd
+    told: shapes.Succeeded | shapes.RunEnd
     runs: Sequence[RunId]
     weight: int
     handler: str | None = None
@@ -137,9 +138,8 @@ class HttpReporter:
         if not parcel.lost:
             self._held.lose(parcel)
             self._lost.add(kind="parcel")
-            self._telemetry.event(
-                "worker.lease_lost", level="warning", parcel=str(parcel.leased.id), found=found
-            )
+            run = to_text("run", parcel.leased.runs[0])
+            self._telemetry.event("worker.lease_lost", level="warning", run=run, found=found)
 
     async def run(self) -> None:
         """Tell until cancelled; several may do this side by side."""
@@ -189,7 +189,7 @@ class HttpReporter:
         started_at: datetime,
         now: datetime,
     ) -> None:
-        told = wire.Succeeded(
+        told = shapes.Succeeded(
             runs=runs,  # type: ignore[arg-type]  # ids of runs are UUIDs
             results=None if result is None else [msgspec.Raw(result)],
             started_at=started_at,
@@ -200,7 +200,7 @@ class HttpReporter:
     def _put(
         self,
         parcel: HeldParcel,
-        told: wire.Succeeded | wire.RunEnd,
+        told: shapes.Succeeded | shapes.RunEnd,
         runs: Sequence[RunId],
         handler: str | None = None,
     ) -> None:
@@ -247,7 +247,7 @@ class HttpReporter:
                 self._answered(items, answers)
                 return
 
-    def _answered(self, items: Sequence[Item], answers: Sequence[wire.ParcelReported]) -> None:
+    def _answered(self, items: Sequence[Item], answers: Sequence[shapes.ParcelReported]) -> None:
         lost = {run for answer in answers for run in answer.lost}
         dead = {run for answer in answers for run in answer.dead}
         parcels: dict[HttpParcel, None] = {}
@@ -272,14 +272,14 @@ class HttpReporter:
         (item,) = items
         texts = [to_text("run", run) for run in item.runs]
         self._telemetry.event("worker.report_refused", level="error", run=texts[0], error=refusal)
-        if isinstance(item.told, wire.RunEnd) and item.told.action == "fail":
+        if isinstance(item.told, shapes.RunEnd) and item.told.action == "fail":
             self._answered(items, [_all_lost(one) for one in reports_of(items).values()])
             return
         error = wire.ErrorTold(type="ReportRefused", message=str(refusal)[:1000])
         await self._tell(
             [
                 item._replace(
-                    told=wire.RunEnd(run=run, action="fail", error=error, retry="never"),
+                    told=shapes.RunEnd(run=run, action="fail", error=error, retry="never"),
                     runs=[run],
                 )
                 for run in item.runs
@@ -287,25 +287,25 @@ class HttpReporter:
         )
 
 
-def reports_of(items: Iterable[Item]) -> dict[HttpParcel, wire.ParcelReport]:
+def reports_of(items: Iterable[Item]) -> dict[HttpParcel, shapes.ParcelReport]:
     """Ends by parcel, as they travel."""
-    reports: dict[HttpParcel, wire.ParcelReport] = {}
+    reports: dict[HttpParcel, shapes.ParcelReport] = {}
     for item in items:
         report = reports.get(item.parcel)
         if report is None:
-            report = reports[item.parcel] = wire.ParcelReport(
+            report = reports[item.parcel] = shapes.ParcelReport(
                 lease_id=item.parcel.token, succeeded=[], ended=[]
             )
-        if isinstance(item.told, wire.Succeeded):
+        if isinstance(item.told, shapes.Succeeded):
             report.succeeded.append(item.told)
         else:
             report.ended.append(item.told)
     return reports
 
 
-def end_of(run: RunId, outcome: Outcome, started_at: datetime, now: datetime) -> wire.RunEnd:
+def end_of(run: RunId, outcome: Outcome, started_at: datetime, now: datetime) -> shapes.RunEnd:
     """How an attempt ended, as it is told."""
-    return wire.RunEnd(run=run, started_at=started_at, ended_at=now, **_told(outcome))
+    return shapes.RunEnd(run=run, started_at=started_at, ended_at=now, **_told(outcome))
 
 
 def _told(outcome: Outcome) -> dict[str, Any]:
@@ -331,9 +331,9 @@ def _told(outcome: Outcome) -> dict[str, Any]:
             raise TypeError(f"expected an outcome of a task, got {outcome!r}")
 
 
-def weight_of(told: wire.Succeeded | wire.RunEnd) -> int:
+def weight_of(told: shapes.Succeeded | shapes.RunEnd) -> int:
     """About how many bytes an end takes."""
-    if isinstance(told, wire.Succeeded):
+    if isinstance(told, shapes.Succeeded):
         results = told.results or ()
         return END_BYTES + 40 * len(told.runs) + sum(len(bytes(one)) for one in results)
     error = told.error
@@ -341,7 +341,7 @@ def weight_of(told: wire.Succeeded | wire.RunEnd) -> int:
     return END_BYTES + more + (0 if told.result is None else len(bytes(told.result)))
 
 
-def _all_lost(report: wire.ParcelReport) -> wire.ParcelReported:
+def _all_lost(report: shapes.ParcelReport) -> shapes.ParcelReported:
     runs: list[UUID] = [run for some in report.succeeded for run in some.runs]
     runs += [end.run for end in report.ended]
-    return wire.ParcelReported(lease_id=report.lease_id, lost=runs)
+    return shapes.ParcelReported(lease_id=report.lease_id, lost=runs)

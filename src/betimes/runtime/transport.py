@@ -11,27 +11,21 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
-
-import msgspec
 
 from betimes.domain.errors import Conflict, NotFound, Unavailable
-from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, TenantId
-from betimes.domain.kept import Kept
-from betimes.domain.leased import LeasedParcel, Renewed, WantedRun
-from betimes.domain.retry import RetryPolicy
-from betimes.domain.spec import RunSpec
-from betimes.domain.states import Trigger
+from betimes.domain.ids import Fence, ParcelId, RunId
+from betimes.domain.leased import Renewed
 from betimes.rhythm import Stopping, first_of, full_jitter
 from betimes.runtime.dead import DeadRun
-from betimes.runtime.line import NOTHING, Definition, Grant, GrantedRun, Grants, Line, OpenLine
+from betimes.runtime.grants import Plans, held_of, work_of
+from betimes.runtime.line import Grants, Line, OpenLine
 from betimes.runtime.reporter import HttpParcel, HttpReporter
-from betimes.schedule.duration import read_duration
 from betimes.telemetry import Outage, Telemetry
+from betimes.wire import parcels as shapes
 from betimes.wire import workers as wire
-from betimes.worker.execute import Executor, Work
+from betimes.worker.execute import Executor
 from betimes.worker.held import HeldParcel, trust_seconds
-from betimes.worker.plan import Plan, Planning
+from betimes.worker.plan import Planning
 from betimes.worker.runner import Resources
 from betimes.worker.running import Runnings
 from betimes.worker.transport import Renewal
@@ -47,12 +41,8 @@ LINGER_SECONDS = 0.005
 POLLS_PER_LEASE = 3
 PARCELS_AT_ONCE = 1_000
 """Most parcels that one heartbeat names."""
-PLANS_BYTES_MAX = 8 << 20
-PLAN_BYTES = 1_500
 FAREWELL_SECONDS = 5.0
 PAUSE, PAUSE_MAX = timedelta(milliseconds=100), timedelta(seconds=5)
-NOBODY = TenantId(UUID(int=0))
-"""Whose runs they are is known to the service."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -190,14 +180,14 @@ class HttpTransport:
             await self._begin(answer, asked_at, runs)
         return runs
 
-    def _wish(self, places: int, wait: float) -> wire.LeaseParcels:
+    def _wish(self, places: int, wait: float) -> shapes.LeaseParcels:
         """What we ask for.
 
         A long poll may end at any time, and trust counts from its beginning: so it is short enough
         that what it brings outlives the next heartbeat.
         """
         ttl = self._enlisted.lease_ttl.total_seconds()
-        return wire.LeaseParcels(
+        return shapes.LeaseParcels(
             max=places,
             wait=min(wait, ttl / POLLS_PER_LEASE),
             queues=self._queues,
@@ -207,21 +197,21 @@ class HttpTransport:
     async def _begin(self, answer: Grants, asked_at: float, runs: int) -> None:
         resources = self._resources
         resources.time.observe(answer.server_time, asked_at=asked_at)
-        trusted_until = asked_at + trust_seconds(self._enlisted.lease_ttl)
+        until = asked_at + trust_seconds(self._enlisted.lease_ttl)
         now = self._clock.monotonic()
         plans = [self._plans.of(definition) for definition in answer.definitions]
-        parcels = [_held(grant, since=now, trusted_until=trusted_until) for grant in answer.parcels]
-        if self._draining or self.executor is None or now >= trusted_until:
+        parcels = [held_of(one, since=now, trusted_until=until) for one in answer.parcels]
+        if self._draining or self.executor is None or now >= until:
             # Nobody begins what may be somebody else's by now, or what nobody stays for.
             resources.slots.release(runs)
-            if now < trusted_until:
+            if now < until:
                 await self.give_back(parcels)
             else:
                 self._telemetry.event("worker.lease_lost", level="warning", found="claim")
             return
         for parcel in parcels:
             resources.held.add(parcel)
-        self.executor.start(_work(answer.parcels, parcels, plans))
+        self.executor.start(work_of(answer.parcels, parcels, plans))
 
     # --- what is asked about parcels
 
@@ -328,95 +318,3 @@ class HttpRenews:
     async def renew(self, *, ttl: timedelta, now: datetime | None) -> Renewal:  # noqa: ARG002 -- the service has its own clock
         """Prolong every lease of this worker."""
         return await self.transport.renew(self.line, ttl=ttl)
-
-
-class Plans:
-    """Plans by definition, as it was told; each is read once, and the bytes are bounded."""
-
-    def __init__(self, planning: Planning) -> None:
-        self._planning = planning
-        self._kept: Kept[bytes, Plan] = Kept(PLANS_BYTES_MAX)
-
-    def of(self, told: msgspec.Raw) -> Plan:
-        """How runs of a definition are executed."""
-        text = bytes(told)
-        found = self._kept.get(text)
-        if found is None:
-            spec = spec_of(msgspec.json.decode(text, type=Definition))
-            # What follows from a success is decided where it is written.
-            plan = self._planning.plan(spec, plain=True)
-            found = self._kept.put(text, plan, PLAN_BYTES + 4 * len(text))
-        return found
-
-
-def spec_of(told: Definition) -> RunSpec:
-    """A definition as the runner knows it."""
-    timeout = None
-    if told.timeout is not None:
-        timeout = timedelta(microseconds=read_duration(told.timeout).elapsed())
-    said = {
-        "payload_ref": told.payload_path or told.payload_ref,
-        "tracestate": told.tracestate,
-        "tags": told.tags,
-    }
-    return RunSpec(
-        handler=told.handler,
-        payload=_content(told.payload),
-        retry=RetryPolicy(max_attempts=told.max_attempts),
-        timeout=timeout,
-        options={name: value for name, value in said.items() if value},
-    )
-
-
-def _content(raw: msgspec.Raw) -> bytes | None:
-    content = bytes(raw)
-    return None if content == b"null" else content
-
-
-def _held(grant: Grant, *, since: float, trusted_until: float) -> HttpParcel:
-    """A parcel that was granted; its name here is that of its first run."""
-    runs = [RunId(run.id) for run in grant.runs]
-    leased = LeasedParcel(
-        shard=ShardId(0),
-        id=ParcelId(runs[0]),
-        tenant=NOBODY,
-        queue=grant.queue,
-        priority=grant.priority,
-        fence=Fence(grant.fence),
-        deliveries=1,
-        runs=runs,
-    )
-    held = HttpParcel(leased, grant, since=since, trusted_until=trusted_until)
-    for run in grant.runs:
-        if run.checkpoint is not NOTHING and (kept := _content(run.checkpoint)) is not None:
-            held.checkpoints[RunId(run.id)] = kept
-    return held
-
-
-def _work(grants: Sequence[Grant], parcels: Sequence[HttpParcel], plans: Sequence[Plan]) -> Work:
-    for grant, parcel in zip(grants, parcels, strict=True):
-        before = grant.attempt - 1
-        for run in grant.runs:
-            yield _wanted(run, before, parcel), parcel, plans[run.definition]
-
-
-def _wanted(run: GrantedRun, before: int, parcel: HttpParcel) -> WantedRun:
-    identity = RunId(run.id)
-    # What has a checkpoint has begun before, whatever was counted of it.
-    begun = run.due_at if identity in parcel.checkpoints else None
-    job = None if run.job is None else JobId(run.job)
-    payload = None if run.payload is NOTHING else _content(run.payload)
-    return WantedRun(
-        id=identity,
-        job=job,
-        revision=None,
-        due_at=run.due_at,
-        fire_at=run.scheduled_for,
-        first_started_at=begun,
-        cancel_at=None,
-        attempt=before,
-        trigger=Trigger.SCHEDULE,
-        handler=None,
-        payload=payload,
-        options=None,
-    )

@@ -21,6 +21,7 @@ import betimes.wire.keys
 import betimes.wire.meta
 import betimes.wire.more
 import betimes.wire.operations
+import betimes.wire.parcels
 import betimes.wire.people
 import betimes.wire.queues
 import betimes.wire.revisions
@@ -964,13 +965,13 @@ WORKERS_LEASE_PARCELS = Operation(
     name="workers.lease_parcels",
     method="POST",
     path="/v1/workers/{worker}/parcels",
-    answers={200: betimes.wire.workers.LeasedParcels},
+    answers={200: betimes.wire.parcels.LeasedParcels},
 )
 WORKERS_REPORT = Operation(
     name="workers.report",
     method="POST",
     path="/v1/workers/{worker}/reports",
-    answers={200: betimes.wire.workers.ParcelsReported},
+    answers={200: betimes.wire.parcels.ParcelsReported},
 )
 WORKERS_LEASE = Operation(
     name="workers.lease",

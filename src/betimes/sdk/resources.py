@@ -27,6 +27,7 @@ import betimes.wire.keys
 import betimes.wire.meta
 import betimes.wire.more
 import betimes.wire.operations
+import betimes.wire.parcels
 import betimes.wire.people
 import betimes.wire.queues
 import betimes.wire.revisions
@@ -3413,9 +3414,9 @@ class Workers:
         queues: builtins.list[str] | Unset | None = UNSET,
         handlers: builtins.list[str] | Unset = UNSET,
         request_timeout: float | None = None,
-    ) -> betimes.wire.workers.LeasedParcels:
+    ) -> betimes.wire.parcels.LeasedParcels:
         """Whole parcels of work, each under one lease, as soon as there are some or patience ends."""
-        answer: betimes.wire.workers.LeasedParcels = self._caller.call(
+        answer: betimes.wire.parcels.LeasedParcels = self._caller.call(
             table.WORKERS_LEASE_PARCELS,
             path={"worker": worker},
             body={"max": max, "wait": wait, "queues": queues, "handlers": handlers},
@@ -3428,12 +3429,12 @@ class Workers:
         worker: str,
         *,
         parcels: collections.abc.Sequence[
-            betimes.wire.workers.ParcelReport | collections.abc.Mapping[str, Any]
+            betimes.wire.parcels.ParcelReport | collections.abc.Mapping[str, Any]
         ],
         request_timeout: float | None = None,
-    ) -> betimes.wire.workers.ParcelsReported:
+    ) -> betimes.wire.parcels.ParcelsReported:
         """What became of runs of parcels: successes as sets, everything else one by one."""
-        answer: betimes.wire.workers.ParcelsReported = self._caller.call(
+        answer: betimes.wire.parcels.ParcelsReported = self._caller.call(
             table.WORKERS_REPORT,
             path={"worker": worker},
             body={"parcels": parcels},
@@ -7780,9 +7781,9 @@ class AsyncWorkers:
         queues: builtins.list[str] | Unset | None = UNSET,
         handlers: builtins.list[str] | Unset = UNSET,
         request_timeout: float | None = None,
-    ) -> betimes.wire.workers.LeasedParcels:
+    ) -> betimes.wire.parcels.LeasedParcels:
         """Whole parcels of work, each under one lease, as soon as there are some or patience ends."""
-        answer: betimes.wire.workers.LeasedParcels = await self._caller.call(
+        answer: betimes.wire.parcels.LeasedParcels = await self._caller.call(
             table.WORKERS_LEASE_PARCELS,
             path={"worker": worker},
             body={"max": max, "wait": wait, "queues": queues, "handlers": handlers},
@@ -7795,12 +7796,12 @@ class AsyncWorkers:
         worker: str,
         *,
         parcels: collections.abc.Sequence[
-            betimes.wire.workers.ParcelReport | collections.abc.Mapping[str, Any]
+            betimes.wire.parcels.ParcelReport | collections.abc.Mapping[str, Any]
         ],
         request_timeout: float | None = None,
-    ) -> betimes.wire.workers.ParcelsReported:
+    ) -> betimes.wire.parcels.ParcelsReported:
         """What became of runs of parcels: successes as sets, everything else one by one."""
-        answer: betimes.wire.workers.ParcelsReported = await self._caller.call(
+        answer: betimes.wire.parcels.ParcelsReported = await self._caller.call(
             table.WORKERS_REPORT,
             path={"worker": worker},
             body={"parcels": parcels},

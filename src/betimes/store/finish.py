@@ -393,8 +393,10 @@ class Written(NamedTuple):
     """What was written of reports."""
 
     endings: list[Ending]
-    unwritten: set[RunId]
-    """Successes that were not written: their lease is gone, or they were told before."""
+    unwritten: set[tuple[RunId, Fence]]
+    """Successes that may not have been written: their lease is gone, or they were told before."""
+    successes: int
+    """How many were written."""
 
 
 async def write_endings(
@@ -437,19 +439,21 @@ async def write_reports(
     listed = [one for one in judged(endings, contents) if one.run not in done]
     ended = done | {one.run for one in listed}
     emptied = [parcel for parcel, content in contents.items() if content.runs <= ended]
-    told = {run for one in streaks for run in one.runs}
+    told = {(run, one.fence) for one in streaks for run in one.runs}
+    written = 0
     if fast:
         with_others = {one.parcel for one in listed}
         leaving = Held((), [parcel for parcel in emptied if parcel not in with_others])
         written = await Succeeding(connection, worker, shard).finish(leaving, fast, contents)
-        # Not all of them were to be finished: somebody else may have ended some, or we ourselves.
-        told = told if written != len(done) else told - done
+        if written == len(done):
+            told -= {(run, one.fence) for one in fast for run in one.runs}
+        # Else not all of them were to be finished: somebody may have ended some, or we ourselves.
     held.emptied = emptied
     wrote = await slow.finish(held, listed, contents) if listed else []
     if not listed:
         held.freed = _freed(held, contents, ())
     await slow.shrink([parcel for parcel in contents if parcel not in emptied], sorted(ended))
-    return Written(wrote, told)
+    return Written(wrote, told, written)
 
 
 def _ours(streaks: Sequence[Streak], contents: Mapping[ParcelId, _Content]) -> list[Streak]:

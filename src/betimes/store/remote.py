@@ -11,7 +11,7 @@ import asyncpg
 
 from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, WorkerId, shard_of
 from betimes.domain.kept import Kept
-from betimes.domain.leased import Lease, LeasedParcel, Source, WantedRun
+from betimes.domain.leased import HeldLease, Lease, LeasedParcel, Source, WantedRun
 from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.spec import RunSpec
 from betimes.domain.states import RunState
@@ -29,6 +29,8 @@ FINISH = load("finish")
 PLACES_MAX = 4_096
 SPECS_BYTES_MAX = 4 << 20
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+Place = tuple[ShardId, ParcelId, Fence]
+"""A lease, and where its parcel is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,39 +50,6 @@ class RemoteWorker:
     draining: bool = False
     labels: Mapping[str, Any] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
-
-
-class ParcelLease(NamedTuple):
-    """What a lease token stands for: runs of one parcel, all of them in the same attempt."""
-
-    parcel: ParcelId
-    worker: WorkerId
-    fence: Fence
-    attempt: int
-    started_us: int
-    plain: bool
-    """Whether a success of any of its runs has no consequences beyond the run itself."""
-
-    def of(self, run: RunId) -> "HeldLease":
-        """It as far as one of its runs is concerned."""
-        return HeldLease(run, *self)
-
-
-class HeldLease(NamedTuple):
-    """A lease as far as one of its runs is concerned."""
-
-    run: RunId
-    parcel: ParcelId
-    worker: WorkerId
-    fence: Fence
-    attempt: int
-    started_us: int
-    plain: bool
-
-    @property
-    def held(self) -> ParcelLease:
-        """The lease itself."""
-        return ParcelLease(*self[1:])
 
 
 class LeasingWorker(NamedTuple):
@@ -327,7 +296,7 @@ _known: Kept[SpecKey, RunSpec] = Kept(SPECS_BYTES_MAX)
 async def renew(
     connection: Connection,
     worker: WorkerId,
-    leases: Collection[Lease],
+    leases: Collection[Place],
     *,
     ttl: timedelta,
     now: datetime | None,
@@ -339,9 +308,9 @@ async def renew(
         connection,
         SQL["renew_held"],
         worker=worker,
-        shards=[shard_of(parcel) for parcel, _ in leases],
-        ids=[parcel for parcel, _ in leases],
-        fences=[fence for _, fence in leases],
+        shards=[shard for shard, _, _ in leases],
+        ids=[parcel for _, parcel, _ in leases],
+        fences=[fence for _, _, fence in leases],
         ttl=ttl,
         now=now,
     )

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import asyncpg
 
 from betimes.domain.ids import RunId, ShardId, TenantId, shard_of
+from betimes.domain.leased import HeldLease
 from betimes.store.ask import execute, many, one
 from betimes.store.jobs import from_json, to_json, to_optional_json
 from betimes.store.pool import Connection
 from betimes.store.queries import load
-from betimes.store.remote import HeldLease
 
 SQL = load("remote")
 

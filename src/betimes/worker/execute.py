@@ -42,6 +42,8 @@ from betimes.worker.threaded import ThreadedAttempts
 from betimes.worker.threads import InThread
 from betimes.worker.transport import Reports
 
+LOST = object()
+"""What comes of a handler that has looked at its lease and found it over: nothing."""
 PARKED_MAX = 10_000
 """Most attempts that wait without a place: each of them is still renewed and held in memory."""
 
@@ -106,6 +108,10 @@ class Executor:
                 self._threaded.begin(run, parcel, plan, context, variables, plan.call)
                 continue
             handler, answer = _first_step(plan.call, context, variables)
+            if answer is LOST:
+                self._reporter.lose(parcel, found="start")
+                self._slots.release(1)
+                continue
             if handler is None and answer is not None and self._is_large(answer):
                 row.close()
                 self.start(work)
@@ -242,6 +248,8 @@ def _first_step(
         return handler, variables.run(handler.send, None)
     except StopIteration as stop:
         return None, stop.value
+    except LeaseOver:
+        return None, LOST
     except (Exception, SystemExit, asyncio.CancelledError) as error:  # noqa: BLE001 -- an outcome
         return None, failure_of(error)
 

@@ -8,14 +8,14 @@ A parcel that turns out to be lost is counted and forgotten, never tried again.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from betimes.config.settings import WorkerSettings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
-from betimes.domain.ids import Fence, ParcelId, RunId, ShardId
-from betimes.domain.leased import Lease, Source, Streak, WantedRun
+from betimes.domain.ids import ParcelId, RunId, ShardId
+from betimes.domain.leased import Source, Streak, WantedRun
 from betimes.domain.outcome import Outcome, Succeeded
 from betimes.domain.states import FINAL, RunState
 from betimes.engine.resolve import (
@@ -29,9 +29,9 @@ from betimes.ops.sayings import seal_ending
 from betimes.rhythm import full_jitter
 from betimes.store.admit import Offered
 from betimes.store.ending import Ending
-from betimes.store.finish import Finishing, Held, Page
-from betimes.store.release import Freed
+from betimes.store.finish import Finishing, Page
 from betimes.telemetry import Outage, Telemetry
+from betimes.worker.box import Box
 from betimes.worker.held import HeldParcel, HeldParcels
 from betimes.worker.plan import Plan
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
@@ -40,77 +40,6 @@ BOX_BYTES_MAX = 1 << 20
 BOXES_TOGETHER_MAX = 16
 """Most shards that are finished in one transaction."""
 PAUSE, PAUSE_MAX = timedelta(milliseconds=50), timedelta(seconds=2)
-
-
-class Box:
-    """Outcomes of one shard that are written together."""
-
-    __slots__ = ("bytes", "count", "emptied", "endings", "found", "parcels", "ripe", "streaks")
-
-    def __init__(self) -> None:
-        self.streaks: list[Streak] = []
-        self.endings: list[Ending] = []
-        self.parcels: dict[ParcelId, HeldParcel] = {}
-        self.emptied: list[ParcelId] = []
-        self.found: dict[RunId, RunState] = {}
-        self.count = 0
-        self.bytes = 0
-        self.ripe = False
-
-    def evict(self, parcel: ParcelId) -> int:
-        """Drop what was done under an older lease of a parcel that is ours anew; how many."""
-        before = self.count
-        self.streaks = [one for one in self.streaks if one.parcel != parcel]
-        self.endings = [one for one in self.endings if one.parcel != parcel]
-        self.emptied = [one for one in self.emptied if one != parcel]
-        self.count = sum(len(one.runs) for one in self.streaks) + len(self.endings)
-        return before - self.count
-
-    def fast(self) -> Held:
-        """Parcels that the successes are about; those with other endings are emptied by them."""
-        slow = {one.parcel for one in self.endings}
-        about = {one.parcel for one in self.streaks}
-        emptied = [parcel for parcel in self.emptied if parcel not in slow]
-        ours = {*about, *emptied}
-        counted = frozenset(one for one in ours if self.parcels[one].leased.counted)
-        return Held(self._leases(ours), emptied, self._freed(emptied), counted=counted)
-
-    def slow(self) -> Held:
-        """Parcels that the other endings are about."""
-        if not self.endings:
-            return Held(())
-        about = {one.parcel for one in self.endings}
-        emptied = [parcel for parcel in self.emptied if parcel in about]
-        counted = frozenset(one for one in about if self.parcels[one].leased.counted)
-        return Held(self._leases(about), emptied, counted=counted)
-
-    def _leases(self, parcels: Iterable[ParcelId]) -> list[Lease]:
-        return [(parcel, self.fence(parcel)) for parcel in parcels]
-
-    def _freed(self, emptied: list[ParcelId]) -> Freed:
-        freed = Freed()
-        for parcel in emptied:
-            leased = self.parcels[parcel].leased
-            if leased.terms.is_gated:
-                freed.note(leased.tenant, leased.queue, leased.terms)
-        return freed
-
-    @property
-    def is_light(self) -> bool:
-        """Whether nothing in it has consequences beyond its own runs and parcels.
-
-        Successes, and runs that only have to wait: such boxes of many shards go together.
-        """
-        return all(one.again is not None and one.attempted is None for one in self.endings)
-
-    def outcomes(self) -> dict[RunId, ParcelId]:
-        """Every run with its parcel."""
-        found = {run: one.parcel for one in self.streaks for run in one.runs}
-        return found | {one.run: one.parcel for one in self.endings}
-
-    def fence(self, parcel: ParcelId) -> Fence:
-        """Under which we hold a parcel."""
-        return self.parcels[parcel].leased.fence
 
 
 class Reporter:

@@ -62,7 +62,7 @@ class Watch:
         if heard.told is not None:
             self._time.observe(heard.told, asked_at=answer.asked_at, heard_at=answer.heard_at)
         lost = self._held.renewed(heard.renewed, asked_at=answer.asked_at, trust=self._trust)
-        self._lose(parcel for parcel in lost if parcel.left)
+        self._lose((parcel for parcel in lost if parcel.left), "heartbeat")
         self._strays += self._held.strays(heard.renewed)
         for run in heard.unwanted:
             self._stop(run)
@@ -77,13 +77,13 @@ class Watch:
             self._pulse.note()
             # What began since the last look is left alone: most of it is over by the next one.
             old, seen = seen, {running.run.id for running in self._running}
-            self._lose(self._held.untrusted(self._clock.monotonic()))
+            self._lose(self._held.untrusted(self._clock.monotonic()), "silence")
             if self._strays or old & seen or turn % LOOKS_PER_HEARTBEAT == 0:
                 await self.tick(old)
 
     async def tick(self, among: Collection[RunId] | None = None) -> int:
         """Ask about what is under way; how many attempts were stopped. Tests call this."""
-        self._lose(self._held.untrusted(self._clock.monotonic()))
+        self._lose(self._held.untrusted(self._clock.monotonic()), "silence")
         try:
             with self._telemetry.span("worker.watch") as span:
                 span.expect_errors()  # the outage tells them, once
@@ -96,7 +96,7 @@ class Watch:
         self._questions.ended()
         return stopped
 
-    def _lose(self, parcels: Iterable[HeldParcel]) -> None:
+    def _lose(self, parcels: Iterable[HeldParcel], found: str) -> None:
         """Stop believing in leases: what runs under them is stopped and not reported."""
         for parcel in parcels:
             self._held.lose(parcel)
@@ -105,7 +105,7 @@ class Watch:
                 "worker.lease_lost",
                 level="warning",
                 parcel=str(parcel.leased.id),
-                found="heartbeat",
+                found=found,
             )
         for running in self._running:
             if running.parcel.lost:

@@ -7,6 +7,7 @@ import pytest
 
 from api_kit import DEFAULT, Client, Served
 from betimes.api.leasing import read_token, write_own_token
+from betimes.domain.ids import from_text
 
 VERBS = ("progress", "logs", "extend", "complete", "fail", "cancel", "release", "snooze")
 LINES = {"lines": [{"message": "forged"}]}
@@ -29,10 +30,11 @@ def own_of(served: Served, token: str) -> str:
 
 
 def prefixed(token: str) -> str:
-    """The attack: the bytes of the tenant, which every answer tells, before a worker's token."""
-    raw = token.removeprefix("lea_")
-    data = urlsafe_b64decode(raw + "=" * (-len(raw) % 4))
-    return "lea_" + urlsafe_b64encode(DEFAULT.bytes + data).decode().rstrip("=")
+    """The attack: tenant and run, which answers tell, before what is sealed of a token."""
+    sealed, _, run = token.removeprefix("lea_").partition(".")
+    data = urlsafe_b64decode(sealed + "=" * (-len(sealed) % 4))
+    named = DEFAULT.bytes + from_text("run", run).bytes
+    return "lea_" + urlsafe_b64encode(named + data).decode().rstrip("=")
 
 
 @pytest.mark.parametrize("verb", VERBS)

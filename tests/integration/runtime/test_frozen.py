@@ -18,7 +18,8 @@ from betimes.runtime.worker import Parts, Worker, WorkerOptions
 from betimes.telemetry import Recorder, Telemetry
 from betimes.testing import ManualClock
 from betimes.wire.base import shown_duration, shown_instant
-from betimes.wire.workers import ParcelReport, ParcelReported, Registered
+from betimes.wire.parcels import ParcelReport, ParcelReported
+from betimes.wire.workers import Registered
 from worker_kit import settle_down
 
 CALLED: list[str] = []

@@ -26,12 +26,12 @@ POINTS = [
     Point(says, before, reply if not before else b"")
     for says, reply in (
         (b"POST /v1/workers HTTP", b""),
-        (b"/lease HTTP", HELD),
+        (b"/parcels HTTP", HELD),
         (b"/heartbeat HTTP", b""),
         (b"/checkpoint HTTP", b""),
         (b"/progress HTTP", b""),
         (b"/logs HTTP", b""),
-        (b"/batch HTTP", b""),
+        (b"/reports HTTP", b""),
         (b"/leave HTTP", b""),
     )
     for before in (True, False)
@@ -83,7 +83,8 @@ async def test_no_run_is_lost_wherever_its_worker_is_killed(
         attempts = (tmp_path / run.id).read_text().split("\n")[:-1]
         assert 1 <= len(attempts) <= 2, (str(point), attempts)
         for lease in killers[point].leases:
-            await judge(admin, lease, point, fence=ended[point].result)
+            held = f"{lease}.{run.id}"
+            await judge(admin, held, point, fence=ended[point].result)
     await protocol_app.app.aclose()
 
 

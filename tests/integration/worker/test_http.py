@@ -13,7 +13,8 @@ import pytest
 from betimes.domain.ids import to_us
 from betimes.domain.outcome import ErrorFacts, Failed, Outcome, Succeeded
 from betimes.domain.states import RunState
-from betimes.ops.leases import HeldLease, Report, report
+from betimes.ops.leases import HeldLease
+from betimes.ops.reports import Report, report
 from betimes.ops.runs import cancel_run
 from betimes.store.database import Database
 from betimes.target.answer import Patience

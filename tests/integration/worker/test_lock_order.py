@@ -302,7 +302,7 @@ async def flush_slowly(connection: Connection, first: ParcelId, second: ParcelId
 
 
 async def beat(connection: Connection, first: ParcelId, second: ParcelId) -> None:
-    leases = [(parcel, Fence(1)) for parcel in (second, first)]
+    leases = [(ShardId(0), parcel, Fence(1)) for parcel in (second, first)]
     await renew(connection, HERE, leases, ttl=SECOND, now=None)
 
 

@@ -8,7 +8,8 @@ from betimes.domain.ids import to_us
 from betimes.domain.leased import LeasedParcel, Source, Streak
 from betimes.domain.outcome import ErrorFacts, Failed, OutcomeKind, Succeeded
 from betimes.domain.states import RunState
-from betimes.ops.leases import HeldLease, Report, report
+from betimes.ops.leases import HeldLease
+from betimes.ops.reports import Report, report
 from betimes.store.database import Database
 from betimes.store.ending import Attempted, Ending
 from betimes.store.finish import Finishing, Held

@@ -19,6 +19,7 @@ from betimes.domain.outcome import Cancelled, Outcome, Succeeded
 from betimes.domain.scopes import Scope
 from betimes.domain.states import shown
 from betimes.ops import leases as ops
+from betimes.ops import reports
 from betimes.wire import workers as wire
 from betimes.wire.base import shown_instant, shown_maybe
 
@@ -45,10 +46,10 @@ def _lease(call: Call[Any, Any]) -> ops.HeldLease:
 async def _report(
     call: Call[Any, Any], outcome: Outcome, metrics: Mapping[str, float] = NOTHING
 ) -> Reply:
-    found = await ops.report(
+    found = await reports.report(
         call.service.desk,
         call.tenant,
-        [ops.Report(lease=_lease(call), outcome=outcome, metrics=metrics)],
+        [reports.Report(lease=_lease(call), outcome=outcome, metrics=metrics)],
         roll=call.service.roll,
     )
     (settled,) = found.settled
@@ -139,7 +140,7 @@ async def batch(call: Call[NoQuery, wire.Reports]) -> Reply:
     return Reply(status=207, value=wire.ReportsDone(items=told))
 
 
-def reported(text: str, settled: ops.Settled | None) -> wire.Reported:
+def reported(text: str, settled: reports.Settled | None) -> wire.Reported:
     """What became of one report."""
     if settled is None:
         return wire.Reported(status=404, lease_id=text, code="not_found")

@@ -1,17 +1,13 @@
 """Workers that speak HTTP: registering, asking for work, signs of life."""
 
-import asyncio
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
-from betimes.api import parcels
 from betimes.api.acting import answer, perform
 from betimes.api.call import Call, Reply
-from betimes.api.problem import Trouble
-from betimes.api.route import BATCH_BYTES_MAX, Keyed, Load, NoQuery, Policy, Route
-from betimes.api.routes.leases import seals_of
+from betimes.api.route import Keyed, Load, NoQuery, Policy, Route
 from betimes.api.shaping import coerced, missing, page, paged, read_id
 from betimes.api.worker_limits import worker_config
 from betimes.domain.errors import Forbidden, NotFound
@@ -29,7 +25,8 @@ HEARTBEATS_PER_LEASE = 3
 WORKER = "wrk"
 
 
-def _worker(call: Call[Any, Any]) -> WorkerId:
+def worker_of(call: Call[Any, Any]) -> WorkerId:
+    """The worker that a path names."""
     return WorkerId(read_id(call.service.desk, WORKER, call.path["worker"], "worker"))
 
 
@@ -138,7 +135,7 @@ async def list_all(call: Call[wire.ListWorkers, None]) -> Reply:
 async def read(call: Call[NoQuery, None]) -> Reply:
     """One worker."""
     try:
-        found = await ops.get_worker(call.service.desk, call.tenant, _worker(call))
+        found = await ops.get_worker(call.service.desk, call.tenant, worker_of(call))
     except NotFound:
         raise missing("worker", call.path["worker"]) from None
     return Reply(value=shown_worker(call, found))
@@ -146,7 +143,7 @@ async def read(call: Call[NoQuery, None]) -> Reply:
 
 async def drain(call: Call[NoQuery, None]) -> Reply:
     """Tell a worker to finish."""
-    worker = _worker(call)
+    worker = worker_of(call)
 
     async def verb(desk: Desk) -> ops.RemoteWorker:
         try:
@@ -165,7 +162,7 @@ async def drain(call: Call[NoQuery, None]) -> Reply:
 
 async def delete(call: Call[NoQuery, None]) -> Reply:
     """Forget a worker; what it holds is given to others at once."""
-    worker = _worker(call)
+    worker = worker_of(call)
 
     async def verb(desk: Desk) -> WorkerId:
         try:
@@ -188,105 +185,14 @@ async def leave(call: Call[NoQuery, None]) -> Reply:
     """A worker goes; it has given back what it held."""
     try:
         bound = call.caller.queues
-        await ops.delete_worker(call.service.desk, call.tenant, _worker(call), bound=bound)
+        await ops.delete_worker(call.service.desk, call.tenant, worker_of(call), bound=bound)
     except NotFound:
         raise missing("worker", call.path["worker"]) from None
     return Reply(status=204)
 
 
-async def heartbeat(call: Call[NoQuery, wire.Heartbeat]) -> Reply:
-    """A sign of life: renews every lease it names."""
-    service = call.service
-    try:
-        told = await parcels.heartbeat(
-            service.desk,
-            _worker(call),
-            call.body,
-            seals_of(call),
-            ttl=service.settings.lease_ttl,
-            now=service.now(),
-        )
-    except NotFound:
-        raise missing("worker", call.path["worker"]) from None
-    return Reply(value=told)
-
-
-async def lease(call: Call[NoQuery, wire.LeaseRuns]) -> Reply:
-    """Runs one by one, as soon as there are some or patience ends."""
-    leased = await _leased(call)
-    return Reply(value=wire.LeasedRuns(runs=parcels.shown_runs(leased, seals_of(call))))
-
-
-async def lease_parcels(call: Call[NoQuery, wire.LeaseParcels]) -> Reply:
-    """Whole parcels, as soon as there are some or patience ends."""
-    leased = await _leased(call)
-    shown = parcels.shown_parcels(leased, seals_of(call), now=call.service.now())
-    return Reply(value=shown)
-
-
-async def report(call: Call[NoQuery, wire.ParcelReports]) -> Reply:
-    """What became of parcels."""
-    service = call.service
-    told = call.body.parcels
-    count = sum(len(one.ended) + sum(len(some.runs) for some in one.succeeded) for one in told)
-    if count > wire.PARCEL_RUNS_MAX:
-        raise Trouble(
-            "batch_too_large",
-            f"expected the ends of at most {wire.PARCEL_RUNS_MAX} runs, got {count}",
-        )
-    done = await parcels.report_parcels(service.desk, told, seals_of(call), roll=service.roll)
-    return Reply(value=done)
-
-
-async def _leased(
-    call: Call[NoQuery, wire.LeaseRuns] | Call[NoQuery, wire.LeaseParcels],
-) -> list[ops.LeasedBatch]:
-    """What waits for a worker, or what comes within its patience."""
-    service, body, worker = call.service, call.body, _worker(call)
-    queues = allowed(call, body.queues)
-    patience = min(body.wait, service.settings.long_poll_max.total_seconds())
-    deadline = service.clock.monotonic() + patience
-    try:
-        waited = queues or await _queues(call, worker)
-        while True:
-            woken = service.waiters.enter(waited, call.tenant)
-            try:
-                leased = await ops.lease_parcels(
-                    service.desk,
-                    call.tenant,
-                    worker,
-                    queues=queues,
-                    handlers=body.handlers,
-                    most=body.max,
-                    ttl=service.settings.lease_ttl,
-                    turns=service.shares,
-                    suspects=service.suspects,
-                    bound=call.caller.queues,
-                )
-                left = deadline - service.clock.monotonic()
-                if leased or left <= 0 or service.draining.begun:
-                    return leased
-                await _nap(woken, min(left, POLL_SECONDS))
-            finally:
-                service.waiters.leave(waited, call.tenant, woken)
-    except NotFound:
-        raise missing("worker", call.path["worker"]) from None
-
-
-async def _queues(call: Call[Any, Any], worker: WorkerId) -> list[str]:
-    known = await ops.get_worker(call.service.desk, call.tenant, worker, bound=call.caller.queues)
-    return list(known.queues)
-
-
-async def _nap(woken: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await woken.wait()
-    except TimeoutError:
-        return
-
-
-def _route(method: str, path: str, name: str, says: str, handler: Any, **more: Any) -> Route:
+def worker_route(method: str, path: str, name: str, says: str, handler: Any, **more: Any) -> Route:
+    """An operation about workers."""
     given: dict[str, Any] = {
         "scope": Scope.WORKERS_LEASE,
         "load": Load.VITAL,
@@ -304,7 +210,7 @@ def _route(method: str, path: str, name: str, says: str, handler: Any, **more: A
 
 
 ROUTES = (
-    _route(
+    worker_route(
         "POST",
         "",
         "register",
@@ -315,7 +221,7 @@ ROUTES = (
         keyed=Keyed.OPTIONAL,
         headers=("Location",),
     ),
-    _route(
+    worker_route(
         "GET",
         "",
         "list",
@@ -328,7 +234,7 @@ ROUTES = (
         answers={200: Page[wire.Worker]},
         problems=("cursor_invalid",),
     ),
-    _route(
+    worker_route(
         "GET",
         "/{worker}",
         "get",
@@ -339,7 +245,7 @@ ROUTES = (
         policy=Policy.DEFAULT,
         answers={200: wire.Worker},
     ),
-    _route(
+    worker_route(
         "DELETE",
         "/{worker}",
         "delete",
@@ -348,7 +254,7 @@ ROUTES = (
         scope=Scope.WORKERS_WRITE,
         answers={204: None},
     ),
-    _route(
+    worker_route(
         "POST",
         "/{worker}/drain",
         "drain",
@@ -357,59 +263,12 @@ ROUTES = (
         scope=Scope.WORKERS_WRITE,
         answers={202: wire.Worker},
     ),
-    _route(
+    worker_route(
         "POST",
         "/{worker}/leave",
         "leave",
         "A worker goes; what it still holds comes back when its leases run out.",
         leave,
         answers={204: None},
-    ),
-    _route(
-        "POST",
-        "/{worker}/heartbeat",
-        "heartbeat",
-        "A sign of life: renews every lease it names.",
-        heartbeat,
-        body=wire.Heartbeat,
-        body_optional=True,
-        answers={200: wire.HeartbeatAnswer},
-    ),
-    _route(
-        "POST",
-        "/{worker}/parcels",
-        "lease_parcels",
-        "Whole parcels of work, each under one lease, as soon as there are some or patience ends.",
-        lease_parcels,
-        body=wire.LeaseParcels,
-        body_optional=True,
-        answers={200: wire.LeasedParcels},
-        problems=("worker_draining",),
-        seconds=60.0,
-        waits=True,
-    ),
-    _route(
-        "POST",
-        "/{worker}/reports",
-        "report",
-        "What became of runs of parcels: successes as sets, everything else one by one.",
-        report,
-        body=wire.ParcelReports,
-        body_max=BATCH_BYTES_MAX,
-        answers={200: wire.ParcelsReported},
-        problems=("batch_too_large",),
-    ),
-    _route(
-        "POST",
-        "/{worker}/lease",
-        "lease",
-        "Runs one by one, as soon as there are some or patience ends.",
-        lease,
-        body=wire.LeaseRuns,
-        body_optional=True,
-        answers={200: wire.LeasedRuns},
-        problems=("worker_draining",),
-        seconds=60.0,
-        waits=True,
     ),
 )
