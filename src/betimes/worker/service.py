@@ -103,7 +103,7 @@ class Parts:
         nudge = asyncio.Event()
         enough = max(1, min(CLAIM_RUNS_MAX, settings.slots) // 4)
         self.slots = Slots(settings.slots, enough=enough, nudge=nudge)
-        self.threads = Threads(settings.threads, freed=self.slots.release)
+        self.threads = Threads(settings.threads, freed=self.slots.end)
         self.processes = Processes(settings.processes)
         self.plans = Plans(
             specs=Specs(database),
@@ -300,7 +300,7 @@ class Worker:
 
     def _registry(self, parts: Parts) -> Announces:
         def busy() -> int:
-            return parts.slots.total - parts.slots.free
+            return min(parts.slots.total, parts.slots.total - parts.slots.free)
 
         if self._announce is not None:
             return self._announce(busy)

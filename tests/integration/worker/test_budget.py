@@ -25,7 +25,7 @@ from worker_kit import a_worker, enqueue, settle_down
 
 RUNS = 64
 CALLS_ASYNC_MAX = 26
-CALLS_PLAIN_MAX = 32
+CALLS_PLAIN_MAX = 36
 """Calls of Python functions on the event loop's thread for one run, from the claim to the flush."""
 
 
