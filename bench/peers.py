@@ -46,7 +46,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--concurrency", type=int, default=200, help="of each worker of ours")
     parser.add_argument("--peer-concurrency", type=int, default=24, help="of each worker of theirs")
     parser.add_argument("--patience", type=float, default=120.0, help="seconds for each step")
-    parser.add_argument("--only", nargs="*", default=[], help="parts of names of queues")
+    parser.add_argument(
+        "--only", nargs="*", default=[], help="queues with these words in their names"
+    )
     parser.add_argument("--shards", type=int, default=64)
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args(arguments)
@@ -84,9 +86,7 @@ class Step(NamedTuple):
 async def queues(
     server: EmbeddedPostgres, report: Report, options: argparse.Namespace
 ) -> AsyncIterator[list[Queue]]:
-    """Ours over both transports, and the others."""
-    python, pgqueuer = await installed.install_pgqueuer()
-    report.progress(f"{installed.PGQUEUER} {pgqueuer}")
+    """Ours over both transports, and the others; only those that are asked for are installed."""
     async with an_api(server) as (api, port):
         service = Service(server, f"http://127.0.0.1:{port}", await a_key(api))
         found: list[Queue] = [
@@ -98,32 +98,45 @@ async def queues(
             )
             for transport in TRANSPORTS
         ]
-        found.append(
-            Foreign(
-                f"{installed.PGQUEUER} {pgqueuer}",
-                server=server,
-                program=(str(python), str(PROGRAMS / "pgqueuer_peer.py")),
-                table="pgqueuer",
-                concurrency=options.peer_concurrency,
-            )
-        )
-        if installed.has_node():
-            home, graphile = await installed.install_graphile()
-            report.progress(f"{installed.GRAPHILE} {graphile}")
-            found.append(
-                Foreign(
-                    f"{installed.GRAPHILE} {graphile}",
-                    server=server,
-                    program=("node", str(PROGRAMS / "graphile_peer.mjs")),
-                    table="graphile_worker._private_jobs",
-                    concurrency=options.peer_concurrency,
-                    environment={"BENCH_PEERS": str(home)},
-                )
-            )
-        else:
+        if is_wanted(installed.PGQUEUER, options):
+            found.append(await pgqueuer(server, options))
+        if is_wanted(installed.GRAPHILE, options) and installed.has_node():
+            found.append(await graphile(server, options))
+        elif is_wanted(installed.GRAPHILE, options):
             report.progress(f"without {installed.GRAPHILE}: there is no Node on this machine")
-        wanted = options.only
-        yield [one for one in found if not wanted or any(part in one.name for part in wanted)]
+        chosen = [queue for queue in found if is_wanted(queue.name, options)]
+        report.progress("; ".join(queue.name for queue in chosen))
+        yield chosen
+
+
+def is_wanted(name: str, options: argparse.Namespace) -> bool:
+    """Whether a queue is asked for; without a choice all of them are."""
+    return not options.only or any(part in name for part in options.only)
+
+
+async def pgqueuer(server: EmbeddedPostgres, options: argparse.Namespace) -> Queue:
+    """PgQueuer with its version."""
+    python, version = await installed.install_pgqueuer()
+    return Foreign(
+        f"{installed.PGQUEUER} {version}",
+        server=server,
+        program=(str(python), str(PROGRAMS / "pgqueuer_peer.py")),
+        table="pgqueuer",
+        concurrency=options.peer_concurrency,
+    )
+
+
+async def graphile(server: EmbeddedPostgres, options: argparse.Namespace) -> Queue:
+    """graphile-worker with its version."""
+    home, version = await installed.install_graphile()
+    return Foreign(
+        f"{installed.GRAPHILE} {version}",
+        server=server,
+        program=("node", str(PROGRAMS / "graphile_peer.mjs")),
+        table="graphile_worker._private_jobs",
+        concurrency=options.peer_concurrency,
+        environment={"BENCH_PEERS": str(home)},
+    )
 
 
 async def drain(step: Step, workers: int) -> None:

@@ -25,6 +25,7 @@ PARTS = {
     "lists": FEW,
     "outage": ["--quick"],
     "overload": [*FEW, "--quick"],
+    "peers": [*FEW, "--only", "betimes", "--workers", "1"],
     "pinned": FEW,
     "recurring": [*FEW, "--schedules", "20", "--period", "1", "--seconds", "2"],
     "stored": FEW,

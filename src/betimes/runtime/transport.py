@@ -174,7 +174,7 @@ class HttpTransport:
             answer = await self._line.lease(self._enlisted.worker, self._wish(places, wait))
             runs = sum(len(parcel.runs) for parcel in answer.parcels)
         finally:
-            slots.release(places - runs)
+            slots.give_back(places - runs)
         self._leased_at = self._clock.monotonic()
         if runs:
             await self._begin(answer, asked_at, runs)
@@ -203,7 +203,7 @@ class HttpTransport:
         parcels = [held_of(one, since=now, trusted_until=until) for one in answer.parcels]
         if self._draining or self.executor is None or now >= until:
             # Nobody begins what may be somebody else's by now, or what nobody stays for.
-            resources.slots.release(runs)
+            resources.slots.give_back(runs)
             if now < until:
                 await self.give_back(parcels)
             else:

@@ -130,11 +130,23 @@ class Arguments:
         """The arguments that a payload stands for; `Unfit` when it is none for this function."""
         if payload is None or payload == b"null":
             payload = b"{}"
-        if not self.signature.parameters and payload == b"{}":
+        if not self._fields and payload == b"{}":
             return {}
         value = self._read(payload)
-        found = {name: getattr(value, f"p_{name}") for name in self.signature.parameters}
+        found = {name: getattr(value, field) for name, field in self._fields}
+        if self._none_optional:
+            return found
         return {name: one for name, one in found.items() if one is not MISSING}
+
+    @cached_property
+    def _fields(self) -> tuple[tuple[str, str], ...]:
+        """Each parameter with its field in the structure; worked out once, used for every run."""
+        return tuple((name, f"p_{name}") for name in self.signature.parameters)
+
+    @cached_property
+    def _none_optional(self) -> bool:
+        empty = inspect.Parameter.empty
+        return all(one.default is empty for one in self.signature.parameters.values())
 
     def call(self, context: Context, arguments: Mapping[str, Any]) -> Any:
         """Call the function; what it returns may be awaitable."""

@@ -110,7 +110,7 @@ class Claims:
                 used, work, news = await self._prepare(leased, asked_at)
                 span.add(parcels=len(leased), runs=used)
         finally:
-            self._slots.release(places - used)
+            self._slots.give_back(places - used)
         if used:
             self._executor.start(work)
         if news:

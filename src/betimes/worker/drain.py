@@ -35,6 +35,7 @@ async def drain(
     with telemetry.span("worker.drain") as span:
         limit = patience.total_seconds() * (1 - RESERVED_SHARE)
         await first_of(held.empty.wait(), clock.sleep(limit))
+        running.closing = True
         tasks = [one.task for one in running if isinstance(one.carrier, asyncio.Task)]
         for one in running:
             running.stop(one, Stop.RELEASE)

@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from contextvars import Context as Variables
 from contextvars import copy_context
 from datetime import datetime
+from itertools import chain
 from types import coroutine as generator_coroutine
 from typing import Any
 
@@ -25,9 +26,9 @@ from betimes.domain.clock import Clock
 from betimes.domain.errors import LeaseOver
 from betimes.domain.ids import TenantId
 from betimes.domain.leased import WantedRun
-from betimes.domain.outcome import Outcome, Succeeded
+from betimes.domain.outcome import Outcome, Released, Succeeded
 from betimes.executing.returned import failure_of, large_result, outcome_of
-from betimes.rhythm import DatabaseTime
+from betimes.rhythm import DatabaseTime, first_of
 from betimes.telemetry import Telemetry
 from betimes.worker.context import Context
 from betimes.worker.handlers import Call
@@ -46,6 +47,8 @@ LOST = object()
 """What comes of a handler that has looked at its lease and found it over: nothing."""
 PARKED_MAX = 10_000
 """Most attempts that wait without a place: each of them is still renewed and held in memory."""
+PATIENCE_SECONDS = 0.25
+"""How long what was leased ahead waits for a place, while nothing of it begins."""
 
 Keep = Callable[[TenantId, bytes], Awaitable[str | None]]
 """Keeps a large result; what it can be referred to by, None if it cannot be kept."""
@@ -97,8 +100,14 @@ class Executor:
 
     async def _carry(self, work: Work) -> None:
         moment = Moment(self._clock, self._time)
-        row = self._new_row()
+        row, slots = self._new_row(), self._slots
         for run, parcel, plan in work:
+            if slots.begun >= slots.total:
+                row.close()
+                if not await self._has_room():
+                    self._give_back(chain([(run, parcel, plan)], work))
+                    return
+                moment.begin_turn()
             if self._is_over(run, parcel, plan, moment):
                 continue
             context = Context(run, parcel.leased, plan.spec, moment.now, self._time.now)
@@ -135,6 +144,25 @@ class Executor:
                 moment.begin_turn()
         row.close()
 
+    async def _has_room(self) -> bool:
+        """Whether something that was leased ahead may begin before long."""
+        until = self._clock.monotonic() + PATIENCE_SECONDS
+        while self._slots.full and not self.running.closing:
+            left = until - self._clock.monotonic()
+            if left <= 0:
+                return False
+            self._slots.room.clear()
+            await first_of(self._slots.room.wait(), self._clock.sleep(left))
+        return not self.running.closing
+
+    def _give_back(self, work: Work) -> None:
+        """What was leased ahead and cannot begin soon is for others, as if nobody had had it."""
+        self._slots.forget()
+        now = self._time.now()
+        for run, parcel, plan in work:
+            self._reporter.attempted(run, parcel, plan, Released(), now, now)
+            self._slots.give_back(1)
+
     def _new_row(self) -> Row:
         return Row(self._reporter, self._slots, self._metrics)
 
@@ -153,6 +181,7 @@ class Executor:
         """Wait for a handler that waits. From here on this asyncio task belongs to it alone."""
         me = current_task()
         report = True
+        self._slots.enter()
         running.context.on_park(self._park)
         self.running.add(running)
         self._signals.suspended(len(self.running))
@@ -177,7 +206,7 @@ class Executor:
             if running.context.parked:
                 self._parked -= 1
             elif not running.context.lingers:
-                self._slots.release(1)
+                self._slots.end(1)
         if report:
             self._settle(running, returned)
 
@@ -186,7 +215,7 @@ class Executor:
         if not context.parked and self._parked < PARKED_MAX:
             context.parked = True
             self._parked += 1
-            self._slots.release(1)
+            self._slots.end(1)
         return context.parked
 
     def _is_large(self, returned: object) -> bool:

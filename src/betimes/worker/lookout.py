@@ -183,9 +183,13 @@ class Lookout:
             return 0
         # Before anything is asked: a second claim takes what is free meanwhile, and a claim
         # without a place would find every source empty.
-        places = self._slots.reserve(CLAIM_RUNS_MAX)
+        limited = any(self._turns.rules.limited(one.tenant, one.queue) for one in sources)
+        # What is leased counts where there is a limit, so nothing is leased ahead there.
+        places = self._slots.reserve(CLAIM_RUNS_MAX, ahead=not limited)
+        if not places:
+            return 0
         bounds: Mapping[Source, datetime] = NO_BOUNDS
-        if self._scarce or any(self._turns.rules.limited(one.tenant, one.queue) for one in sources):
+        if self._scarce or limited:
             sources, bounds = await self._ranked(sources, places, now_ms)
             if not sources:
                 return 0
@@ -221,7 +225,7 @@ class Lookout:
             ranked, bounds = await self._best_first(sources, now_ms)
         finally:
             if not ranked:
-                self._slots.release(places)
+                self._slots.give_back(places)
         return ranked, bounds
 
     async def _best_first(
@@ -239,10 +243,11 @@ class Lookout:
         return order[:CLAIM_SOURCES_MAX], bounds
 
     def _has_room(self, now: float) -> bool:
-        free = self._slots.free
+        self._slots.look(now)
+        places = self._slots.open
         patient = now - self._claimed_at >= LINGER_SECONDS
         return (
-            free >= self._slots.enough or (free > 0 and patient)
+            places >= self._slots.enough or (places > 0 and patient)
         ) and self._reporter.unwritten < UNWRITTEN_MAX
 
     async def _poll(self, now: float) -> None:
@@ -254,7 +259,7 @@ class Lookout:
 
     async def _look_for_suspects(self, now: float) -> None:
         if self._tried >= EMPTYING_TRIES and not self._is_empty():
-            if self._slots.free:
+            if self._slots.free > 0:
                 await self._look_beside(now)
             return  # without room, the next place that is free is theirs: ordinary work comes after
         self._suspects_at = now + SUSPECTS_EVERY_SECONDS
@@ -288,7 +293,7 @@ class Lookout:
                 await self._claims.take([waiting[number % len(waiting)]], taking, suspects=True)
         finally:
             if places:
-                self._slots.release(places)
+                self._slots.give_back(places)
 
     def _forget_suspects(self) -> None:
         self._suspects, self._emptying_seconds = [], EMPTYING_SECONDS
@@ -341,13 +346,13 @@ class Lookout:
     def _pause(self) -> float:
         """How long there is nothing to do unless somebody nudges."""
         now = self._clock.monotonic()
-        full = not self._slots.free
+        full = not self._slots.open
         suspects_at = max(self._suspects_at, now + NO_ROOM_SECONDS) if full else self._suspects_at
         times = [self._poll_at, suspects_at]
         if self._stays_quiet(now):
             times.append(now + LINGER_SECONDS)
         next_ms = self._board.next_ms()
-        if next_ms is not None and self._slots.free:
+        if next_ms is not None and not full:
             wait = (next_ms - to_ms(self._time.now())) / 1000
             times.append(now + (wait if wait > 0 else LINGER_SECONDS))
         return max(min(times), self._blocked_until, now) - now

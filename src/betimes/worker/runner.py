@@ -54,13 +54,13 @@ class Resources:
         self.held = HeldParcels()
         self.nudge = asyncio.Event()
         self.slots = Slots(size.slots, enough=size.enough, nudge=self.nudge)
-        self.threads = Threads(size.threads, freed=self.slots.release)
+        self.threads = Threads(size.threads, freed=self.slots.end)
         self.processes = Processes(size.processes)
 
     @property
     def busy(self) -> int:
         """How many slots are taken."""
-        return self.slots.total - self.slots.free
+        return min(self.slots.total, self.slots.total - self.slots.free)
 
     def planning(self, handlers: Handlers, fetch: Fetch | None = None) -> Planning:
         """How definitions are executed here."""

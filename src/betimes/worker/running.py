@@ -131,6 +131,8 @@ class Runnings:
         self._silent = 0
         self._order = count()
         self._sooner = asyncio.Event()
+        self.closing = False
+        """Whether nothing is to begin any more: what is left is given back."""
 
     def __len__(self) -> int:
         return len(self._by_run)

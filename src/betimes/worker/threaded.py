@@ -72,6 +72,7 @@ class ThreadedAttempts:
     ) -> None:
         """Have it called in a thread; its hooks are prepared, and its place is reserved."""
         attempt = ThreadedAttempt(self, run, parcel, plan, context, way)
+        self._slots.enter()
         self._running.add(attempt.running)
         self._signals.suspended(len(self._running))
         way.pool.submit(Call(way.function, context, variables, _ended, attempt))
@@ -80,6 +81,7 @@ class ThreadedAttempts:
         """Its thread is done with it, and somebody still waits for it."""
         running = attempt.running
         self._running.remove(running)
+        self._slots.leave()
         if isinstance(fault, LeaseOver):
             # It has looked at its lease before it began.
             self._slots.release(1)
