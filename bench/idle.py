@@ -37,22 +37,22 @@ async def measure(options: argparse.Namespace) -> int:
     report = Report("idle")
     if options.quick:
         options.roles, options.seconds, options.settle = [ALL], 2.0, 2.0
-    async with a_server(options.shards) as server:
-        for roles in options.roles:
-            await one_set(server, report, options, roles)
+    with tempfile.TemporaryDirectory(prefix="betimes-idle-") as folder:
+        async with a_server(options.shards) as server:
+            for roles in options.roles:
+                await one_set(server, report, options, roles, folder)
     report.table()
     return 0
 
 
 async def one_set(
-    server: EmbeddedPostgres, report: Report, options: argparse.Namespace, roles: str
+    server: EmbeddedPostgres, report: Report, options: argparse.Namespace, roles: str, folder: str
 ) -> None:
     """Start the roles and look at a quiet window."""
-    with tempfile.TemporaryDirectory(prefix="betimes-idle-") as folder:
-        # Beside the data lie the files with the node's secrets.
-        settings = {"embedded__data": f"{folder}/data", "api__port": "0"}
-        async with a_node(server, roles, **settings) as process:
-            await window(server, report, options, roles, process.pid)
+    # Beside the data lie the files with the node's secrets, which all sets share.
+    settings = {"embedded__data": f"{folder}/data", "api__port": "0"}
+    async with a_node(server, roles, **settings) as process:
+        await window(server, report, options, roles, process.pid)
 
 
 async def window(

@@ -12,6 +12,9 @@ R has not seen is due after R + (margin - bound). Publishing ahead is bounded by
 What may go wrong: a transaction fails or its reply is lost. Then the shard is rewound to the cursor
 and read again; the statement inserts nothing when the cursor has already moved.
 
+What lies in memory is bounded by `wheel_max` and a page per shard. A millisecond with more runs
+than a page goes into parcels as it is read; those runs say so themselves, and the cursor follows.
+
 Long because all steps from reading to hinting share the wheel and the cursor.
 """
 
@@ -38,6 +41,10 @@ from betimes.store.publish import Batch, Placed, Publishing
 from betimes.store.shards import Claim
 from betimes.telemetry import Outage, Telemetry
 
+REST = timedelta(milliseconds=500)
+"""The period while nothing is published; what is in the wheel or waits for a verdict calls sooner.
+Far below what leases are renewed by, and below half of the lead, by which runs are published before
+they are due."""
 PAGE = 2_000
 ROWS_TOGETHER = 16_000
 """About so many rows come back from one question about many shards."""
@@ -90,6 +97,8 @@ class Publisher:
         self._lead_ms = _milliseconds(settings.lead)
         self._ahead_ms = _milliseconds(settings.margin - transaction_timeout)
         self._failed: dict[ShardId, Unavailable] = {}
+        self._crowds = 0
+        """How many runs of crowded milliseconds this pass has published."""
         self._apart: dict[ShardId, int] = {}
         """With how many others at most shards are published, after they have failed together."""
         self._lag = telemetry.histogram("betimes_schedule_lag_seconds")
@@ -99,8 +108,23 @@ class Publisher:
     async def run(self, stopping: Stopping) -> None:
         """Publish until asked to stop; while the database is away, keep trying."""
         every = self._settings.publish_every
-        beats = beat(self._clock, every=every, stopping=stopping)
+        beats = beat(self._clock, every=every, stopping=stopping, rest=REST, due_in=self._due_in)
         await attend(self.tick, beats=beats, troubles=self._outage)
+
+    def _due_in(self) -> float | None:
+        """Seconds until something in the wheel has to be published, or a verdict is due."""
+        now_ms = to_ms(self._time.now())
+        dues = [due for due in (self._publish_at(), self._referee.next_due_ms()) if due is not None]
+        return (min(dues) - now_ms) / 1000 if dues else None
+
+    def _publish_at(self) -> int | None:
+        """The millisecond at which the wheel is emptied next.
+
+        Not before something is due within half of the lead: what is published in larger batches
+        costs a statement per shard and second instead of one per shard and pass.
+        """
+        next_due = self._wheel.next_due()
+        return None if next_due is None else next_due - (self._lead_ms - self._lead_ms // 2)
 
     async def tick(self) -> int:
         """One pass over every shard we may trust; returns how many runs were published."""
@@ -112,10 +136,11 @@ class Publisher:
             until = began + self._pace.budget
             held = self._holdings.trusted(began)
             self._failed.clear()
+            self._crowds = 0
             self._drop_strange(held)
             await self._recover(held, until)
             await self._load_all([one for one in held if one.recovered], held)
-            published = await self._publish(held, until)
+            published = self._crowds + await self._publish(held, until)
             published += await self._relived.pass_over(held)
             # A shard that failed has not passed: it is left to run out if that goes on.
             self._note_passed(held)
@@ -249,23 +274,32 @@ class Publisher:
         return self._apart.get(shard) == 1
 
     async def _page(self, some: Sequence[Held], until_ms: int) -> None:
-        """The next rows; a millisecond is read whole, because the cursor counts in them."""
+        """The next rows; a millisecond is read whole, because the cursor counts in them.
+
+        One that fills a page is published as it is read, page by page, and never lies in memory.
+        """
         most = min(PAGE, ROWS_TOGETHER // len(some))
         lows = {one.claim.shard: one.next_low for one in some}
         found = await self._publishing.near_due(lows, until_ms=until_ms, most=most)
         for one in some:
             shard = one.claim.shard
             rows = found[shard]
-            if len(rows) >= most:
-                last_ms = time_ms_of(rows[-1].id)
-                while time_ms_of(rows[0].id) == last_ms and len(rows) >= most:
-                    most *= 2  # one millisecond fills the page: read it with a larger one
-                    lows = {shard: one.next_low}
-                    again = await self._publishing.near_due(lows, until_ms=until_ms, most=most)
-                    rows = again[shard]
-                    last_ms = time_ms_of(rows[-1].id)
-            self._put(one, rows, until_ms=until_ms, more=len(rows) >= most)
-            most = min(PAGE, ROWS_TOGETHER // len(some))
+            if len(rows) >= most and time_ms_of(rows[0].id) == time_ms_of(rows[-1].id):
+                await self._publish_crowd(one, rows)
+            else:
+                self._put(one, rows, until_ms=until_ms, more=len(rows) >= most)
+
+    async def _publish_crowd(self, held: Held, runs: Sequence[Waiting]) -> None:
+        """Publish a page of one millisecond; the rest of it is read next, from the same place."""
+        try:
+            async with held.writing:
+                placed = await self._publishing.publish_part(
+                    held.claim, runs, now=self._clock.stated()
+                )
+        except FencedOut:
+            self._holdings.lose(held.claim, why=FENCED_OUT)
+        else:
+            self._crowds += self._tell(held.claim.shard, placed)
 
     def _put(self, held: Held, rows: list[Waiting], *, until_ms: int, more: bool) -> None:
         shard = held.claim.shard
@@ -281,14 +315,10 @@ class Publisher:
             self._wheel.put(shard, time_ms_of(run.id), run)
 
     async def _publish(self, held: Sequence[Held], until: float) -> int:
-        """Empty the wheel up to `lead` from now, in transactions of bounded size.
-
-        Not before something is due within half of that: what is published in larger batches costs
-        a statement per shard and second instead of one per shard and pass.
-        """
-        bound_ms = to_ms(self._time.now()) + self._lead_ms
-        next_due = self._wheel.next_due()
-        if next_due is None or next_due > bound_ms - self._lead_ms // 2:
+        """Empty the wheel up to `lead` from now, in transactions of bounded size."""
+        now_ms = to_ms(self._time.now())
+        bound_ms, publish_at = now_ms + self._lead_ms, self._publish_at()
+        if publish_at is None or publish_at > now_ms:
             return 0
         ripe: dict[int, list[Waiting]] = {}
         for shard, run in self._wheel.take(bound_ms):

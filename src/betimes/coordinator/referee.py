@@ -14,7 +14,7 @@ from betimes.coordinator.hint import Hint
 from betimes.coordinator.holdings import Held, Holdings
 from betimes.domain.clock import Clock
 from betimes.domain.errors import Unavailable
-from betimes.domain.ids import ShardId
+from betimes.domain.ids import ShardId, to_ms
 from betimes.fairness.overlap import OVERLAP_SKIPPED
 from betimes.rhythm import DatabaseTime
 from betimes.store.referee import Refereed, Refereeing
@@ -62,6 +62,10 @@ class Referee:
         if known is None or at < known:
             self._due[shard] = at
 
+    def next_due_ms(self) -> int | None:
+        """When the next verdict is due, as far as is known here."""
+        return to_ms(min(self._due.values())) if self._due else None
+
     def look_soon(self) -> None:
         """Somebody may hold a run by now: look with the next pass."""
         self._looked_at = float("-inf")
@@ -93,8 +97,9 @@ class Referee:
         return verdicts
 
     def _waiting(self, held: Sequence[Held]) -> list[Held]:
-        """Shards with a verdict that is due, the oldest first."""
+        """Shards with a verdict that is due, the oldest first; of others nothing is kept."""
         now = self._time.now()
+        self._due = {shard: due for shard, due in self._due.items() if shard in self._holdings}
         found = [
             (due, one)
             for one in held

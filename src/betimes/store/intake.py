@@ -11,8 +11,9 @@ from betimes.domain.dedupe import Dedupe, DedupeForm
 from betimes.domain.ids import RunId, ShardId, TenantId, shard_of
 from betimes.domain.run import NewRun
 from betimes.store.ask import execute, many, maybe, one
+from betimes.store.database import Database
 from betimes.store.jobs import from_json
-from betimes.store.pool import Connection
+from betimes.store.pool import Connection, Lane
 from betimes.store.queries import load
 
 SQL = load("intake")
@@ -40,6 +41,11 @@ class Producer(NamedTuple):
     role: str
     tenant: str
     hints: bool
+
+
+async def has_silent_producers(database: Database) -> bool:
+    """Whether somebody enqueues whose commits do not notify."""
+    return bool(await database.many(SQL["find_silent_producers"], lane=Lane.ENGINE))
 
 
 async def waiting_shards(connection: Connection) -> list[ShardId]:

@@ -20,7 +20,9 @@ from betimes.store.faults import LOST
 from betimes.store.pool import Address, Session, close, connect
 
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.1, 5.0
-PROBE_SECONDS = 5.0
+PROBE_SECONDS = 15.0
+"""The kernel's own probes find a peer that vanished within about ten seconds; this one is for those
+that they cannot see, such as a proxy that lost its other side."""
 
 Hear = Callable[[str, str], None]
 """Called with channel and payload; an empty payload means: something may have been missed."""

@@ -10,11 +10,12 @@ from betimes.domain.errors import Bug
 from betimes.domain.ids import NodeId, RunId, ShardId, floor_of
 from betimes.domain.parcel import Lane as ParcelLane
 from betimes.domain.parcel import Parcel, Waiting, pack
+from betimes.domain.run import bounds
 from betimes.store.database import Database
 from betimes.store.overlap import place, place_together
 from betimes.store.pool import Connection, Lane
 from betimes.store.queries import load
-from betimes.store.shards import Claim
+from betimes.store.shards import Claim, take
 
 SQL = load("parcels")
 SHARDS = load("shards")
@@ -119,6 +120,33 @@ class Publishing:
                 if batch.claim.shard not in done.placed:
                     await self._look_again(connection, batch, done, now=now)
             return done
+
+        return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
+
+    async def publish_part(
+        self, claim: Claim, runs: Sequence[Waiting], *, now: datetime | None
+    ) -> Placed:
+        """Put some runs of a millisecond into parcels that has more of them than are read at once.
+
+        The cursor counts in milliseconds and stays before this one. So the runs themselves say that
+        they are published: neither the next read nor the next owner finds them again. Repeating it
+        inserts nothing.
+
+        Raises:
+            FencedOut: the shard has another owner.
+
+        """
+
+        async def work(connection: Connection) -> Placed:
+            held = await take(connection, claim, node=self.node, now=now)
+            low, high = bounds([run.id for run in runs])
+            rows = await SQL["queue_runs"].fetch(
+                connection, shard=claim.shard, runs=[run.id for run in runs], low=low, high=high
+            )
+            ours = {row["id"] for row in rows}
+            wanted = [run for run in runs if run.id in ours]
+            reach = held.published_through
+            return await place_runs(connection, claim.shard, wanted, now=held.now, reach=reach)
 
         return await self.database.transact(work, lane=Lane.ENGINE, repeatable=True)
 

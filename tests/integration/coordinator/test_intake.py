@@ -11,8 +11,11 @@ from betimes.domain.states import Shown
 from betimes.ops.runs import get_run
 from betimes.rhythm import Stopping
 from betimes.store.intake import HINTS
+from betimes.store.queries import load
 from betimes.telemetry import Recorder, Telemetry
+from betimes.testing import ManualClock
 from betimes.testing.real_clock import RealClock
+from far_kit import Trips, far_database, pass_time
 from ops_kit import TENANT, KeptHints, make_desk
 from store_kit import eventually, opened, owner
 from tx_kit import ask, open_shop
@@ -66,3 +69,37 @@ async def test_a_row_that_cannot_be_made_is_told(dsn: str) -> None:
         assert (await intake.tick(), await intake.tick()) == (1, 0)
     (event,) = recorder.named("intake.refused")
     assert "colon" in str(event.metadata["why"])
+
+
+async def test_it_rests_only_where_every_producer_notifies(dsn: str, clock: ManualClock) -> None:
+    trips, stopping = Trips(), Stopping()
+    look = load("intake")["find_intake"].text
+    async with (
+        owner(dsn) as other,
+        far_database(dsn, clock, trips=trips) as database,
+        asyncio.TaskGroup() as group,
+    ):
+        intake = Intake(
+            desk=make_desk(database, clock),
+            clock=clock,
+            telemetry=Telemetry(clock=clock),
+            every=timedelta(milliseconds=100),
+        )
+        task = group.create_task(intake.run(stopping))
+
+        async def looks_in(seconds: float) -> int:
+            before = trips.statements[look]
+            await pass_time(clock, seconds, trips)
+            return trips.statements[look] - before
+
+        await looks_in(10)
+        assert await looks_in(10) <= 11
+        await other.execute(
+            "INSERT INTO betimes.producers (role, tenant_id, hints) VALUES ('shop', $1, false)",
+            TENANT,
+        )
+        await looks_in(12)
+        assert await looks_in(10) >= 95
+        stopping.request("seen")
+        while not task.done():
+            await pass_time(clock, 0.1, trips)

@@ -9,6 +9,7 @@ import pytest
 from betimes.coordinator import publisher
 from betimes.domain.errors import Unavailable, UnknownOutcome
 from betimes.domain.ids import ShardId
+from betimes.store.publish import Publishing
 from integration.coordinator.conftest import SETTINGS, TENANT, World
 
 
@@ -216,3 +217,40 @@ async def test_a_commit_whose_reply_never_came_is_not_made_again_later(
     await world.live(2, owner)
 
     assert set(await world.parcels()) == set(runs)
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+async def test_a_crowded_millisecond_is_published_in_bounded_pages(
+    world: World, monkeypatch: pytest.MonkeyPatch, crashes: bool
+) -> None:
+    """However many runs are due in it: no read is larger than a page, and memory does not grow."""
+    monkeypatch.setattr(publisher, "PAGE", 10)
+    due = world.seconds(14)
+    crowd = await world.insert_runs([due] * 95)
+    others = await world.insert_runs([world.seconds(13.9), world.seconds(14.1)])
+    coordinator = await world.coordinator()
+    asked: list[int] = []
+    publishing = coordinator.publisher._publishing
+    near_due, publish_part = type(publishing).near_due, type(publishing).publish_part
+
+    async def noted(self: Publishing, *given: Any, most: int, **more: Any) -> Any:
+        asked.append(most)
+        assert len(coordinator.publisher._wheel) <= 2 * 10
+        return await near_due(self, *given, most=most, **more)
+
+    async def dies(self: Publishing, *given: Any, **more: Any) -> Any:
+        await publish_part(self, *given, **more)
+        raise Unavailable("its reply was lost, and so is its coordinator")
+
+    monkeypatch.setattr(Publishing, "near_due", noted)
+    if crashes:
+        monkeypatch.setattr(Publishing, "publish_part", dies)
+        with pytest.raises(Unavailable):
+            await world.live(13, coordinator)
+        monkeypatch.setattr(Publishing, "publish_part", publish_part)
+        assert 0 < len(await world.parcels()) < 95, "some of them are published"
+        world.clock.advance(11)
+        coordinator = await world.coordinator()
+    await world.live(15, coordinator)
+    assert set(await world.parcels()) == {*crowd, *others}, "each of them once"
+    assert max(asked) <= 10

@@ -7,6 +7,12 @@
 -- Returns: shard int2
 SELECT DISTINCT shard FROM betimes.intake WHERE refused IS NULL LIMIT :most::integer;
 
+-- name: find_silent_producers :many
+-- Whether somebody enqueues whose commits do not notify.
+-- Scatter: producers belong to no shard, and are few
+-- Returns: role text
+SELECT role FROM betimes.producers WHERE NOT hints LIMIT 1;
+
 -- name: lock_intake :many
 -- What waits to be made in one shard, a bounded number, locked.
 -- Index: intake_open_idx

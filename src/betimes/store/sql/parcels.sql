@@ -14,6 +14,15 @@ SELECT wanted.shard, near.*
        AND runs.state = 0
      ORDER BY runs.id LIMIT :most::integer) AS near;
 
+-- name: queue_runs :many
+-- Say of runs that a parcel holds them, so that no read of what still needs one finds them again.
+-- Index: runs_pkey
+-- Guard: only those that wait for a parcel; the caller holds the shard and inserts the parcels of those that come back
+-- Returns: id uuid
+UPDATE betimes.runs SET state = 1
+ WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid AND state = 0
+RETURNING id;
+
 -- name: find_waiting :many
 -- Which queues of which tenants have something visible, with the best rank of each, shard by shard,
 -- from after some place on.
