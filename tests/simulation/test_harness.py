@@ -16,7 +16,7 @@ from simulation.one import in_thread, simulate
 from simulation.plan import make_plan
 from simulation.server import Server, make_template, midnight, run_outside
 from simulation.shrink import candidates
-from simulation.world import World
+from simulation.world import JINXES, STATEMENTS, World
 
 SECOND = timedelta(seconds=1)
 QUIET, TROUBLED = 2, 4
@@ -49,6 +49,10 @@ def test_the_same_seed_is_the_same_world(server: Server) -> None:
     second = in_thread(lambda: simulate(plan, server))
     assert first.executed
     assert (first.digest, first.violations) == (second.digest, second.violations)
+
+
+def test_statements_that_are_made_to_fail_exist() -> None:
+    assert set().union(*JINXES.values()) <= set(STATEMENTS.values())
 
 
 def test_another_seed_is_another_world() -> None:

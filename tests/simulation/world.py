@@ -23,7 +23,7 @@ from simulation.server import Server, midnight
 
 TENANT = TenantId(UUID("00000000-0000-8000-8000-000000000001"))
 STATEMENTS = {query.text: query.name for noun in nouns() for query in load(noun).values()}
-JINXES = {"publish": {"publish_parcels", "move_cursor"}}
+JINXES = {"publish": {"publish_parcels", "move_cursors"}}
 DRAIN_SECONDS = 20.0
 """How long before the end the last fire is that must have come to its end."""
 

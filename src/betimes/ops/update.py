@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from betimes.domain.errors import BadSchedule, Bug, IllegalTransition, VersionMismatch
-from betimes.domain.ids import JobId, TenantId, floor_of, to_ms
+from betimes.domain.ids import JobId, TenantId, floor_of, to_ms, to_us
 from betimes.domain.job import GAP_FROM, Definition, Job, Recount
 from betimes.domain.parcel import Parcel
 from betimes.domain.states import JobState, Trigger
@@ -214,14 +214,18 @@ class Edit:
     async def _apply_to_paused(
         self, connection: Connection, held: Grip, forgotten: int
     ) -> tuple[Job, list[Parcel]]:
-        """The gap so far belongs to the old schedule; a new gap begins with the new one."""
+        """The gap so far belongs to the old schedule; a new gap begins with the new one.
+
+        Not before the job was made, also when that time comes again.
+        """
         job = held.job
         begin = gap_start(job)
         known = await accounted_for(connection, job.shard, [(job.id, begin, held.now)])
         closed = _closed(job, held.now, known.get((job.id, begin), NOTHING))
         await insert_decisions(connection, job.shard, closed.dropped, now=held.now)
-        reason = dict(job.state_reason) | open_gap(job, (), max(held.now, paused_at(job)))
-        reason[GAP_FROM] += 1
+        paused = max(held.now, paused_at(job))
+        reason = dict(job.state_reason) | open_gap(job, (), paused)
+        reason[GAP_FROM] = to_us(max(paused, job.created_at)) + 1
         edited = replace(
             job,
             definition=self.definition,

@@ -345,3 +345,23 @@ async def test_a_lease_that_is_renewed_stays_after_the_clock_was_set_back(
     clock.set_by(-FORWARD)
     await world.live(60, owner, other)
     assert {one.claim for one in owner.holdings} == held
+
+
+@MISSED
+async def test_an_edit_of_a_pause_in_a_time_before_the_job(
+    world: World, clock: SetClock, missed: Missed
+) -> None:
+    """What lies before its creation is no fire of it, whatever is done to it in that time."""
+    desk = make_desk(world.database, clock)
+    owner = await world.coordinator()
+    job = await create_job(desk, TENANT, NewJob(definition=OFTEN))
+    began = clock.now()
+    await world.live(3, owner)
+    clock.set_by(-BACK)
+    await pause_job(desk, TENANT, job.id)
+    await update_job(desk, TENANT, job.id, replace(OFTEN, priority=7))
+    await resume_job(desk, TENANT, job.id, missed=missed)
+    await world.live(120, owner)
+    await check_accounts(world, job.id, began)
+    early = [fire for fire in await accounts(world, job.id) if fire <= began]
+    assert not early
