@@ -13,9 +13,9 @@ from types import FrameType
 from typing import Any, cast
 
 import pytest
-from betimes.app.task_handlers import Service, handlers_of
 
 from betimes.executing.processes import Processes
+from betimes.runtime.task_handlers import Service, handlers_of
 from betimes.sdk.application import App
 from betimes.store.database import Database
 from betimes.store.queries import Query
