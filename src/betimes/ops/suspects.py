@@ -54,10 +54,10 @@ class Suspects:
         if suspects and held == suspects:
             return Offer.NOTHING
         one = self._of(worker)
+        if now < one.quiet_until:
+            return Offer.NOTHING if held else Offer.LOOK
         if now >= one.look_at:
             return Offer.LOOK
-        if held and now < one.quiet_until:
-            return Offer.NOTHING
         return Offer.ORDINARY if held else Offer.EITHER
 
     def looked(self, worker: WorkerId, *, found: bool, held: int, now: float) -> Offer:

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from betimes.domain.errors import NotFound, Unavailable
 from betimes.domain.outcome import Cancelled, ErrorFacts, Failed, Outcome, Snoozed, Succeeded
 from betimes.executing.returned import failure_of
 from betimes.sdk import control
@@ -12,7 +11,6 @@ from betimes.sdk.shapes import Unfit, encode
 
 TYPE_MAX, MESSAGE_MAX, STACK_MAX, REASON_MAX = 200, 20_000, 100_000, 1_000
 INVALID_PAYLOAD = "InvalidPayload"
-PAYLOAD_MISSING = "PayloadMissing"
 
 
 def returned(value: object) -> Outcome:
@@ -45,12 +43,6 @@ def raised(error: BaseException) -> Outcome:
 def unfit(error: Unfit) -> Outcome:
     """The payload is none for this task; trying again would change nothing."""
     return Failed(ErrorFacts(INVALID_PAYLOAD, str(error)[:MESSAGE_MAX]), retryable=False)
-
-
-def unfetched(error: NotFound | Unavailable) -> Outcome:
-    """Its payload could not be had: for good when nobody has it, else it may be there later."""
-    facts = ErrorFacts(PAYLOAD_MISSING, str(error)[:MESSAGE_MAX])
-    return Failed(facts, retryable=not isinstance(error, NotFound))
 
 
 def _failed(error: BaseException) -> Failed:

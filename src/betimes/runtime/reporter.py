@@ -250,15 +250,16 @@ class HttpReporter:
     def _answered(self, items: Sequence[Item], answers: Sequence[shapes.ParcelReported]) -> None:
         lost = {run for answer in answers for run in answer.lost}
         dead = {run for answer in answers for run in answer.dead}
-        parcels: dict[HttpParcel, None] = {}
+        told: dict[HttpParcel, set[RunId]] = {}
         for item in items:
             item.parcel.pending.difference_update(item.runs)
-            parcels[item.parcel] = None
+            told.setdefault(item.parcel, set()).update(item.runs)
             if dead and item.runs[0] in dead:
                 text = to_text("run", item.runs[0])
                 self._died(DeadRun(text, item.handler or "", item.parcel.attempt))
-        for parcel in parcels:
-            if lost and any(run in lost for run in parcel.leased.runs):
+        for parcel, runs in told.items():
+            if runs <= lost:
+                # Nothing of it could be written: its lease ended under us.
                 self.lose(parcel, found="report")
             elif not parcel.pending:
                 self._held.remove(parcel)

@@ -159,10 +159,9 @@ class HttpTransport:
         slots = self._resources.slots
         if not slots.free or self.reports.unwritten >= UNWRITTEN_MAX:
             return 1.0
-        waited = self._clock.monotonic() - self._leased_at
-        if slots.free < slots.enough and waited < LINGER_SECONDS:
-            return LINGER_SECONDS - waited
-        return None
+        patient = self._clock.monotonic() - self._leased_at >= LINGER_SECONDS
+        # A whole pause each time: what is left of one may be too short for the clock to move.
+        return None if slots.free >= slots.enough or patient else LINGER_SECONDS
 
     async def tick(self, wait: float = WAIT_SECONDS) -> int:
         """Ask for parcels once and begin their runs; how many came."""
