@@ -9,6 +9,7 @@ from betimes.domain.terms import Terms
 from betimes.store.database import Database
 from betimes.testing import ManualClock
 from betimes.worker import lookout
+from betimes.worker.slots import STALE_SECONDS
 from worker_kit import QUEUE, a_worker, enqueue, rows
 
 HOT, SMALL = TenantId(UUID(int=501)), TenantId(UUID(int=502))
@@ -57,7 +58,7 @@ async def test_backlogged_tenants_get_their_weights_part(
     async with a_worker(database, clock, slots=4) as worker:
         for _ in range(60):
             await worker.once()
-            clock.advance(0.01)
+            clock.advance(STALE_SECONDS)  # slowly: nothing is leased ahead
         had = await done(database)
     assert had[HOT] + had[SMALL] < 400, "both still have a backlog"
     assert had[HOT] / (had[HOT] + had[SMALL]) == pytest.approx(0.75, rel=0.1)
