@@ -215,7 +215,8 @@ class CoordinatorSettings:
     advance_every: Annotated[
         timedelta,
         Rule(
-            "Period of looking for workflow runs in which something has ended.",
+            "Period of looking for workflow runs in which something has ended, while a run of one "
+            "is under way; else looks are called for, and at most a second apart.",
             least=10 * MILLISECOND,
         ),
     ] = 50 * MILLISECOND

@@ -33,6 +33,7 @@ from betimes.store.database import Database
 from betimes.store.deliveries import Done, Mailbox, Waiting
 from betimes.store.endpoints import Endpoint, close_mailbox, disable_endpoint, read_endpoint
 from betimes.store.pool import Connection, Lane
+from betimes.store.routing import mailboxes_due_in
 from betimes.store.run_contents import Content
 from betimes.store.server import read_clock
 from betimes.telemetry import Items, Outage, Telemetry
@@ -126,7 +127,7 @@ class Courier:
 
     async def _is_due(self) -> bool:
         """Whether something is due in any mailbox, held by somebody or not."""
-        due_in = await rows.mailboxes_due_in(self._database, now=self._clock.stated())
+        due_in = await mailboxes_due_in(self._database, now=self._clock.stated())
         self._due_at = None if due_in is None else self._clock.monotonic() + due_in
         return due_in is not None and due_in <= 0
 

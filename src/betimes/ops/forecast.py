@@ -17,6 +17,13 @@ from betimes.domain.ids import JobId, ShardId, TenantId, floor_of, to_ms, to_us
 from betimes.domain.spec import to_ms as span_ms
 from betimes.ops.desk import Desk
 from betimes.ops.evaluating import beside_many
+from betimes.ops.forecast_sample import (
+    EXACT_MAX,
+    FIRES_BUDGET,
+    FIRES_PER_SPEC_MIN,
+    sample_percent,
+    thinned,
+)
 from betimes.ops.read import get_job
 from betimes.schedule import ScheduleCache
 from betimes.schedule.load import Alike, Steps, tally
@@ -38,15 +45,6 @@ SPAN_DEFAULT, SPAN_MAX = timedelta(hours=24), timedelta(days=31)
 STEP_MIN = timedelta(seconds=1)
 STEPS_MAX = 10_080
 """A week of minutes."""
-EXACT_MAX = 200_000
-"""Up to so many jobs every one is counted; of more, a sample of the table."""
-SAMPLE_ROWS = 400_000
-SAMPLE_PERCENT_MIN = 0.01
-FIRES_BUDGET = 1_000_000
-"""Fires computed for one answer, in a thread; beyond, the rest of a span goes on as it began."""
-FIRES_PER_SPEC_MIN = 200
-SPECS_MAX = FIRES_BUDGET // FIRES_PER_SPEC_MIN
-"""Of more specifications than these some stand for the others, so that the budget is one."""
 HOT_SPOTS = 5
 TOP_SPECS = 5
 HOT_TIMES = 2.0
@@ -224,7 +222,8 @@ async def _gather(desk: Desk, tenant: TenantId | None, asked: Asked) -> _Facts:
         )
         specs, part = thinned(specs)
         read = 1.0 if percent is None else percent / 100
-        return _Facts(specs, durations, [], None if read * part >= 1 else read * part)
+        whole = percent is None and part == 1.0
+        return _Facts(specs, durations, [], None if whole else read * part)
 
     async def room(connection: Connection) -> list[tuple[frozenset[str], int]]:
         now = await desk.now(connection)
@@ -234,31 +233,6 @@ async def _gather(desk: Desk, tenant: TenantId | None, asked: Asked) -> _Facts:
     # Workers of the service itself belong to no tenant: only the service sees them.
     facts.capacity = await desk.transact(room, tenant=None)
     return facts
-
-
-def sample_percent(own: int | None, every: float) -> float | None:
-    """How much of the table to read; None for all of it. Pure."""
-    if (own is not None and own <= EXACT_MAX) or every <= EXACT_MAX:
-        return None
-    return max(SAMPLE_PERCENT_MIN, min(100.0, 100.0 * SAMPLE_ROWS / every))
-
-
-def thinned(specs: Sequence[SharedSpec]) -> tuple[list[SharedSpec], float]:
-    """As many specifications as are counted, and which part of all jobs they are. Pure.
-
-    Those that most jobs share are counted as they are; of the others every so many-th stands for
-    those beside it.
-    """
-    if len(specs) <= SPECS_MAX:
-        return list(specs), 1.0
-    half = SPECS_MAX // 2
-    ordered = sorted(specs, key=lambda spec: -spec.jobs)
-    often, rest = ordered[:half], ordered[half:]
-    chosen = rest[:: -(-len(rest) // half)]
-    counted = sum(spec.jobs for spec in chosen)
-    factor = sum(spec.jobs for spec in rest) / counted
-    part = (sum(spec.jobs for spec in often) + counted) / sum(spec.jobs for spec in specs)
-    return often + [replace(spec, jobs=spec.jobs * factor) for spec in chosen], part
 
 
 async def _changed(

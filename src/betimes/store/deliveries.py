@@ -19,9 +19,8 @@ from betimes.domain.ids import ShardId, TenantId, shard_of
 from betimes.domain.notice import DeliveryState, Health, Sent, Step
 from betimes.store.ask import execute, many, maybe
 from betimes.store.audit import EventRow
-from betimes.store.database import Database
 from betimes.store.jobs import from_json, to_json
-from betimes.store.pool import Connection, Lane
+from betimes.store.pool import Connection
 from betimes.store.queries import load
 
 SQL = load("deliveries")
@@ -95,13 +94,6 @@ class Delivery:
     def shard(self) -> ShardId:
         """The shard of its endpoint."""
         return shard_of(self.id)
-
-
-async def mailboxes_due_in(database: Database, *, now: datetime | None) -> float | None:
-    """Seconds until something is due in a mailbox; None when nothing waits."""
-    (row,) = await database.many(SQL["read_mailboxes_ahead"], lane=Lane.ENGINE, now=now)
-    due_in: float | None = row["due_in"]
-    return due_in
 
 
 async def claim_mailboxes(

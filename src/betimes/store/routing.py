@@ -74,6 +74,13 @@ async def read_arrival_clock(connection: Connection) -> datetime:
     return now
 
 
+async def mailboxes_due_in(database: Database, *, now: datetime | None) -> float | None:
+    """Seconds until something is due in a mailbox; None when nothing waits."""
+    (row,) = await database.many(SQL["read_mailboxes_ahead"], lane=Lane.ENGINE, now=now)
+    due_in: float | None = row["due_in"]
+    return due_in
+
+
 async def list_routings(database: Database, *, after: UUID, most: int) -> list[Routing]:
     """A page of tenants whose events are handed out."""
     rows = await database.many(SQL["list_routings"], lane=Lane.ENGINE, after=after, most=most)

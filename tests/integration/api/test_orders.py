@@ -7,7 +7,9 @@ from unittest.mock import patch
 import pytest
 
 from api_kit import Client, Served
+from betimes.domain.states import JobState
 from betimes.ops import listing
+from ops_kit import fetch
 
 NAMES = ["beta", "alpha", "delta", "gamma", "epsilon"]
 
@@ -139,3 +141,37 @@ async def test_runs_are_listed_by_the_name_of_their_job(served: Served, admin: C
     )
     assert (await admin("GET", "/v1/upcoming?job=j")).status == 200
     assert (await admin("GET", "/v1/dead-letters?job=j")).json["items"] == []
+
+
+SORTS = ["created_at", "-created_at", "name", "next_fire_at", "-updated_at"]
+
+
+@pytest.mark.parametrize("also", ["", "&name_prefix=j", "&tag=kept:yes", "&count=estimate"])
+@pytest.mark.parametrize("sort", SORTS)
+async def test_a_filter_by_state_means_the_state_that_is_shown(
+    served: Served, admin: Client, sort: str, also: str
+) -> None:
+    """A job whose last fire is planned and not over is stored as completed and shown as active."""
+    now = served.service.clock.now()
+    soon = (now + timedelta(hours=1)).isoformat()
+    schedules = {
+        "j-active": {"type": "once", "at": soon},
+        "j-paused": {"type": "once", "at": soon},
+        "j-near": {"type": "once", "at": (now + timedelta(seconds=5)).isoformat()},
+    }
+    for name, schedule in schedules.items():
+        job = {"name": name, "handler": "h", "schedule": schedule, "tags": {"kept": "yes"}}
+        assert (await admin("POST", "/v1/jobs", job)).status == 201
+    await admin("POST", "/v1/jobs/j-paused/pause", {"reason": "lunch"})
+    every = (await admin("GET", f"/v1/jobs?sort={sort}{also}")).json["items"]
+    assert {job["name"] for job in every} == set(schedules)
+    (near,) = await fetch(
+        served.service.desk.database, "SELECT state FROM betimes.jobs WHERE name = 'j-near'"
+    )
+    assert near["state"] == JobState.COMPLETED
+    for state in {job["status"]["state"] for job in every} | {"completed"}:
+        found = (await admin("GET", f"/v1/jobs?sort={sort}&state={state}{also}")).json["items"]
+        assert [job["name"] for job in found] == [
+            job["name"] for job in every if job["status"]["state"] == state
+        ], state
+        assert {job["status"]["state"] for job in found} <= {state}

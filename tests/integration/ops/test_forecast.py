@@ -7,7 +7,8 @@ import pytest
 from betimes.domain.errors import Invalid
 from betimes.domain.job import Definition
 from betimes.ops import NewJob, create_job
-from betimes.ops.forecast import Added, Asked, Changes, forecast, sample_percent, what_if
+from betimes.ops.forecast import Added, Asked, Changes, forecast, what_if
+from betimes.ops.forecast_sample import sample_percent
 from betimes.schedule import parse
 from betimes.store.database import Database
 from betimes.testing import ManualClock

@@ -2,6 +2,8 @@
 
 Whoever waits for something holds nothing that comes later in it. So each test lets somebody wait
 for a shard or a job, and looks whether parcels are free meanwhile.
+
+Long because every verb is here.
 """
 
 import asyncio

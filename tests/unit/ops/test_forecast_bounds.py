@@ -3,7 +3,7 @@
 import pytest
 
 from betimes.domain.ids import JobId, floor_of
-from betimes.ops.forecast import SPECS_MAX, thinned
+from betimes.ops.forecast_sample import SPECS_MAX, thinned
 from betimes.store.forecast import SharedSpec
 
 

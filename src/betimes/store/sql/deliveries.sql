@@ -1,13 +1,5 @@
 -- Emptying mailboxes. Whoever does holds the mailbox by lease; every write repeats owner and fence.
 
--- name: read_mailboxes_ahead :one
--- How many seconds it takes until something is due in a mailbox; none or less when it is, null when nothing waits.
--- Scatter: any shard may have one
--- Index: mailboxes_due_idx
--- Returns: due_in float8
-SELECT (SELECT extract(epoch FROM next_due_at - coalesce(:now::timestamptz, statement_timestamp()))::float8
-          FROM betimes.mailboxes WHERE next_due_at IS NOT NULL ORDER BY next_due_at LIMIT 1) AS due_in;
-
 -- name: find_due_mailboxes :many
 -- Mailboxes in which something is due and that nobody empties, the longest due first.
 -- Scatter: any shard may have one

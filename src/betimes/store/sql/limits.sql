@@ -1,5 +1,4 @@
 -- Who may be in flight beside whom. What is in flight is counted from leased parcels, never kept as a number.
-
 -- Order of locks (all of it: ARCHITECTURE.md, "The order of locks"): parcels we hold (by shard and id), then limits (by
 -- tenant, kind and key), then parcels that nobody holds, and those only where they are free (SKIP LOCKED).
 
@@ -245,12 +244,9 @@ SELECT walk.tenant_id, walk.gate,
 -- Scatter: one probe of an index each
 -- Index: parcels_rate_idx, parcels_gate_idx, parcels_line_idx
 -- Returns: rates bool, gates bool, lines bool
-SELECT (SELECT true FROM betimes.parcels WHERE rate_key IS NOT NULL AND held = 4
-         ORDER BY tenant_id, rate_key LIMIT 1) IS NOT NULL AS rates,
-       :keys::boolean AND (SELECT true FROM betimes.parcels WHERE gate IS NOT NULL AND held = 1
-         ORDER BY tenant_id, gate LIMIT 1) IS NOT NULL AS gates,
-       :keys::boolean AND (SELECT true FROM betimes.parcels WHERE line IS NOT NULL AND held = 1
-         ORDER BY shard, line LIMIT 1) IS NOT NULL AS lines;
+SELECT (SELECT true FROM betimes.parcels WHERE rate_key IS NOT NULL AND held = 4 ORDER BY tenant_id, rate_key LIMIT 1) IS NOT NULL AS rates,
+       :keys::boolean AND (SELECT true FROM betimes.parcels WHERE gate IS NOT NULL AND held = 1 ORDER BY tenant_id, gate LIMIT 1) IS NOT NULL AS gates,
+       :keys::boolean AND (SELECT true FROM betimes.parcels WHERE line IS NOT NULL AND held = 1 ORDER BY shard, line LIMIT 1) IS NOT NULL AS lines;
 
 -- name: find_held_lines :many
 -- Lines in which something is held although nothing of them is in flight, page by page.

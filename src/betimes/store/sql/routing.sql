@@ -6,6 +6,14 @@
 -- Returns: tenant_id uuid, routed_through timestamptz
 SELECT tenant_id, routed_through FROM betimes.routings WHERE tenant_id > :after::uuid ORDER BY tenant_id LIMIT :most::integer;
 
+-- name: read_mailboxes_ahead :one
+-- How many seconds it takes until something is due in a mailbox; none or less when it is, null when nothing waits.
+-- Scatter: any shard may have one
+-- Index: mailboxes_due_idx
+-- Returns: due_in float8
+SELECT (SELECT extract(epoch FROM next_due_at - coalesce(:now::timestamptz, statement_timestamp()))::float8
+          FROM betimes.mailboxes WHERE next_due_at IS NOT NULL ORDER BY next_due_at LIMIT 1) AS due_in;
+
 -- name: find_news :many
 -- Which of these tenants have an event that arrived after an instant.
 -- Scatter: a tenant's events lie in every shard
