@@ -9,6 +9,9 @@ by a margin and counts from the moment it asked.
       ├── released: drain, rebalance ◀──┤
       └── expired: died, froze, cut ◀───┘   (the next owner's epoch fences whatever wakes up later)
 
+A lease has run out when the clock of the database says so, or when we have watched it for as long
+as it was to last: that clock may have been set back (see `observed`).
+
 What may go wrong: we freeze past our lease and wake up. Then our terms are no longer trusted, and
 a write that was under way meets the new epoch inside its own transaction and changes nothing.
 
