@@ -16,6 +16,7 @@ from betimes.store.database import Database
 from betimes.store.hints import Hinter
 from betimes.store.pool import Connection, Lane
 from betimes.store.queries import load
+from betimes.store.remote import SPECS_BYTES_MAX, KnownSpecs
 
 T = TypeVar("T")
 SQL = load("server")
@@ -42,6 +43,8 @@ class Desk:
     """Workers and nodes with no younger heartbeat are gone: whatever they held has run out."""
     turns: Iterator[int] = field(default_factory=count)
     schedules: ScheduleCache = field(default_factory=ScheduleCache)
+    specs: KnownSpecs = field(default_factory=lambda: KnownSpecs(SPECS_BYTES_MAX))
+    """Definitions that runs were leased under, for as long as there is room for them."""
     vault: Vault | None = None
     """What seals and opens; none on a node without a master key."""
     shelf: Shelf | None = None

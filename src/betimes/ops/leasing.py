@@ -319,7 +319,7 @@ class Leasing:
             by_shard.setdefault(shard_of(run.id) if run.job else AD_HOC, []).append(run)
         specs: dict[RunId, RunSpec] = {}
         for shard in sorted(by_shard):
-            specs |= await rows.specs(connection, shard, by_shard[shard])
+            specs |= await rows.specs(connection, shard, by_shard[shard], known=self.desk.specs)
         return specs
 
     async def _noted(self, connection: Connection, found: list[LeasedBatch]) -> list[LeasedBatch]:

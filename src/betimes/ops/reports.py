@@ -34,6 +34,7 @@ from betimes.store.ending import Ending
 from betimes.store.finish import Held, hold_jobs_of, write_reports
 from betimes.store.pool import Connection, Lane
 from betimes.store.release import Freed, release
+from betimes.store.remote import KnownSpecs
 from betimes.store.rules import NO_RULES, Rules, read_rules
 from betimes.store.run_notes import (
     Measured,
@@ -164,7 +165,7 @@ class _Batch:
         seal = await self._sealing(connection)
         others = any(not is_plain(one) for one in self.reports)
         rules = await read_rules(connection, self.tenant) if others else NO_RULES
-        reading = _Reading(tenant=self.tenant, rules=rules)
+        reading = _Reading(tenant=self.tenant, rules=rules, known=self.desk.specs)
         shards = {shard_of(one.lease.run) for one in self.reports}
         shards |= {one.lease.shard for one in self.sets}
         for shard in sorted(shards):
@@ -384,6 +385,7 @@ class _Reading:
 
     tenant: TenantId
     rules: Rules
+    known: KnownSpecs
     runs: Mapping[RunId, WantedRun] = field(default_factory=dict)
     specs: Mapping[RunId, RunSpec] = field(default_factory=dict)
     queues: Mapping[RunId, tuple[str, int]] = field(default_factory=dict)
@@ -392,7 +394,9 @@ class _Reading:
         """Three or four statements, however many they are."""
         if runs:
             self.runs = await rows.wanted(connection, shard, runs)
-            self.specs = await rows.specs(connection, shard, list(self.runs.values()))
+            self.specs = await rows.specs(
+                connection, shard, list(self.runs.values()), known=self.known
+            )
             self.queues = await rows.queues_of(connection, shard, list(self.runs))
 
     def ending(self, one: Report, now: datetime, roll: float, parcel: ParcelId) -> Ending | None:

@@ -29,6 +29,8 @@ FINISH = load("finish")
 PLACES_MAX = 4_096
 SPECS_BYTES_MAX = 4 << 20
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+KnownSpecs = Kept[SpecKey, RunSpec]
+"""Definitions of the jobs of one database."""
 Place = tuple[ShardId, ParcelId, Fence]
 """A lease, and where its parcel is."""
 
@@ -250,7 +252,11 @@ async def queues_of(
 
 
 async def specs(
-    connection: Connection, shard: ShardId, runs: Sequence[WantedRun]
+    connection: Connection,
+    shard: ShardId,
+    runs: Sequence[WantedRun],
+    *,
+    known: KnownSpecs | None = None,
 ) -> dict[RunId, RunSpec]:
     """How each of the runs is to be done."""
     keys = {
@@ -258,7 +264,7 @@ async def specs(
         for run in runs
         if run.job is not None and run.revision is not None
     }
-    found = await read_specs(connection, shard, set(keys.values()))
+    found = await read_specs(connection, shard, set(keys.values()), known=known)
     return {
         run.id: (found.get(keys[run.id]) if run.id in keys else None)
         or ad_hoc_spec(run.handler, run.options)
@@ -267,13 +273,18 @@ async def specs(
 
 
 async def read_specs(
-    connection: Connection, shard: ShardId, keys: Collection[SpecKey]
+    connection: Connection,
+    shard: ShardId,
+    keys: Collection[SpecKey],
+    *,
+    known: KnownSpecs | None = None,
 ) -> dict[SpecKey, RunSpec]:
     """Definitions as they are, or were in revisions that are kept; what is gone is left out.
 
-    Nothing changes under a job and revision, so what was read once is not read again.
+    Nothing changes under a job and revision, so what is `known` of this database is not read again.
     """
-    found = {key: spec for key in keys if (spec := _known.get(key)) is not None}
+    known = KnownSpecs(0) if known is None else known
+    found = {key: spec for key in keys if (spec := known.get(key)) is not None}
     for statement in ("read_specs", "read_old_specs"):
         left = [key for key in keys if key not in found]
         if left:
@@ -286,11 +297,8 @@ async def read_specs(
             )
             for row in rows:
                 key, spec = SpecKey(row["id"], row["revision"]), spec_of(row)
-                found[key] = _known.put(key, spec, SPEC_BYTES + len(spec.payload or b""))
+                found[key] = known.put(key, spec, SPEC_BYTES + len(spec.payload or b""))
     return found
-
-
-_known: Kept[SpecKey, RunSpec] = Kept(SPECS_BYTES_MAX)
 
 
 async def renew(
