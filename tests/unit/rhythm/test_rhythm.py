@@ -156,3 +156,45 @@ def test_backoff_is_never_longer_than_its_bound(failures: int, roll: float) -> N
 def test_backoff_doubles_until_its_bound(failures: int, seconds: float) -> None:
     wait = full_jitter(failures, first=SECOND, most=30 * SECOND, roll=1.0)
     assert wait == timedelta(seconds=seconds)
+
+
+async def test_a_beat_rests_while_nothing_is_found_and_is_called_by_what_is_due() -> None:
+    clock, stopping, nudge = ManualClock(), Stopping(), asyncio.Event()
+    beats, found, due = Signal[float](), [False] * 3 + [True] + [False] * 9, [float("inf")]
+
+    async def service() -> None:
+        beating = beat(
+            clock,
+            every=SECOND,
+            rest=4 * SECOND,
+            stopping=stopping,
+            nudge=nudge,
+            due_in=lambda: due[0] - clock.monotonic(),
+        )
+        async for _ in beating:
+            beats.send(clock.monotonic())
+            beating.passed(found=found.pop(0))
+
+    async def next_after(seconds: float) -> float:
+        await settle(clock, sleepers=1)
+        clock.advance(seconds)
+        return await beats.wait()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(service())
+        assert await beats.wait() == 0.0
+        assert await next_after(2) == 2.0
+        assert await next_after(4) == 6.0
+        assert await next_after(4) == 10.0, "no longer than the bound, and something is found"
+        assert await next_after(1) == 11.0
+        due[0] = 14.5
+        assert await next_after(2) == 13.0
+        assert await next_after(1.5) == 14.5, "as soon as something is due"
+        await settle(clock, sleepers=1)
+        due[0] = float("inf")
+        assert await next_after(1) == 15.5, "what is overdue comes with the short period"
+        await settle(clock, sleepers=1)
+        nudge.set()
+        assert await beats.wait() == 15.5
+        assert await next_after(2) == 17.5, "after a nudge the period begins anew"
+        stopping.request("enough")
