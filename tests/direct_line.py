@@ -111,9 +111,7 @@ class DirectLine:
         identity = _worker(worker)
         return await heartbeat(self._desk, identity, told, self._seals, ttl=self._ttl, now=now)
 
-    async def report(
-        self, _: str, told: Sequence[shapes.ParcelReport]
-    ) -> list[shapes.ParcelReported]:
+    async def report(self, told: Sequence[shapes.ParcelReport]) -> list[shapes.ParcelReported]:
         found = await parcels.report_parcels(self._desk, told, self._seals, roll=self._roll)
         return found.parcels
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from api_kit import Answer, Client
 from betimes.api.route import Route
-from betimes.domain.ids import WorkerId
+from betimes.domain.ids import WorkerId, from_text
 from betimes.store.breakers import BreakerRow, Breakers
 from world_kit import PLACES, Make, World, fresh
 
@@ -98,6 +98,12 @@ async def _user_code(world: World) -> Any:
 
 async def _report(world: World) -> Any:
     return {"items": [{"lease_id": await world.lease(), "action": "complete"}]}
+
+
+async def _parcel_report(world: World) -> Any:
+    parcel, _, run = (await world.lease()).partition(".")
+    succeeded = [{"runs": [str(from_text("run", run))]}]
+    return {"parcels": [{"lease_id": parcel, "succeeded": succeeded}]}
 
 
 async def _key_text(world: World) -> Any:
@@ -296,6 +302,8 @@ RECIPES: Mapping[str, Recipe] = {
     "blobs.create": Recipe(raw=b"x"),
     "workers.register": Recipe(body=_of(lambda w: {"name": w.word})),
     "workers.lease": Recipe(body={"wait": 0}),
+    "workers.lease_parcels": Recipe(body={"wait": 0}),
+    "leases.report": Recipe(body=_parcel_report),
     "leases.snooze": Recipe(body={"for": "PT1M"}),
     "leases.checkpoint": Recipe(body=_of(lambda w: {"data": w.word})),
     "leases.logs": Recipe(body=_of(lambda w: {"lines": [{"message": w.word}]})),
@@ -386,6 +394,9 @@ FURTHER: Mapping[tuple[str, int], Recipe] = {
     ("calendars.delete", 409): Recipe(places={"calendar": World.used_calendar}),
     ("queues.delete", 409): Recipe(places={"queue": World.full_queue}),
     ("workers.lease", 409): Recipe(body={"wait": 0}, places={"worker": World.drained_worker}),
+    ("workers.lease_parcels", 409): Recipe(
+        body={"wait": 0}, places={"worker": World.drained_worker}
+    ),
     ("operations.cancel", 409): Recipe(places={"operation": World.ended_operation}),
     **{
         (f"leases.{verb}", 409): Recipe(body=body, places={"lease": World.lost_lease})

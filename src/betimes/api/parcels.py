@@ -193,7 +193,11 @@ async def report_parcels(
     *,
     roll: Callable[[], float],
 ) -> shapes.ParcelsReported:
-    """Write what became of parcels, in one transaction; each is answered for itself."""
+    """Write what became of parcels, in one transaction; each is answered for itself.
+
+    Who holds a parcel is said by its lease: a worker that had to register again reports what it
+    has leased under its former name.
+    """
     done = [shapes.ParcelReported(lease_id=one.lease_id) for one in told]
     ends: list[reports.Report] = []
     sets: list[reports.Successes] = []

@@ -1528,11 +1528,10 @@ OFFERS: dict[str, Offer] = {
             Member("handlers", "texts"),
         ),
     ),
-    "workers.report": Offer(
+    "leases.report": Offer(
         "POST",
-        "/v1/workers/{worker}/reports",
+        "/v1/leases/reports",
         "What became of runs of parcels: successes as sets, everything else one by one.",
-        parameters=("worker",),
         body=(Member("parcels", "json", required=True),),
     ),
     "workers.lease": Offer(

@@ -598,6 +598,8 @@ ELSEWHERE: dict[str, str] = {
     "workers.register": "the protocol of workers",
     "workers.heartbeat": "the protocol of workers",
     "workers.lease": "the protocol of workers",
+    "workers.lease_parcels": "the protocol of workers",
+    "leases.report": "the protocol of workers",
     "leases.complete": "the protocol of workers",
     "leases.fail": "the protocol of workers",
     "leases.release": "the protocol of workers",

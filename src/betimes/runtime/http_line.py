@@ -83,11 +83,9 @@ class HttpLine:
         )
         return answer
 
-    async def report(self, worker: str, reports: Sequence[ParcelReport]) -> list[ParcelReported]:
+    async def report(self, reports: Sequence[ParcelReport]) -> list[ParcelReported]:
         """What became of runs."""
-        answer: ParcelsReported = await self._call(
-            table.WORKERS_REPORT, {"worker": worker}, {"parcels": reports}
-        )
+        answer: ParcelsReported = await self._call(table.LEASES_REPORT, {}, {"parcels": reports})
         return answer.parcels
 
     async def progress(self, lease: str, told: Progress) -> None:

@@ -111,7 +111,7 @@ class Line(Notes, Protocol):
         """A sign of life; renews every lease it names."""
         ...
 
-    async def report(self, worker: str, reports: Sequence[ParcelReport]) -> list[ParcelReported]:
+    async def report(self, reports: Sequence[ParcelReport]) -> list[ParcelReported]:
         """What became of runs, parcel by parcel; safe to repeat."""
         ...
 

@@ -87,7 +87,6 @@ class HttpReporter:
         self,
         *,
         line: Line,
-        worker: Callable[[], str],
         held: HeldParcels,
         clock: Clock,
         roll: Callable[[], float],
@@ -95,7 +94,6 @@ class HttpReporter:
         died: Callable[[DeadRun], None],
     ) -> None:
         self._line = line
-        self._worker = worker
         self._held = held
         self._clock = clock
         self._roll = roll
@@ -227,7 +225,7 @@ class HttpReporter:
         reports = reports_of(items)
         while True:
             try:
-                answers = await self._line.report(self._worker(), list(reports.values()))
+                answers = await self._line.report(list(reports.values()))
             except Unavailable as fault:
                 failures += 1
                 self._outage.failed(fault)

@@ -91,7 +91,6 @@ class HttpTransport:
         """Who executes what is leased; told when it is there."""
         self.reports = HttpReporter(
             line=line,
-            worker=lambda: self._enlisted.worker,
             held=resources.held,
             clock=self._clock,
             roll=roll,

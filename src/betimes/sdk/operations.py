@@ -967,10 +967,10 @@ WORKERS_LEASE_PARCELS = Operation(
     path="/v1/workers/{worker}/parcels",
     answers={200: betimes.wire.parcels.LeasedParcels},
 )
-WORKERS_REPORT = Operation(
-    name="workers.report",
+LEASES_REPORT = Operation(
+    name="leases.report",
     method="POST",
-    path="/v1/workers/{worker}/reports",
+    path="/v1/leases/reports",
     answers={200: betimes.wire.parcels.ParcelsReported},
 )
 WORKERS_LEASE = Operation(
@@ -1456,7 +1456,7 @@ OPERATIONS = (
     WORKERS_LEAVE,
     WORKERS_HEARTBEAT,
     WORKERS_LEASE_PARCELS,
-    WORKERS_REPORT,
+    LEASES_REPORT,
     WORKERS_LEASE,
     LEASES_COMPLETE,
     LEASES_FAIL,

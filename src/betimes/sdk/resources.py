@@ -3424,24 +3424,6 @@ class Workers:
         )
         return answer
 
-    def report(
-        self,
-        worker: str,
-        *,
-        parcels: collections.abc.Sequence[
-            betimes.wire.parcels.ParcelReport | collections.abc.Mapping[str, Any]
-        ],
-        request_timeout: float | None = None,
-    ) -> betimes.wire.parcels.ParcelsReported:
-        """What became of runs of parcels: successes as sets, everything else one by one."""
-        answer: betimes.wire.parcels.ParcelsReported = self._caller.call(
-            table.WORKERS_REPORT,
-            path={"worker": worker},
-            body={"parcels": parcels},
-            timeout=request_timeout,
-        )
-        return answer
-
     def lease(
         self,
         worker: str,
@@ -3467,6 +3449,22 @@ class Leases:
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
+
+    def report(
+        self,
+        *,
+        parcels: collections.abc.Sequence[
+            betimes.wire.parcels.ParcelReport | collections.abc.Mapping[str, Any]
+        ],
+        request_timeout: float | None = None,
+    ) -> betimes.wire.parcels.ParcelsReported:
+        """What became of runs of parcels: successes as sets, everything else one by one."""
+        answer: betimes.wire.parcels.ParcelsReported = self._caller.call(
+            table.LEASES_REPORT,
+            body={"parcels": parcels},
+            timeout=request_timeout,
+        )
+        return answer
 
     def complete(
         self,
@@ -7791,24 +7789,6 @@ class AsyncWorkers:
         )
         return answer
 
-    async def report(
-        self,
-        worker: str,
-        *,
-        parcels: collections.abc.Sequence[
-            betimes.wire.parcels.ParcelReport | collections.abc.Mapping[str, Any]
-        ],
-        request_timeout: float | None = None,
-    ) -> betimes.wire.parcels.ParcelsReported:
-        """What became of runs of parcels: successes as sets, everything else one by one."""
-        answer: betimes.wire.parcels.ParcelsReported = await self._caller.call(
-            table.WORKERS_REPORT,
-            path={"worker": worker},
-            body={"parcels": parcels},
-            timeout=request_timeout,
-        )
-        return answer
-
     async def lease(
         self,
         worker: str,
@@ -7834,6 +7814,22 @@ class AsyncLeases:
 
     def __init__(self, caller: AsyncCaller) -> None:
         self._caller = caller
+
+    async def report(
+        self,
+        *,
+        parcels: collections.abc.Sequence[
+            betimes.wire.parcels.ParcelReport | collections.abc.Mapping[str, Any]
+        ],
+        request_timeout: float | None = None,
+    ) -> betimes.wire.parcels.ParcelsReported:
+        """What became of runs of parcels: successes as sets, everything else one by one."""
+        answer: betimes.wire.parcels.ParcelsReported = await self._caller.call(
+            table.LEASES_REPORT,
+            body={"parcels": parcels},
+            timeout=request_timeout,
+        )
+        return answer
 
     async def complete(
         self,

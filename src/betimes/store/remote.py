@@ -20,7 +20,7 @@ from betimes.store.ask import execute, many, maybe, one
 from betimes.store.jobs import from_json, to_json, to_optional_json
 from betimes.store.pool import Connection
 from betimes.store.queries import load
-from betimes.store.specs import SPEC_BYTES, SpecKey, ad_hoc_spec, spec_of
+from betimes.store.specs import SPEC_BYTES, SpecKey, kept_ad_hoc_spec, spec_of
 
 SQL = load("remote")
 PARCELS = load("parcels")
@@ -267,7 +267,7 @@ async def specs(
     found = await read_specs(connection, shard, set(keys.values()), known=known)
     return {
         run.id: (found.get(keys[run.id]) if run.id in keys else None)
-        or ad_hoc_spec(run.handler, run.options)
+        or kept_ad_hoc_spec(run.handler, run.options)
         for run in runs
     }
 

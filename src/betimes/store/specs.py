@@ -79,7 +79,7 @@ class _Texts(NamedTuple):
 
 
 _kept: Kept[_Texts, RunSpec] = Kept(SPECS_BYTES_MAX)
-_ad_hoc: Kept[_Texts, RunSpec] = Kept(AD_HOC_BYTES_MAX)
+_ad_hoc: Kept[tuple[str | None, str | None], RunSpec] = Kept(AD_HOC_BYTES_MAX)
 
 
 def spec_of(row: asyncpg.Record) -> RunSpec:
@@ -98,14 +98,18 @@ def spec_of(row: asyncpg.Record) -> RunSpec:
 
 
 def ad_hoc_spec(handler: str | None, options: str | None) -> RunSpec:
-    """What an ad-hoc run says about itself; most of a handler say the same, so it is read once."""
-    texts = _Texts(handler, None, None, options, None)
-    found = _ad_hoc.get(texts)
+    """What an ad-hoc run says about itself."""
+    read = _loads(options)
+    return spec_from_json(handler=handler, payload=None, target=read.get("target"), options=read)
+
+
+def kept_ad_hoc_spec(handler: str | None, options: str | None) -> RunSpec:
+    """It for whoever keeps no plans: most of a handler say the same, so it is read once."""
+    found = _ad_hoc.get((handler, options))
     if found is not None:
         return found
-    read = _loads(options)
-    spec = spec_from_json(handler=handler, payload=None, target=read.get("target"), options=read)
-    return _ad_hoc.put(texts, spec, weight_of(None, options, None))
+    spec = ad_hoc_spec(handler, options)
+    return _ad_hoc.put((handler, options), spec, weight_of(None, options, None))
 
 
 def _spec_of(

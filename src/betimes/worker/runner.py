@@ -107,6 +107,7 @@ class Runner:
         )
         self.watch = Watch(
             holds=transport.holds,
+            reports=transport.reports,
             held=resources.held,
             running=self.executor.running,
             pulse=resources.pulse,

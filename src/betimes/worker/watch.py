@@ -13,7 +13,7 @@ from betimes.worker.heartbeat import Answer, Pulse
 from betimes.worker.held import HeldParcel, HeldParcels, trust_seconds
 from betimes.worker.running import Runnings, Stop
 from betimes.worker.signals import NO_SIGNALS, WorkerSignals
-from betimes.worker.transport import Holds
+from betimes.worker.transport import Holds, Reports
 
 LOOKS_PER_HEARTBEAT = 5
 LOOK_EVERY = timedelta(seconds=1)
@@ -27,6 +27,7 @@ class Watch:
         self,
         *,
         holds: Holds,
+        reports: Reports,
         held: HeldParcels,
         running: Runnings,
         pulse: Pulse,
@@ -38,6 +39,7 @@ class Watch:
         signals: WorkerSignals = NO_SIGNALS,
     ) -> None:
         self._holds = holds
+        self._reports = reports
         self._held = held
         self._running = running
         self._pulse = pulse
@@ -50,7 +52,6 @@ class Watch:
         self._strays: list[Renewed] = []
         self._heartbeats = Outage(duty="worker.heartbeat", telemetry=telemetry)
         self._questions = Outage(duty="worker.watch", telemetry=telemetry)
-        self._lost = telemetry.counter("betimes_lease_lost_total")
 
     def hear(self, answer: Answer) -> None:
         """Learn from a heartbeat. Called on the main loop."""
@@ -77,13 +78,13 @@ class Watch:
             self._pulse.note()
             # What began since the last look is left alone: most of it is over by the next one.
             old, seen = seen, {running.run.id for running in self._running}
-            self._lose(self._held.untrusted(self._clock.monotonic()), "silence")
+            self._lose_untrusted()
             if self._strays or old & seen or turn % LOOKS_PER_HEARTBEAT == 0:
                 await self.tick(old)
 
     async def tick(self, among: Collection[RunId] | None = None) -> int:
         """Ask about what is under way; how many attempts were stopped. Tests call this."""
-        self._lose(self._held.untrusted(self._clock.monotonic()), "silence")
+        self._lose_untrusted()
         try:
             with self._telemetry.span("worker.watch") as span:
                 span.expect_errors()  # the outage tells them, once
@@ -96,17 +97,15 @@ class Watch:
         self._questions.ended()
         return stopped
 
+    def _lose_untrusted(self) -> None:
+        """What is only to be told has ended in time: whoever hears of it judges its fence."""
+        doubtful = self._held.untrusted(self._clock.monotonic())
+        self._lose((parcel for parcel in doubtful if parcel.left), "silence")
+
     def _lose(self, parcels: Iterable[HeldParcel], found: str) -> None:
         """Stop believing in leases: what runs under them is stopped and not reported."""
         for parcel in parcels:
-            self._held.lose(parcel)
-            self._lost.add(kind="parcel")
-            self._telemetry.event(
-                "worker.lease_lost",
-                level="warning",
-                parcel=str(parcel.leased.id),
-                found=found,
-            )
+            self._reports.lose(parcel, found=found)
         for running in self._running:
             if running.parcel.lost:
                 self._running.stop(running, Stop.LOST)

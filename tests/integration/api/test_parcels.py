@@ -42,7 +42,7 @@ async def leased(client: Client, worker: str, most: int = 1000) -> dict[str, Any
 
 
 async def told(client: Client, worker: str, *reports: dict[str, Any]) -> list[dict[str, Any]]:
-    done = await client("POST", f"/v1/workers/{worker}/reports", {"parcels": list(reports)})
+    done = await client("POST", "/v1/leases/reports", {"parcels": list(reports)})
     assert done.status == 200, done.body
     found: list[dict[str, Any]] = done.json["parcels"]
     return found
@@ -278,8 +278,8 @@ async def test_a_stale_fence_ends_nothing(served: Served, admin: Client) -> None
 async def test_what_is_no_report_is_refused(
     served: Served, body: Any, status: int | None, code: str | None
 ) -> None:
-    client, worker = await worker_of(served)
-    answer = await client("POST", f"/v1/workers/{worker}/reports", body)
+    client, _ = await worker_of(served)
+    answer = await client("POST", "/v1/leases/reports", body)
     assert 400 <= answer.status < 500, answer.body
     assert status in (None, answer.status) or answer.status == 400
     assert code in (None, answer.code)
@@ -290,10 +290,10 @@ async def test_as_many_results_as_runs(served: Served, admin: Client) -> None:
     client, worker = await worker_of(served)
     (parcel,) = (await leased(client, worker))["parcels"]
     body = {"parcels": [success(parcel, results=[1])]}
-    answer = await client("POST", f"/v1/workers/{worker}/reports", body)
+    answer = await client("POST", "/v1/leases/reports", body)
     assert (answer.status // 100, answer.code) == (4, "invalid_parameter")
     large = {"parcels": [success(parcel, results=["x" * 300_000, 1])]}
-    refused = await client("POST", f"/v1/workers/{worker}/reports", large)
+    refused = await client("POST", "/v1/leases/reports", large)
     assert refused.code == "payload_too_large"
     assert (await state_of(admin, ids(parcel)[0]))["state"] == "running"
 

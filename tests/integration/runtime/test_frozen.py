@@ -56,7 +56,7 @@ class Scripted:
         self._clock.advance(self.late)
         return b"null"
 
-    async def report(self, _: str, reports: list[ParcelReport]) -> list[ParcelReported]:
+    async def report(self, reports: list[ParcelReport]) -> list[ParcelReported]:
         self.reports += reports
         return [ParcelReported(lease_id=one.lease_id) for one in reports]
 

@@ -6,12 +6,13 @@ from typing import Any
 from betimes.api import heartbeats, parcels
 from betimes.api.call import Call, Reply
 from betimes.api.problem import Trouble
-from betimes.api.route import BATCH_BYTES_MAX, NoQuery
+from betimes.api.route import BATCH_BYTES_MAX, Load, NoQuery, Policy, Route
 from betimes.api.routes.leases import seals_of
 from betimes.api.routes.workers import allowed, worker_of, worker_route
 from betimes.api.shaping import missing
 from betimes.domain.errors import NotFound
 from betimes.domain.ids import WorkerId
+from betimes.domain.scopes import Scope
 from betimes.ops import workers as ops
 from betimes.wire import parcels as shapes
 from betimes.wire import workers as wire
@@ -135,15 +136,18 @@ ROUTES = (
         seconds=60.0,
         waits=True,
     ),
-    worker_route(
-        "POST",
-        "/{worker}/reports",
-        "report",
-        "What became of runs of parcels: successes as sets, everything else one by one.",
-        report,
+    Route(
+        method="POST",
+        path="/v1/leases/reports",
+        name="leases.report",
+        says="What became of runs of parcels: successes as sets, everything else one by one.",
+        handler=report,
+        scope=Scope.WORKERS_LEASE,
         body=shapes.ParcelReports,
         body_max=BATCH_BYTES_MAX,
         answers={200: shapes.ParcelsReported},
+        load=Load.VITAL,
+        policy=Policy.LEASE,
         problems=("batch_too_large",),
     ),
     worker_route(

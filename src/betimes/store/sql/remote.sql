@@ -18,11 +18,12 @@ SELECT id, tenant_id, name, version, queues, handlers, slots, busy, started_at, 
   FROM betimes.workers WHERE id = :id::uuid AND tenant_id = :tenant::uuid;
 
 -- name: read_leasing_worker :maybe
--- One worker of a tenant that asks for work. Its requests are served one after the other: what the next statement finds in
--- its hands is all that it holds.
--- Returns: queues _text, handlers _text, draining bool, turn text
-SELECT queues, handlers, draining, pg_advisory_xact_lock(hashtextextended('betimes lease ' || id::text, 0))::text AS turn
-  FROM betimes.workers WHERE id = :id::uuid AND tenant_id = :tenant::uuid;
+-- One worker of a tenant that asks for work, locked: its requests are served one after the other, and what the next
+-- statement finds in its hands is all that it holds.
+-- Guard: the row of the worker, which its heartbeats lock as well, before any parcel
+-- Returns: queues _text, handlers _text, draining bool
+SELECT queues, handlers, draining FROM betimes.workers
+ WHERE id = :id::uuid AND tenant_id = :tenant::uuid FOR NO KEY UPDATE;
 
 -- name: count_held :one
 -- How many parcels a worker holds, and how many of them have cost several workers already.
