@@ -57,7 +57,8 @@ PARCELS = load("parcels")
 OVERLAP_CANCELLED = "OVERLAP_CANCELLED"
 LOOK_BACK = (timedelta(hours=1), timedelta(hours=26), timedelta(days=8))
 """How far back the run before is looked for, step by step, before the whole history is."""
-EARLIER_MAX = 64
+EARLIER_PAGES = (64, 512, 4_096)
+"""How many earlier runs are read, step by step, until one vouches for all before it."""
 LINE_MAX = 1_000
 
 
@@ -251,24 +252,14 @@ class _Bench:
         now: datetime,
         fresh: AbstractSet[RunId],
     ) -> "_Bench":
-        shards = {one.id: one.shard for one in due}
-        earlier: dict[RunId, list[Earlier]] = {}
-        blockers: dict[UUID, ShardId] = {}
-        for row in await many(
-            connection,
-            SQL["find_earlier"],
-            shards=[one.shard for one in due],
-            ids=[one.id for one in due],
-            jobs=[one.job for one in due],
-            uppers=[one.below for one in due],
-            most=EARLIER_MAX,
-            now=now,
-        ):
-            found = _earlier(row["earlier"], row, fresh=row["earlier"] in fresh)
-            earlier.setdefault(row["id"], []).append(found)
-            if found.blocked_by:
-                # Runs of one job are of one shard.
-                blockers[found.blocked_by] = shards[row["id"]]
+        earlier = await _look_back(connection, due, now=now, fresh=fresh)
+        # Runs of one job are of one shard.
+        blockers = {
+            found.blocked_by: one.shard
+            for one in due
+            for found in earlier[one.id]
+            if found.blocked_by
+        }
         lines = await _lines(connection, {one.job: one.shard for one in due})
         return cls(earlier, await _blockers(connection, blockers), lines)
 
@@ -330,6 +321,45 @@ class _Bench:
         await _blame(connection, one.shard, running, one.id)
         alone = [parcels[run].id for run in rest if run in parcels and len(parcels[run].runs) == 1]
         await _delete(connection, one.shard, alone)
+
+
+async def _look_back(
+    connection: Connection, due: Sequence[Bound], *, now: datetime, fresh: AbstractSet[RunId]
+) -> dict[RunId, list[Earlier]]:
+    """The earlier runs of each, newest first, as far back as anything may be in its way.
+
+    Those of one job that wait look at the same runs, which are read once. A line may be longer than
+    a page, and behind it may be the one that all of it waits for: so the look goes on until it
+    comes to one that vouches for all before it, or to the first run of the job.
+    """
+    found: dict[tuple[ShardId, JobId, UUID], list[Earlier]] = {
+        (one.shard, one.job, one.below): [] for one in due
+    }
+    left = {stretch: stretch[2] for stretch in found}
+    for most in EARLIER_PAGES:
+        if not left:
+            break
+        asked = list(left)
+        numbers = [UUID(int=number) for number in range(len(asked))]
+        rows = await many(
+            connection,
+            SQL["find_earlier"],
+            shards=[shard for shard, _, _ in asked],
+            ids=numbers,
+            jobs=[job for _, job, _ in asked],
+            uppers=list(left.values()),
+            most=most,
+            now=now,
+        )
+        pages: dict[UUID, list[Earlier]] = {number: [] for number in numbers}
+        for row in rows:
+            pages[row["id"]].append(_earlier(row["earlier"], row, fresh=row["earlier"] in fresh))
+        left = {}
+        for stretch, page in zip(asked, pages.values(), strict=True):
+            found[stretch] += page
+            if len(page) == most and not any(one.vouches for one in page):
+                left[stretch] = page[-1].id
+    return {one.id: found[one.shard, one.job, one.below] for one in due}
 
 
 async def skip(

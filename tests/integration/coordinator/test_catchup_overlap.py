@@ -49,3 +49,32 @@ async def test_what_waits_for_approval_or_its_turn_is_in_no_fires_way(
     assert rows == [(None,)]
     offered = await world.fetch("SELECT held FROM betimes.parcels WHERE lane = 0")
     assert (0,) in offered
+
+
+async def test_a_long_line_does_not_hide_what_runs_before_it(world: World) -> None:
+    """More late runs than one look back reads, and behind all of them one that has not ended."""
+    job = await world.insert_job(every_minute() | {"overlap": "skip"})
+    coordinator = await world.coordinator()
+    await world.live(61, coordinator)
+    ((first,),) = await world.fetch(
+        "UPDATE betimes.parcels SET worker_id = gen_random_uuid(), fence = 1, deliveries = 1,"
+        " lease_until = now() + interval '1 y' WHERE visible_at <= $1 RETURNING id",
+        world.clock.now(),
+    )
+    await coordinator.elector.hand_over()
+    world.clock.advance(timedelta(minutes=89, seconds=30))
+    heir = await catch_up(world, catchup_unapproved=1_000)
+    await world.live(5, heir)
+    late = "SELECT count(*), sum((held = 0)::int) FROM betimes.parcels WHERE line = $1"
+    ((waiting, offered),) = await world.fetch(late, job)
+    assert waiting > 64  # type: ignore[operator]
+    assert not offered, "offered while an earlier run is under way"
+    await world.fetch(
+        "UPDATE betimes.runs SET state = 4, finished_at = now(), first_started_at = now()"
+        " WHERE id = $1",
+        first,
+    )
+    await world.fetch("DELETE FROM betimes.parcels WHERE id = $1", first)
+    await world.live(5, heir)
+    ((_, offered),) = await world.fetch(late, job)
+    assert offered

@@ -22,8 +22,8 @@ SELECT wanted.id, earlier.id AS earlier
     OR (SELECT true FROM betimes.gaps WHERE gaps.shard = wanted.shard AND gaps.job_id = wanted.job_id LIMIT 1);
 
 -- name: find_earlier :many
--- The newest runs of some jobs below a bound each, newest first, a bounded number. Undecided is what waits for its own
--- verdict; later is what has no say yet: its time has not come, or somebody has to approve it first.
+-- The newest runs of some jobs below a bound each, newest first, a bounded number; `ids` number the questions. Undecided
+-- is what waits for its own verdict; later is what has no say yet: its time has not come, or somebody has to approve it.
 -- Scatter: the runs of one publishing, a probe of an index for each
 -- Index: runs_job_idx
 -- Returns: id uuid, earlier uuid, state int2, overlap int2, started bool, moved bool, undecided bool, later bool, blocked_by uuid
@@ -35,7 +35,7 @@ SELECT wanted.id, earlier.id AS earlier, earlier.state, earlier.overlap, earlier
  CROSS JOIN LATERAL (
     SELECT runs.id, runs.state, runs.overlap, runs.moved, runs.first_started_at IS NOT NULL AS started, runs.blocked_by
       FROM betimes.runs
-     WHERE runs.shard = wanted.shard AND runs.job_id = wanted.job_id AND runs.id < wanted.below AND runs.id <> wanted.id
+     WHERE runs.shard = wanted.shard AND runs.job_id = wanted.job_id AND runs.id < wanted.below
      ORDER BY runs.id DESC LIMIT :most::integer) AS earlier
   LEFT JOIN LATERAL (
     -- A parcel that waits for its verdict or approval is named after its run, unless the run was moved.
