@@ -32,7 +32,8 @@ from betimes.domain.ids import JobId, ParcelId, TenantId, WorkerId, compose, to_
 from betimes.domain.leased import LeasedParcel, Streak
 from betimes.domain.states import RunState
 from betimes.domain.terms import SKIP, WAIT, Terms
-from betimes.store.admit import CONCURRENCY_KEY_FULL, declare
+from betimes.domain.verdict import CONCURRENCY_KEY_FULL
+from betimes.store.admit import declare
 from betimes.store.database import Database
 from betimes.store.ending import Again, Ending
 from betimes.store.finish import Finishing, Held

@@ -5,13 +5,12 @@ HTTP from answers of the API.
 """
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
 from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, TenantId, WorkerId, shard_of
 from betimes.domain.parcel import Lane
 from betimes.domain.spec import RunSpec
-from betimes.domain.states import Trigger
 from betimes.domain.terms import BARE, Terms
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -92,14 +91,6 @@ class WantedRun(NamedTuple):
     options: str | None
     reason: str | None = None
     """Why it waited, when it comes again."""
-
-    def is_overdue(self, deadline: timedelta, now: datetime, *, deliveries: int = 1) -> bool:
-        """Whether it is handed out for the first time, and too late; who backfills wants it late.
-
-        `deliveries` counts this one where `attempt` does not.
-        """
-        first = self.attempt + deliveries == 1 and self.trigger != Trigger.BACKFILL
-        return first and self.due_at + deadline < now
 
 
 class Renewed(NamedTuple):

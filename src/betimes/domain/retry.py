@@ -117,6 +117,7 @@ class RetryPolicy:
 
 
 RUN_CANCELLED = "RUN_CANCELLED"
+RETRIES_EXHAUSTED = "RETRIES_EXHAUSTED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +176,12 @@ def _again_or_dead(
     effort: Effort, policy: RetryPolicy, now: datetime, roll: float, *, after: timedelta | None
 ) -> Decision:
     if effort.attempt >= policy.max_attempts:
-        return Finish(RunState.DEAD, "RETRIES_EXHAUSTED")
+        return Finish(RunState.DEAD, RETRIES_EXHAUSTED)
     # A wish from the other side can lengthen the pause up to the policy's cap, never shorten it.
     pause = policy.pause(effort.attempt, roll)
     if after is not None:
         pause = max(pause, min(after, max(policy.max, pause)))
     at = now + pause
     if policy.max_elapsed is not None and at - effort.first_started_at > policy.max_elapsed:
-        return Finish(RunState.DEAD, "RETRIES_EXHAUSTED")
+        return Finish(RunState.DEAD, RETRIES_EXHAUSTED)
     return Retry(at, counts=True, reason="RETRY_BACKOFF")

@@ -6,7 +6,7 @@ lock of its parcel (`Ending.given_up`), because only there it is known for certa
 """
 
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, assert_never
+from typing import Any, NamedTuple
 
 from betimes.domain.failure import fingerprint, to_json
 from betimes.domain.ids import Fence, ParcelId, TenantId
@@ -22,15 +22,18 @@ from betimes.domain.outcome import (
     result_of,
 )
 from betimes.domain.parcel import out_of_sight
-from betimes.domain.retry import RUN_CANCELLED, Effort, Finish, Retry, decide
 from betimes.domain.spec import RunSpec
 from betimes.domain.states import RunState
-from betimes.store.admit import CONCURRENCY_KEY_FULL
-from betimes.store.deadlines import START_DEADLINE_PASSED
+from betimes.domain.verdict import (
+    EXHAUSTED,
+    Refusal,
+    has_no_attempt_left,
+    refusal,
+    verdict_of,
+)
 from betimes.store.ending import Again, Attempted, DeadLetter, Ending, follow_of
 
 NO_WORKER_FOR_HANDLER = "NO_WORKER_FOR_HANDLER"
-RETRIES_EXHAUSTED = "RETRIES_EXHAUSTED"
 
 
 class Lease(NamedTuple):
@@ -55,32 +58,29 @@ def resolve(
 ) -> Ending:
     """What to write after an attempt. `parcel_id` names the parcel of a retry, if there is one."""
     run, spec = given.run, given.spec
-    effort = Effort(attempt, run.first_started_at or started_at)
-    decision = decide(outcome, effort, spec.retry, now, roll)
+    verdict = verdict_of(
+        outcome,
+        attempt=attempt,
+        used=run.attempt,
+        first_started_at=run.first_started_at or started_at,
+        retry=spec.retry,
+        now=now,
+        roll=roll,
+    )
     error = facts_of(outcome)
     again: Again | None = None
-    is_released = isinstance(outcome, Released)
-    match decision:
-        case Retry(at=at, counts=counts, reason=reason):
-            origin = outcome.origin if isinstance(outcome, Snoozed) else None
-            again = Again(parcel_id, at, given.needs, origin)
-            # What was given back has not begun: it waits as if nobody had ever had it, unless for
-            # a later time.
-            state = RunState.QUEUED if is_released and at <= now else RunState.RETRY_WAIT
-            attempt = attempt if counts else run.attempt
-        case Finish(state=state, reason=reason):
-            pass
-        case _:
-            assert_never(decision)
+    if verdict.again_at is not None:
+        origin = outcome.origin if isinstance(outcome, Snoozed) else None
+        again = Again(parcel_id, verdict.again_at, given.needs, origin)
     return Ending(
         **_whose(given),
-        state=state,
-        attempt=attempt,
-        started_at=None if is_released else started_at,
+        state=verdict.state,
+        attempt=verdict.attempt,
+        started_at=None if isinstance(outcome, Released) else started_at,
         ended_at=now,
         result=result_of(outcome),
         error=None if error is None else to_json(error),
-        reason=reason or None,
+        reason=verdict.reason or None,
         attempted=None
         if error is None
         else Attempted(
@@ -88,34 +88,27 @@ def resolve(
             again.visible_at if again else None,
             outcome.http if isinstance(outcome, Failed) else None,
         ),
-        dead=DeadLetter(fingerprint(error), reason) if state is RunState.DEAD else None,
+        dead=DeadLetter(fingerprint(error), verdict.reason)
+        if verdict.state is RunState.DEAD
+        else None,
         again=again,
         follow=follow_of(run, spec.fixed_delay, now),
         is_wanted=spec.tells_success,
     )
 
 
-class Refusal(NamedTuple):
-    """Why a run is over before it began."""
-
-    state: RunState
-    reason: str
-
-
-CANCELLED = Refusal(RunState.CANCELLED, RUN_CANCELLED)
-EXPIRED = Refusal(RunState.EXPIRED, START_DEADLINE_PASSED)
-FULL = Refusal(RunState.SKIPPED, CONCURRENCY_KEY_FULL)
-
-
 def refusal_of(
     run: WantedRun, deadline: timedelta | None, now: datetime, *, deliveries: int = 1
 ) -> Refusal | None:
-    """Why a run that was leased is not executed: somebody wants its end, or it is too late."""
-    if run.cancel_at is not None:
-        return CANCELLED
-    if deadline is not None and run.is_overdue(deadline, now, deliveries=deliveries):
-        return EXPIRED
-    return None
+    """Why a run that was leased is not executed; `deliveries` counts this one."""
+    return refusal(
+        asked_to_end=run.cancel_at is not None,
+        due_at=run.due_at,
+        deadline=deadline,
+        times_leased=run.attempt + deliveries,
+        trigger=run.trigger,
+        now=now,
+    )
 
 
 def unstarted(given: Assignment, why: Refusal, *, now: datetime) -> Ending:
@@ -153,7 +146,7 @@ def unhandled(given: Assignment, *, now: datetime, parcel_id: ParcelId) -> Endin
 def used_up(run: WantedRun, spec: RunSpec, *, deliveries: int) -> int | None:
     """How many attempts a run has used, if none is left: its workers were lost in the last ones."""
     used = run.attempt + deliveries - 1
-    return used if deliveries > 1 and used >= spec.retry.max_attempts else None
+    return used if deliveries > 1 and has_no_attempt_left(used, spec.retry) else None
 
 
 def exhausted(given: Assignment, *, used: int, deliveries: int, now: datetime) -> Ending:
@@ -161,13 +154,13 @@ def exhausted(given: Assignment, *, used: int, deliveries: int, now: datetime) -
     error = facts_of(Abandoned(deliveries - 1))
     return Ending(
         **_whose(given),
-        state=RunState.DEAD,
+        state=EXHAUSTED.state,
         attempt=used,
         started_at=None,
         ended_at=now,
         error=None if error is None else to_json(error),
-        reason=RETRIES_EXHAUSTED,
-        dead=DeadLetter(fingerprint(error), RETRIES_EXHAUSTED),
+        reason=EXHAUSTED.reason,
+        dead=DeadLetter(fingerprint(error), EXHAUSTED.reason),
         follow=follow_of(given.run, given.spec.fixed_delay, now),
     )
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from betimes.domain.verdict import CONCURRENCY_KEY_FULL
+
 Kind = Literal["tenant", "queue", "key", "origin"]
 
 
@@ -28,7 +30,7 @@ class Ceiling:
     @property
     def reason(self) -> str:
         """The code of the reason to wait."""
-        return "CONCURRENCY_KEY_FULL" if self.kind == "key" else "QUOTA_EXCEEDED"
+        return CONCURRENCY_KEY_FULL if self.kind == "key" else "QUOTA_EXCEEDED"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ from betimes.domain.leased import (
 from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.terms import most_of
-from betimes.engine.resolve import FULL, exhausted, refusal_of, unhandled, unstarted, used_up
+from betimes.domain.verdict import FULL
+from betimes.engine.resolve import exhausted, refusal_of, unhandled, unstarted, used_up
 from betimes.ops.contents import is_sealed, open_bytes
 from betimes.ops.desk import Desk
 from betimes.ops.sayings import open_notes

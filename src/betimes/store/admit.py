@@ -34,7 +34,6 @@ from betimes.store.rules import MILLISECOND, bucket_of, rate_of
 
 SQL = load("limits")
 GATE, LINE, RATE = "key", "job", "rate"
-CONCURRENCY_KEY_FULL = "CONCURRENCY_KEY_FULL"
 LINE_MOST = 1
 NO_LIMIT = 1_000_000_000
 OFFERED_MAX = 1_000

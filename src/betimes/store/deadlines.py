@@ -13,6 +13,7 @@ from typing import Any
 
 from betimes.domain.ids import NodeId, RunId, ShardId, TenantId
 from betimes.domain.states import FINAL, RunState, Trigger
+from betimes.domain.verdict import START_DEADLINE_PASSED
 from betimes.store.ask import many, one
 from betimes.store.control import HeldParcel, end_runs, hold, take_out
 from betimes.store.database import Database
@@ -29,7 +30,6 @@ from betimes.store.specs import fixed_delay
 SQL = load("deadlines")
 RUNS = load("runs")
 FINISH = load("finish")
-START_DEADLINE_PASSED = "START_DEADLINE_PASSED"
 AFTER = timedelta(microseconds=1)
 
 

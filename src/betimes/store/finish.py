@@ -17,6 +17,7 @@ from betimes.domain.ids import Fence, ParcelId, RunId, ShardId, TenantId, Worker
 from betimes.domain.leased import Streak
 from betimes.domain.states import RunState
 from betimes.domain.terms import Terms
+from betimes.domain.verdict import GOING_ON
 from betimes.store.admit import Offered
 from betimes.store.database import Database
 from betimes.store.ending import EVENTS, Ending, Follow
@@ -33,8 +34,6 @@ SQL = load("finish")
 PARCELS = load("parcels")
 BREAKERS = load("breakers")
 MARGIN = timedelta(seconds=10)
-GOING_ON = frozenset({RunState.QUEUED, RunState.RETRY_WAIT, RunState.DEAD})
-"""Ends of attempts that are no ends of their runs, or only because nobody may try again."""
 NEWS_TRAVEL = timedelta(seconds=2)
 """So long workers may take to hear from each other that a breaker is open."""
 

@@ -14,7 +14,8 @@ from betimes.domain.ids import ParcelId, RunId
 from betimes.domain.leased import LeasedParcel, Source, WantedRun
 from betimes.domain.spec import with_retry
 from betimes.domain.terms import most_of
-from betimes.engine.resolve import FULL, exhausted, unstarted, used_up
+from betimes.domain.verdict import FULL
+from betimes.engine.resolve import exhausted, unstarted, used_up
 from betimes.ops.contents import Contents
 from betimes.ops.turns import Turns
 from betimes.rhythm import DatabaseTime

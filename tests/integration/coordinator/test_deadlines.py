@@ -8,10 +8,10 @@ from betimes.config.settings import CoordinatorSettings
 from betimes.domain.ids import RunId, to_text
 from betimes.domain.run import NewRun
 from betimes.domain.states import RunState
+from betimes.domain.verdict import START_DEADLINE_PASSED
 from betimes.ops import NewJob, create_job
 from betimes.ops.enqueue import enqueue_runs
 from betimes.store.database import Database
-from betimes.store.deadlines import START_DEADLINE_PASSED
 from betimes.testing import ManualClock
 from line_kit import Line
 from ops_kit import TENANT, every, fetch, make_desk, parcelled, run_row, runs_of

@@ -1,8 +1,9 @@
 """The line of the service in memory: fires become runs, runs become attempts, one event at a time.
 
-Every decision is made by the functions the service itself uses: `schedule` says when, `decide` what
-becomes of a run after an attempt, `fairness` what of overlaps and of dedupe keys. What stands here
-is only the order of events and a clock that jumps from one to the next.
+Every decision is made by the functions the service itself uses: `schedule` says when, `verdict`
+what becomes of a run before and after an attempt, `fairness` what of overlaps and of dedupe keys,
+`workflow` what is next in a graph. What stands here is only the order of events and a clock that
+jumps from one to the next.
 """
 
 import heapq
@@ -12,9 +13,16 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from betimes.domain.outcome import Abandoned, Cancelled, Outcome, Succeeded, facts_of
-from betimes.domain.retry import Effort, Finish, decide
+from betimes.domain.outcome import Abandoned, Outcome, Succeeded, facts_of
 from betimes.domain.states import RunState, Trigger
+from betimes.domain.verdict import (
+    CANCELLED,
+    EXHAUSTED,
+    FULL,
+    has_no_attempt_left,
+    refusal,
+    verdict_of,
+)
 from betimes.fairness.dedupe import DedupeAnswer, Holder
 from betimes.fairness.dedupe import answer as dedupe_answer
 from betimes.fairness.overlap import Unended, Verdict, policy_of
@@ -29,7 +37,7 @@ from betimes.testing.harness.run import HarnessRun, Place, Terms
 
 LEASE = timedelta(seconds=30)
 NO_TIME = timedelta(0)
-DEDUPED, KEY_FULL, DEADLINE = "DEDUPED", "CONCURRENCY_KEY_FULL", "START_DEADLINE_PASSED"
+DEDUPED = "DEDUPED"
 
 Driving = Generator[Any, Any, None]
 
@@ -138,7 +146,7 @@ class World:
             return
         run.cancel_wanted = True
         if not run.running and run.held_until is None:
-            self._finish(run, RunState.CANCELLED, "RUN_CANCELLED")
+            self._finish(run, *CANCELLED)
 
     def plan(self, job: Job) -> None:
         """Take a schedule up; its fires begin after now."""
@@ -200,10 +208,18 @@ class World:
         """Begin a run if it may; what is left of an async one is for the caller to drive."""
         if run.running or run.held_until is not None:
             return None
-        deadline = run.terms.start_deadline
-        if deadline is not None and not run.fence and self.now > run.due_at + deadline:
-            self._finish(run, RunState.EXPIRED, DEADLINE)
-            return None
+        if (deadline := run.terms.start_deadline) is not None or run.cancel_wanted:
+            why = refusal(
+                asked_to_end=run.cancel_wanted,
+                due_at=run.due_at,
+                deadline=deadline,
+                times_leased=run.fence + 1,
+                trigger=run.trigger,
+                now=self.now,
+            )
+            if why is not None:
+                self._finish(run, *why)
+                return None
         if run.stored is RunState.SCHEDULED:
             run.stored = RunState.QUEUED
         if self._passes_overlap(run) and self._passes_key(run):
@@ -237,7 +253,7 @@ class World:
         if run.terms.gate is None or not self._in_flight.is_full(run):
             return True
         if run.terms.skips_when_full:
-            self._finish(run, RunState.SKIPPED, KEY_FULL)
+            self._finish(run, *FULL)
         else:
             self._in_flight.wait(run)
         return False
@@ -294,17 +310,24 @@ class World:
             run.result_data, run.error = outcome.result, None
         else:
             run.error = facts_of(outcome) or run.error
-            if run.cancel_wanted:
-                outcome = Cancelled("RUN_CANCELLED")
         self._leave_key(run)
-        effort = Effort(run.attempt, run.first_started_at or self.now)
-        decision = decide(outcome, effort, run.terms.retry, self.now, self._dice.random())
-        if isinstance(decision, Finish):
-            self._finish(run, decision.state, decision.reason)
+        verdict = verdict_of(
+            outcome,
+            attempt=run.attempt,
+            used=run.attempt - 1,
+            first_started_at=run.first_started_at or self.now,
+            retry=run.terms.retry,
+            now=self.now,
+            roll=self._dice.random(),
+        )
+        if run.cancel_wanted:
+            verdict = verdict.given_up()
+        run.attempt = verdict.attempt
+        if verdict.again_at is None:
+            self._finish(run, verdict.state, verdict.reason)
         else:
-            run.stored, run.reason = RunState.RETRY_WAIT, decision.reason
-            run.attempt -= 0 if decision.counts else 1
-            self._push(decision.at, Kind.DUE, run, priority=run.terms.priority)
+            run.stored, run.reason = verdict.state, verdict.reason
+            self._push(verdict.again_at, Kind.DUE, run, priority=run.terms.priority)
 
     def _finish(self, run: HarnessRun, state: RunState, reason: str) -> None:
         run.stored, run.reason, run.running = state, reason, False
@@ -375,9 +398,9 @@ class World:
         run.error = facts_of(Abandoned(run.fence))
         self._leave_key(run)
         if run.cancel_wanted:
-            self._finish(run, RunState.CANCELLED, "RUN_CANCELLED")
-        elif run.attempt >= run.terms.retry.max_attempts:
-            self._finish(run, RunState.DEAD, "RETRIES_EXHAUSTED")
+            self._finish(run, *CANCELLED)
+        elif has_no_attempt_left(run.attempt, run.terms.retry):
+            self._finish(run, *EXHAUSTED)
         else:
             run.stored = RunState.QUEUED
             self._push(self.now, Kind.DUE, run, priority=run.terms.priority)
