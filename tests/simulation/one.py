@@ -62,12 +62,17 @@ def simulate(plan: Plan, server: Server, *, verbose: bool = False) -> Outcome:
 
 
 def simulate_seeds(
-    seeds: Iterable[int], dsn: str, *, told: Callable[[Outcome], bool | None], verbose: bool = False
+    seeds: Iterable[int],
+    dsn: str,
+    *,
+    told: Callable[[Outcome], bool | None],
+    verbose: bool = False,
+    cpu: int | None = None,
 ) -> None:
-    """One after the other, until `told` says True: enough."""
+    """One after the other, on one core if it is named, until `told` says True: enough."""
 
     def work() -> None:
-        server = Server(dsn)
+        server = Server(dsn, cpu=cpu)
         gc.disable()
         try:
             for number, seed in enumerate(seeds):

@@ -127,12 +127,16 @@ def many(asked: argparse.Namespace, kit: PostgresKit, template: str) -> int:
     reports: Any = context.Queue()
     processes = min(asked.processes, asked.seeds)
     chosen = list(islice(seeds_of(asked.profile, asked.first), asked.seeds))
+    cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     began = time.monotonic()
     children = []
     for number in range(processes):
         name = run_outside(lambda: kit.create(template=template))
         seeds = chosen[number::processes]
-        child = context.Process(target=_child, args=(seeds, kit.dsn(name), reports), daemon=True)
+        cpu = cpus[number] if len(cpus) == processes else None
+        child = context.Process(
+            target=_child, args=(seeds, kit.dsn(name), reports, cpu), daemon=True
+        )
         child.start()
         children.append(child)
     tally = Tally()
@@ -161,7 +165,7 @@ def seeds_of(profile: str | None, first: int = 0) -> Iterator[int]:
     return (seed for seed in count(first) if profile in {None, make_plan(seed).profile})
 
 
-def _child(seeds: list[int], dsn: str, reports: Any) -> None:
+def _child(seeds: list[int], dsn: str, reports: Any, cpu: int | None) -> None:
     def told(outcome: Outcome) -> None:
         outcome.lines = []
         reports.put(outcome)
@@ -173,7 +177,7 @@ def _child(seeds: list[int], dsn: str, reports: Any) -> None:
                 yield seed
 
     try:
-        simulate_seeds(twice(), dsn, told=told)
+        simulate_seeds(twice(), dsn, told=told, cpu=cpu)
     except BaseException as fault:  # noqa: BLE001 -- the parent ends everything
         import traceback
 

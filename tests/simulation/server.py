@@ -5,7 +5,9 @@ settings for each lane; statements are made synchronously, so that they take no 
 """
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -59,8 +61,11 @@ async def _filled(connection: Any) -> list[str]:
 class Server:
     """The sessions of one process to its database."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, *, cpu: int | None = None) -> None:
         self._dsn = dsn
+        self._cpu = cpu
+        if cpu is not None:
+            os.sched_setaffinity(0, {cpu})
         self._loop = DrivingLoop()
         self._free: dict[Lane, list[Any]] = {lane: [] for lane in Lane}
         self._owner = self._loop.as_task(asyncpg.connect(dsn))
@@ -118,6 +123,10 @@ class Server:
             max_cached_statement_lifetime=0,
         )
         await session.execute(self._fresh)
+        if self._cpu is not None:
+            # We wait for it and it for us, never both at work: one core wakes up faster than two.
+            with suppress(OSError):
+                os.sched_setaffinity(session.get_server_pid(), {self._cpu})
         return session
 
     def reset(self, *, shards: int, now: datetime) -> None:
