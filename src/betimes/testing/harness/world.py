@@ -4,6 +4,8 @@ Every decision is made by the functions the service itself uses: `schedule` says
 what becomes of a run before and after an attempt, `fairness` what of overlaps and of dedupe keys,
 `workflow` what is next in a graph. What stands here is only the order of events and a clock that
 jumps from one to the next.
+
+Long because everything that happens to a run happens to the same few collections, in one order.
 """
 
 import heapq
