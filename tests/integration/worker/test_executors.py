@@ -113,6 +113,37 @@ async def test_a_thread_that_ends_during_the_last_words_frees_its_place_once(
         assert (slots.begun, slots.free) == (0, 2)
 
 
+async def test_what_a_thread_has_said_is_told_before_a_drain_gives_its_run_back(
+    database: Database, clock: ManualClock
+) -> None:
+    """After that nobody would take it: the lease is over."""
+    handlers, began, end = Handlers(), threading.Event(), threading.Event()
+    told: list[bool] = []
+
+    class Words(LastWords):
+        def prepare(self, _: Context) -> bool:
+            return True
+
+        async def conclude(self, context: Context) -> None:
+            await settle_down()
+            told.append(context.is_held())
+
+    def block(_: Context) -> None:
+        began.set()
+        end.wait(20)
+
+    handlers.add("block", block, hooks=Words())
+    (run,) = await enqueue(database, clock.now(), ["block"])
+    async with a_worker(database, clock, handlers=handlers) as bench:
+        await bench.parts.lookout.tick()
+        await settle_down()
+        assert await asyncio.to_thread(began.wait, 20)
+        assert await bench.parts.runner.drain(timedelta(0)) == 0
+        assert told == [True]
+        end.set()
+    assert await state_of(database, run) is RunState.QUEUED
+
+
 async def test_a_process_that_dies_is_a_failed_attempt_and_no_more(
     database: Database, clock: ManualClock
 ) -> None:
