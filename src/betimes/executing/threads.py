@@ -29,7 +29,8 @@ class Attended(Protocol):
     """What is known about a call in a thread."""
 
     lingers: bool
-    """Whether the thread goes on with it although nobody waits; its place is still taken."""
+    """Whether nobody waits for it any more. Its place is then the thread's to free, once, when it
+    ends: whoever gave it up stays out of that, however long it has something left to do."""
 
     def is_held(self) -> bool:
         """Whether its lease can still be ours."""
@@ -147,7 +148,6 @@ class Threads:
         while self._ends:
             call, value, fault = self._ends.popleft()
             if call.context.lingers:
-                call.context.lingers = False
                 self._freed(1)
             if isinstance(fault, StopIteration):
                 fault = RuntimeError("the handler raised StopIteration")

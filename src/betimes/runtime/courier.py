@@ -27,8 +27,8 @@ class Courier:
         self._notes = notes
         self._clock = clock
         self._loop = loop
-        self._dirty: dict[Saying, asyncio.Lock] = {}
-        self._locks: dict[Saying, asyncio.Lock] = {}
+        self._dirty: dict[Saying, None] = {}
+        """Who has said something; nothing is kept for the others."""
         self._waiting = asyncio.Event()
         self._home = threading.get_ident()
 
@@ -40,7 +40,7 @@ class Courier:
             self._loop.call_soon_threadsafe(self._note, saying)
 
     def _note(self, saying: Saying) -> None:
-        self._dirty[saying] = self._locks.setdefault(saying, asyncio.Lock())
+        self._dirty[saying] = None
         self._waiting.set()
 
     async def run(self) -> None:
@@ -64,15 +64,12 @@ class Courier:
 
     async def last_words(self, saying: Saying) -> None:
         """Carry what is left of one attempt, with some patience; then forget it."""
-        if saying not in self._locks:
-            return
         try:
             async with within(LAST_WORDS, "last words"):
                 await self._carry_until_heard(saying)
         except Unavailable:
             pass  # the end of the run matters more than its last line
         self._dirty.pop(saying, None)
-        self._locks.pop(saying, None)
 
     async def _carry_until_heard(self, saying: Saying) -> None:
         while True:
@@ -85,20 +82,16 @@ class Courier:
 
     async def carry(self, saying: Saying) -> None:
         """Carry what one attempt has said."""
-        lock = self._locks.get(saying)
-        if lock is None:
-            return
-        async with lock:
+        async with saying.telling:
             self._dirty.pop(saying, None)
             while said := saying.take():
                 try:
                     await self._tell(saying.lease, said)
                 except (FencedOut, NotFound):
-                    self._locks.pop(saying, None)
                     return  # nobody is interested any more
                 except BaseException:
                     saying.give_back(said)
-                    self._dirty[saying] = lock
+                    self._dirty[saying] = None
                     raise
 
     async def _tell(self, lease: Any, said: Said) -> None:

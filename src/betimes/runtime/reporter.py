@@ -171,12 +171,13 @@ class HttpReporter:
         """Return what is left of parcels; how many there were."""
         parcels = [parcel for parcel in held if isinstance(parcel, HttpParcel) and parcel.pending]
         now = self._clock.now()
-        for parcel in parcels:
-            items = [
-                Item(parcel, end_of(run, Released(GOES), now, now), [run], END_BYTES)
-                for run in parcel.pending
-            ]
-            await self._tell(items)
+        items = [
+            Item(parcel, end_of(run, Released(GOES), now, now), [run], END_BYTES)
+            for parcel in parcels
+            for run in parcel.pending
+        ]
+        for start in range(0, len(items), wire.PARCEL_RUNS_MAX):
+            await self._tell(items[start : start + wire.PARCEL_RUNS_MAX])
         return len(parcels)
 
     def _put_successes(

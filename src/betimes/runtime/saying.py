@@ -1,5 +1,6 @@
 """What handlers say, kept until the courier takes it to the service."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -36,6 +37,8 @@ class Saying:
     ) -> None:
         self.lease = lease
         self.end_wanted = False
+        self.telling = asyncio.Lock()
+        """Held by whoever tells the service, so that it hears everything in order."""
         self._now = now
         self._wake = wake
         self._lock = threading.Lock()

@@ -87,6 +87,7 @@ class HttpTransport:
         self._outage = Outage(duty="worker.lease", telemetry=telemetry)
         self._leased_at = float("-inf")
         self._draining = False
+        self._enlisting = asyncio.Lock()
         self.executor: Executor | None = None
         """Who executes what is leased; told when it is there."""
         self.reports = HttpReporter(
@@ -138,6 +139,7 @@ class HttpTransport:
                     self._resources.nudge.wait(), stopping.wait(), self._clock.sleep(pause)
                 )
                 continue
+            known_as = self._enlisted
             try:
                 await self.tick()
             except Unavailable as fault:
@@ -148,10 +150,16 @@ class HttpTransport:
             except Conflict:
                 stopping.request("told to drain")
             except NotFound:
-                self._enlisted = await self._register()
+                await self._enlist_again(known_as)
             else:
                 failures = 0
                 self._outage.ended()
+
+    async def _enlist_again(self, known_as: Enlisted) -> None:
+        """The service has forgotten us; of several requests that find out, the first registers."""
+        async with self._enlisting:
+            if self._enlisted is known_as:
+                self._enlisted = await self._register()
 
     def _pause(self) -> float | None:
         """How long there is nothing to ask for; None when there is."""

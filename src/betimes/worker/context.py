@@ -67,7 +67,7 @@ class Context:
         self.parked = False
         """Whether it waits without a place."""
         self.lingers = False
-        """Whether a thread goes on with it although it was reported; its place is still taken."""
+        """Whether it was given up while a thread was at it: the thread frees its place."""
 
     @property
     def run_id(self) -> str:

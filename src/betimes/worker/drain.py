@@ -36,9 +36,11 @@ async def drain(
         limit = patience.total_seconds() * (1 - RESERVED_SHARE)
         await first_of(held.empty.wait(), clock.sleep(limit))
         running.closing = True
-        tasks = [one.task for one in running if isinstance(one.carrier, asyncio.Task)]
+        tasks = {one.task for one in running if isinstance(one.carrier, asyncio.Task)}
         for one in running:
             running.stop(one, Stop.RELEASE)
+        await clock.sleep(0)  # nobody waits for attempts in threads from the next turn on
+        tasks |= running.concluding
         if tasks:
             await asyncio.wait(tasks, timeout=LETTING_GO.total_seconds())
         left = patience * RESERVED_SHARE

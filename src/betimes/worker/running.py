@@ -133,6 +133,8 @@ class Runnings:
         self._sooner = asyncio.Event()
         self.closing = False
         """Whether nothing is to begin any more: what is left is given back."""
+        self.concluding: set[asyncio.Task[None]] = set()
+        """What is left to do for attempts in threads before their ends are reported."""
 
     def __len__(self) -> int:
         return len(self._by_run)

@@ -106,14 +106,19 @@ class ThreadedAttempts:
         running = attempt.running
         attempt.over = running.context.lingers = True
         self._running.remove(running)
-        if (outcome := running.outcome_of_stop()) is not None:
-            self._conclude(running, outcome, attempt.way.hooks.conclude(running.context))
+        outcome = running.outcome_of_stop()
+        if outcome is None:
+            running.settled = True  # nothing is reported; what goes with it ends all the same
+        self._conclude(running, outcome, attempt.way.hooks.conclude(running.context))
 
     def _conclude(self, running: Running, returned: object, rest: Awaitable[None] | None) -> None:
         if rest is None and not self._is_large(returned):
             self._settle(running, returned)
-        else:
-            self._group.create_task(self._wait(running, returned, rest), name="worker.conclude")
+            return
+        waiting = self._wait(running, returned, rest)
+        task = self._group.create_task(waiting, name="worker.conclude")
+        self._running.concluding.add(task)
+        task.add_done_callback(self._running.concluding.discard)
 
     async def _wait(self, running: Running, returned: object, rest: Awaitable[None] | None) -> None:
         if rest is not None:

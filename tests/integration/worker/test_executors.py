@@ -65,6 +65,85 @@ async def test_a_thread_that_exceeds_its_time_keeps_its_place(
                 await asyncio.sleep(0.005)  # noqa: TID251 -- the thread takes real time
 
 
+class LastWords:
+    """Something to wait for before a call in a thread, and after it until it is let go."""
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+
+    def prepare(self, _: Context) -> bool:
+        return False
+
+    async def ready(self, _: Context) -> None:
+        await asyncio.sleep(0)  # noqa: TID251 -- passes the turn, does not wait
+
+    async def conclude(self, _: Context) -> None:
+        await self.go_on.wait()
+
+
+async def test_a_thread_that_ends_during_the_last_words_frees_its_place_once(
+    database: Database, clock: ManualClock
+) -> None:
+    """Its time was over, what it said is still being told, and then it ends by itself."""
+    handlers, began, end = Handlers(), threading.Event(), threading.Event()
+
+    def block(_: Context) -> None:
+        began.set()
+        end.wait(20)
+
+    words, started = LastWords(), Signal[int]()
+    handlers.add("block", block, hooks=words)
+    await enqueue(database, clock.now(), ["block"], options={"timeout_ms": 1000})
+    signals = WorkerSignals(suspended=started.send)
+    async with a_worker(database, clock, handlers=handlers, signals=signals, slots=2) as bench:
+        slots = bench.parts.slots
+        await bench.parts.lookout.tick()
+        await started.wait()
+        assert await asyncio.to_thread(began.wait, 20)
+        clock.advance(1)
+        bench.parts.executor.running.tick()
+        await settle_down()
+        assert (slots.begun, slots.free) == (1, 1)
+        end.set()
+        async with asyncio.timeout(10):
+            while slots.begun:  # noqa: ASYNC110 -- a thread tells nobody
+                await asyncio.sleep(0.005)  # noqa: TID251 -- the thread takes real time
+        words.go_on.set()
+        await flushed(bench, 1)
+        assert (slots.begun, slots.free) == (0, 2)
+
+
+async def test_what_a_thread_has_said_is_told_before_a_drain_gives_its_run_back(
+    database: Database, clock: ManualClock
+) -> None:
+    """After that nobody would take it: the lease is over."""
+    handlers, began, end = Handlers(), threading.Event(), threading.Event()
+    told: list[bool] = []
+
+    class Words(LastWords):
+        def prepare(self, _: Context) -> bool:
+            return True
+
+        async def conclude(self, context: Context) -> None:
+            await settle_down()
+            told.append(context.is_held())
+
+    def block(_: Context) -> None:
+        began.set()
+        end.wait(20)
+
+    handlers.add("block", block, hooks=Words())
+    (run,) = await enqueue(database, clock.now(), ["block"])
+    async with a_worker(database, clock, handlers=handlers) as bench:
+        await bench.parts.lookout.tick()
+        await settle_down()
+        assert await asyncio.to_thread(began.wait, 20)
+        assert await bench.parts.runner.drain(timedelta(0)) == 0
+        assert told == [True]
+        end.set()
+    assert await state_of(database, run) is RunState.QUEUED
+
+
 async def test_a_process_that_dies_is_a_failed_attempt_and_no_more(
     database: Database, clock: ManualClock
 ) -> None:

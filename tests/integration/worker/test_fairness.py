@@ -1,18 +1,22 @@
 """Shares on the real store: a crowd next door, weights, and more places than one look can hold."""
 
+import asyncio
+from collections import Counter
 from uuid import UUID
 
 import pytest
 
-from betimes.domain.ids import TenantId
+from betimes.domain.ids import ShardId, TenantId
 from betimes.domain.terms import Terms
 from betimes.store.database import Database
 from betimes.testing import ManualClock
-from betimes.worker import lookout
-from betimes.worker.slots import STALE_SECONDS
-from worker_kit import QUEUE, a_worker, enqueue, rows
+from betimes.worker import lookout, slots
+from betimes.worker.slots import MOMENT_SECONDS, STALE_SECONDS
+from worker_kit import QUEUE, a_worker, enqueue, rows, settle_down
 
 HOT, SMALL = TenantId(UUID(int=501)), TenantId(UUID(int=502))
+AHEAD = 40
+"""Slots and what is leased beyond them, together."""
 
 
 async def done(database: Database) -> dict[UUID, int]:
@@ -62,6 +66,37 @@ async def test_backlogged_tenants_get_their_weights_part(
         had = await done(database)
     assert had[HOT] + had[SMALL] < 400, "both still have a backlog"
     assert had[HOT] / (had[HOT] + had[SMALL]) == pytest.approx(0.75, rel=0.1)
+
+
+@pytest.mark.parametrize("claims", [1, 2])
+async def test_weights_are_kept_while_a_worker_leases_ahead(
+    database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, claims: int
+) -> None:
+    """Helpings are ten times the slots then; claims that are under way at once share as well."""
+    monkeypatch.setattr(slots, "AHEAD_MAX", AHEAD)
+    await weigh(database, HOT, 3.0)
+    await weigh(database, SMALL, 1.0)
+    for tenant in (HOT, SMALL):
+        for number in range(60):
+            shard = ShardId(1 + number % 3)
+            await enqueue(database, clock.now(), ["noop"] * 50, tenant=tenant, shard=shard)
+    async with a_worker(database, clock, slots=4) as worker:
+
+        async def work(passes: int) -> Counter[UUID]:
+            for _ in range(passes):
+                await asyncio.gather(*(worker.parts.lookout.tick() for _ in range(claims)))
+                await settle_down()
+                await worker.parts.reporter.flush()
+                clock.advance(MOMENT_SECONDS / 2)
+            return Counter(await done(database))
+
+        before = await work(15)
+        assert worker.parts.slots.ahead == AHEAD - 4, "it leases ahead by now, as much as it may"
+        after = await work(80)
+        had = after - before
+    assert after[HOT] < 3_000, "both still have a backlog"
+    assert had.total() >= 80 * AHEAD * 0.9
+    assert had[HOT] / had.total() == pytest.approx(0.75, rel=0.05)
 
 
 async def test_fairness_keys_take_turns(database: Database, clock: ManualClock) -> None:
