@@ -123,7 +123,6 @@ class Line:
             suspect_after=SUSPECT_AFTER,
             suspects=False,
             queues=None,
-            tenant=None,
             most=100,
             after_shard=-1,
             after_queue="",
@@ -212,8 +211,8 @@ class Line:
         for held in list(self.held):
             run = held.row["id"]
             asked = await self._many(
-                FINISH["find_cancelled"],
-                shard=held.shard,
+                FINISH["find_unwanted"],
+                shards=[held.shard],
                 runs=[run],
                 fences=[held.fence],
                 low=run,
