@@ -21,7 +21,6 @@ from betimes.domain.leased import (
     Source,
     WantedRun,
 )
-from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.terms import most_of
 from betimes.engine.resolve import FULL, exhausted, refusal_of, unhandled, unstarted, used_up
@@ -71,11 +70,6 @@ class LeasedBatch:
     lease: ParcelLease
     parcel: LeasedParcel
     runs: list[Given]
-
-    @property
-    def is_suspect(self) -> bool:
-        """Whether it has cost several workers."""
-        return self.parcel.deliveries > SUSPECT_AFTER
 
 
 async def required(connection: Connection, tenant: TenantId, worker: WorkerId) -> RemoteWorker:
