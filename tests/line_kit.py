@@ -211,8 +211,8 @@ class Line:
         for held in list(self.held):
             run = held.row["id"]
             asked = await self._many(
-                FINISH["find_cancelled"],
-                shard=held.shard,
+                FINISH["find_unwanted"],
+                shards=[held.shard],
                 runs=[run],
                 fences=[held.fence],
                 low=run,

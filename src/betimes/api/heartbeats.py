@@ -8,13 +8,12 @@ from uuid import UUID
 from betimes.api.parcels import Seals
 from betimes.api.problem import Trouble
 from betimes.api.shaping import maybe_span
+from betimes.api.worker_limits import EXTEND_MAX
 from betimes.domain.ids import Fence, RunId, WorkerId
 from betimes.ops import leases, workers
 from betimes.ops.desk import Desk
 from betimes.wire import workers as wire
 from betimes.wire.base import shown_instant
-
-BY_MAX = timedelta(hours=1)
 
 
 class _Named(NamedTuple):
@@ -45,7 +44,7 @@ async def heartbeat(
     def name(
         text: str, lease: workers.ParcelLease, by: Any, runs: Sequence[UUID], where: str
     ) -> None:
-        span = min(maybe_span(by, pointer=f"{where}/by") or ttl, BY_MAX)
+        span = min(maybe_span(by, pointer=f"{where}/by") or ttl, EXTEND_MAX)
         # Of several runs in one parcel the one that wants it longest decides.
         spans[lease] = max(spans.get(lease, span), span)
         named.append(_Named(text, lease, runs, where.startswith("/running")))

@@ -39,7 +39,6 @@ from betimes.wire import parcels as shapes
 from betimes.wire import workers as wire
 from betimes.wire.base import shown_bytes, shown_duration, shown_instant, shown_maybe
 
-BY_MAX = timedelta(hours=1)
 NOTHING: Mapping[str, float] = MappingProxyType({})
 TIMED_OUT = "TimedOut"
 """The type of error by which a simple client says that an attempt took longer than it may."""

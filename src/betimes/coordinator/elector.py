@@ -126,9 +126,12 @@ class Elector:
             span.expect_errors()
             asked_at = self._clock.monotonic()
             seen, now = await self._shards.read(now=self._clock.stated())
-            self._pace.answered(self._clock.monotonic() - asked_at)
+            heard_at = self._clock.monotonic()
+            self._pace.answered(heard_at - asked_at)
             self._time.observe(now)
-            self._observed.observe(seen, now=now, at=asked_at)
+            # Others may believe in their leases for as long as these had to go when they were read,
+            # which was at the latest when we heard of it.
+            self._observed.observe(seen, now=now, at=heard_at)
             self._drop_taken(seen)
             self._note_ends(seen, now, asked_at)
             await self._weigh(len(seen))

@@ -21,7 +21,6 @@ from betimes.domain.leased import (
     Source,
     WantedRun,
 )
-from betimes.domain.parcel import SUSPECT_AFTER
 from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.terms import most_of
 from betimes.domain.verdict import FULL
@@ -72,11 +71,6 @@ class LeasedBatch:
     lease: ParcelLease
     parcel: LeasedParcel
     runs: list[Given]
-
-    @property
-    def is_suspect(self) -> bool:
-        """Whether it has cost several workers."""
-        return self.parcel.deliveries > SUSPECT_AFTER
 
 
 async def required(connection: Connection, tenant: TenantId, worker: WorkerId) -> RemoteWorker:
@@ -295,7 +289,7 @@ class Leasing:
         """Read what there is to do; what is not to be done ends here."""
         now = parcels[0].lease_until - self.ttl
         runs = await rows.wanted_in(connection, parcels)
-        specs = await self._specs(connection, runs)
+        specs = self._with_retries(parcels, await self._specs(connection, runs))
         found: list[LeasedBatch] = []
         unwanted = Freed()
         applicants: list[Applicant] = []
@@ -322,6 +316,23 @@ class Leasing:
         for shard in sorted(by_shard):
             specs |= await rows.specs(connection, shard, by_shard[shard], known=self.desk.specs)
         return specs
+
+    def _with_retries(
+        self, parcels: Sequence[LeasedParcel], specs: dict[RunId, RunSpec]
+    ) -> dict[RunId, RunSpec]:
+        """Definitions without a way to retry, with that of their queue; what was one stays one."""
+        made: dict[tuple[str, int], RunSpec] = {}
+        found = dict(specs)
+        for parcel in parcels if self.rules.has_retries else ():
+            policy = self.rules.queue(parcel.tenant, parcel.queue).retry
+            for run in parcel.runs if policy is not None else ():
+                spec = specs.get(run)
+                if spec is not None:
+                    key = parcel.queue, id(spec)
+                    if key not in made:
+                        made[key] = with_retry(spec, policy)
+                    found[run] = made[key]
+        return found
 
     async def _noted(self, connection: Connection, found: list[LeasedBatch]) -> list[LeasedBatch]:
         """With what was noted about runs in earlier attempts, where there was any."""
@@ -352,11 +363,8 @@ class Leasing:
         unable: list[Assignment] = []
         endings: list[Ending] = []
         deliveries = parcel.deliveries
-        policy = self.rules.queue(parcel.tenant, parcel.queue).retry
         for run in runs:
             spec = specs[run.id]
-            if policy is not None:
-                spec = with_retry(spec, policy)
             why = refusal_of(run, spec.start_deadline, now, deliveries=deliveries)
             if why is not None:
                 endings.append(unstarted(_given(parcel, run, spec), why, now=now))

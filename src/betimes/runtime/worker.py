@@ -166,7 +166,7 @@ class Parts:
         self._line = line
         self._options = options
         self._telemetry = telemetry
-        self.resources = Resources(size=_size_of(app, options, told), clock=clock)
+        self.resources = Resources(size=size_of(app, options, told), clock=clock)
         self.processes = Processes(options.processes)
         self.courier = Courier(notes=line, clock=clock, loop=asyncio.get_running_loop())
         service = Service(lease_of=lease_of, read_checkpoint=read_checkpoint, courier=self.courier)
@@ -239,16 +239,21 @@ def _span(text: str) -> timedelta:
     return timedelta(microseconds=read_duration(text).elapsed())
 
 
-def _size_of(app: App, options: WorkerOptions, told: Registered) -> Size:
-    """How much at once; the longest lease that a task wants is that of all."""
+def size_of(app: App, options: WorkerOptions, told: Registered) -> Size:
+    """How much at once; the longest lease that a task wants is that of all.
+
+    No longer than the service extends a lease: what lasts longer here would be believed after the
+    run was given to somebody else.
+    """
     own = [one.options.get("lease") for one in app.tasks.values()]
     wanted = [timedelta(seconds=seconds_of(one)) for one in own if one is not None]
     ttl, every = _span(told.lease_duration), _span(told.heartbeat_interval)
+    most = timedelta.max if told.config is None else _span(told.config.extend_max)
     return Size(
         slots=options.concurrency,
         threads=min(options.concurrency, THREADS_MAX),
         processes=1,
         enough=max(1, min(PARCEL_RUNS_MAX, options.concurrency) // 4),
-        lease_ttl=max([ttl, *wanted]),
+        lease_ttl=max(ttl, min(max([ttl, *wanted]), most)),
         heartbeat_every=min([every, *(one / BEATS_PER_LEASE for one in wanted)]),
     )

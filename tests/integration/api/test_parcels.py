@@ -1,4 +1,7 @@
-"""Parcels over HTTP: one lease for many runs, ends in sets, and what hostile workers try."""
+"""Parcels over HTTP: one lease for many runs, ends in sets, and what hostile workers try.
+
+Long because all of it is said with the same few helpers.
+"""
 
 import asyncio
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -85,6 +88,20 @@ async def test_a_parcel_is_leased_and_ends_as_a_set(served: Served, admin: Clien
     page = (await admin("GET", "/v1/runs?state=succeeded&limit=1000")).json
     assert len(page["items"]) == 300
     assert await parcels_left(served) == 0
+
+
+async def test_a_definition_is_told_once_also_where_its_queue_says_how_to_retry(
+    served: Served, admin: Client
+) -> None:
+    changed = await admin(
+        "PUT", "/v1/queues/default", {"default_retry": {**RETRY, "max_attempts": 7}}
+    )
+    assert changed.status in (200, 201), changed.body
+    await enqueue(admin, 300, retry=None)
+    client, worker = await worker_of(served)
+    found = await leased(client, worker)
+    assert sum(len(parcel["runs"]) for parcel in found["parcels"]) == 300
+    assert [one["max_attempts"] for one in found["definitions"]] == [7]
 
 
 async def test_a_part_of_a_parcel_may_be_reported(served: Served, admin: Client) -> None:

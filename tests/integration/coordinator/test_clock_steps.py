@@ -16,6 +16,7 @@ from betimes.ops.pause import pause_job, resume_job
 from betimes.ops.runs import cancel_run
 from betimes.ops.update import update_job
 from betimes.store.database import Database
+from betimes.store.shards import Shards
 from betimes.telemetry import Telemetry
 from betimes.testing import ManualClock
 from integration.coordinator.conftest import SETTINGS, TENANT, World
@@ -365,3 +366,28 @@ async def test_an_edit_of_a_pause_in_a_time_before_the_job(
     await check_accounts(world, job.id, began)
     early = [fire for fire in await accounts(world, job.id) if fire <= began]
     assert not early
+
+
+async def test_a_slow_answer_makes_no_lease_shorter(world: World, clock: SetClock) -> None:
+    """How long a lease has to go was true when it was read, not when it was asked for."""
+    owner = await world.coordinator()
+    await world.live(1, owner)
+    assert len(owner.holdings) == 4
+    other = await world.coordinator()
+    shards, ttl = other.elector._shards, SETTINGS.lease_ttl
+
+    class Slow:
+        node = shards.node
+        acquire = staticmethod(shards.acquire)
+
+        async def read(self, *, now: datetime | None) -> object:
+            clock.advance(ttl * 0.3)
+            return await shards.read(now=None if now is None else clock.stated())
+
+    other.elector._shards = cast("Shards", Slow())
+    await other.elector.tick()
+    other.elector._shards = shards
+    clock.advance(ttl * 0.5)
+    moves = await other.elector.tick()
+    assert not moves.acquire, "the lease of the owner has not run out yet"
+    assert not len(other.holdings)

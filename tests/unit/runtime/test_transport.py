@@ -72,14 +72,14 @@ async def test_a_worker_that_was_forgotten_registers_once(clock: ManualClock) ->
     """However many of its requests find out: each further name would stay behind in the list."""
     service, stopping = Forgetful(), Stopping()
     transport = a_transport(service, clock, stopping)
-    leasing = asyncio.create_task(transport.lease_until(stopping))
-    await settle_down()
-    assert service.asked == ["worker 1"] * LEASES_AT_ONCE
-    service.forget.set()
-    await settle_down()
-    await settle_down()
-    assert service.asked[LEASES_AT_ONCE:] == ["worker 2"] * LEASES_AT_ONCE
-    assert service.registered == 2
-    stopping.request("the test is over")
-    service.answer.set()
-    await leasing
+    async with asyncio.TaskGroup() as group:
+        group.create_task(transport.lease_until(stopping))
+        await settle_down()
+        assert service.asked == ["worker 1"] * LEASES_AT_ONCE
+        service.forget.set()
+        await settle_down()
+        await settle_down()
+        assert service.asked[LEASES_AT_ONCE:] == ["worker 2"] * LEASES_AT_ONCE
+        assert service.registered == 2
+        stopping.request("the test is over")
+        service.answer.set()

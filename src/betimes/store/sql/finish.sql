@@ -183,20 +183,9 @@ SELECT id AS run_id, fence, state FROM betimes.runs
  WHERE shard = :shard::smallint AND id = ANY (:runs::uuid[]) AND id >= :low::uuid AND id <= :high::uuid
    AND worker_id = :worker::uuid;
 
--- name: find_cancelled :many
+-- name: find_unwanted :many
 -- Which of these running runs somebody wants ended, or has ended already: also an attempt that its target has reported,
 -- which carries our fence or, if it was handed out again, a higher one.
--- Index: runs_pkey
--- Returns: run_id uuid
-SELECT runs.id AS run_id
-  FROM unnest(:runs::uuid[], :fences::integer[]) AS ours (id, fence)
-  JOIN betimes.runs ON runs.id = ours.id
- WHERE runs.shard = :shard::smallint AND runs.id >= :low::uuid AND runs.id <= :high::uuid
-   -- A time beyond all times means: let this attempt end in peace, but start no other.
-   AND (runs.cancel_at < '9999-01-01 00:00:00+00' OR runs.state >= 4 OR runs.fence >= ours.fence);
-
--- name: find_unwanted :many
--- The same for everything a worker executes, in one question.
 -- Scatter: a worker executes runs of many shards
 -- Index: runs_pkey
 -- Returns: run_id uuid
@@ -204,6 +193,7 @@ SELECT runs.id AS run_id
   FROM unnest(:shards::smallint[], :runs::uuid[], :fences::integer[]) AS ours (shard, id, fence)
   JOIN betimes.runs ON runs.shard = ours.shard AND runs.id = ours.id
  WHERE runs.id >= :low::uuid AND runs.id <= :high::uuid
+   -- A time beyond all times means: let this attempt end in peace, but start no other.
    AND (runs.cancel_at < '9999-01-01 00:00:00+00' OR runs.state >= 4 OR runs.fence >= ours.fence);
 
 -- name: follow_jobs :exec

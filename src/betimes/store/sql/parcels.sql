@@ -194,12 +194,6 @@ WITH expired AS MATERIALIZED (
 )
 SELECT * FROM expired;
 
--- name: free_parcels :exec
--- Make abandoned parcels visible again; what they cost so far stays written.
--- Index: parcels_pkey
-UPDATE betimes.parcels SET worker_id = NULL, lease_until = NULL, slot = false
- WHERE shard = :shard::smallint AND id = ANY (:ids::uuid[]);
-
 -- name: delete_parcels :exec
 -- Take parcels out of the queue that the caller has locked in this transaction.
 -- Index: parcels_pkey

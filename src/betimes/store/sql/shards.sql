@@ -91,16 +91,6 @@ SELECT shards.shard, shards.published_through
 SELECT published_through, coalesce(:now::timestamptz, statement_timestamp()) AS now
   FROM betimes.shards WHERE shard = :shard::smallint FOR SHARE;
 
--- name: move_published :maybe
--- Say that every run due up to now has its parcel; never backwards.
--- Index: shards_pkey
--- Guard: owner and epoch; no row means fenced out
--- Returns: published_through timestamptz
-UPDATE betimes.shards
-   SET published_through = greatest(published_through, :through::timestamptz)
- WHERE shard = :shard::smallint AND owner = :node::uuid AND epoch = :epoch::bigint
-RETURNING published_through;
-
 -- name: record_tzdata :many
 -- Remember with which release of the zone rules the next fires of some shards were computed. A row that somebody has
 -- locked is left for the next time.
