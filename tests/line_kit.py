@@ -123,7 +123,6 @@ class Line:
             suspect_after=SUSPECT_AFTER,
             suspects=False,
             queues=None,
-            tenant=None,
             most=100,
             after_shard=-1,
             after_queue="",

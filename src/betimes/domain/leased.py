@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol
 
-from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, TenantId, WorkerId, shard_of
+from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, TenantId, WorkerId
 from betimes.domain.parcel import Lane
 from betimes.domain.spec import RunSpec
 from betimes.domain.states import Trigger
@@ -143,7 +143,7 @@ class ParcelLease(NamedTuple):
 
     def of(self, run: RunId) -> "HeldLease":
         """It as far as one of its runs is concerned."""
-        return HeldLease(run, *self[:-1])
+        return HeldLease(run, *self)
 
 
 class HeldLease(NamedTuple):
@@ -156,11 +156,13 @@ class HeldLease(NamedTuple):
     attempt: int
     started_us: int
     plain: bool
+    shard: ShardId
+    """Where the parcel is: whoever reports names the run, and may name one of another shard."""
 
     @property
     def held(self) -> ParcelLease:
         """The lease itself."""
-        return ParcelLease(*self[1:], shard_of(self.run))
+        return ParcelLease(*self[1:])
 
 
 class Home(Protocol):

@@ -22,6 +22,7 @@ from betimes.domain.leased import (
     WantedRun,
 )
 from betimes.domain.parcel import SUSPECT_AFTER
+from betimes.domain.retry import RetryPolicy
 from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.terms import most_of
 from betimes.engine.resolve import FULL, exhausted, refusal_of, unhandled, unstarted, used_up
@@ -155,6 +156,9 @@ class Leasing:
     """Where something waits for others that this worker cannot do, and from when on."""
     had: Counter[Source] = field(default_factory=Counter)
     """How many runs are handed out, by where they came from."""
+    retried: dict[tuple[str, int], tuple[RunSpec, RunSpec]] = field(default_factory=dict)
+    """Definitions with the retries of their queue, by it and by what they were; both are kept, so
+    that an identity stays one."""
     following: dict[ShardId, list[Ending]] = field(default_factory=dict)
     """Ends that concern a job, by shard: leased, and still to be written."""
 
@@ -182,22 +186,30 @@ class Leasing:
     async def _open(self, connection: Connection, taken: Sequence[LeasedBatch]) -> None:
         """Payloads and notes as they were given; a worker that speaks HTTP has no keys."""
         every = [one for batch in taken for one in batch.runs]
-        payloads = [
-            one.spec.payload if one.run.payload is None else one.run.payload for one in every
-        ]
         noted = [one.note for one in every if one.note is not None]
-        if not noted and not any(is_sealed(payload) for payload in payloads):
+        specs = {id(one.spec): one.spec for one in every if is_sealed(one.spec.payload)}
+        own = [one.run for one in every if is_sealed(one.run.payload)]
+        if not (noted or specs or own):
             return
         notes = iter(await open_notes(self.desk, connection, self.tenant, noted))
-        opened = iter(await open_bytes(self.desk, connection, self.tenant, payloads))
-        before = iter(payloads)
+        # A payload that every run has its own instead of is nobody's to read.
+        read = {id(one.spec) for one in every if one.run.payload is None}
+        sealed = [one.payload if name in read else None for name, one in specs.items()]
+        sealed += [run.payload for run in own]
+        opened = await open_bytes(self.desk, connection, self.tenant, sealed)
+        given = {
+            name: replace(spec, payload=payload)
+            for (name, spec), payload in zip(specs.items(), opened, strict=False)
+        }
+        payloads = {run.id: payload for run, payload in zip(own, opened[len(specs) :], strict=True)}
         for batch in taken:
             batch.runs = [
-                one._replace(
-                    run=one.run._replace(payload=payload) if is_sealed(next(before)) else one.run,
-                    note=None if one.note is None else next(notes),
+                Given(
+                    one.run._replace(payload=payloads.get(one.run.id, one.run.payload)),
+                    given.get(id(one.spec), one.spec),
+                    None if one.note is None else next(notes),
                 )
-                for one, payload in zip(batch.runs, opened, strict=False)
+                for one in batch.runs
             ]
 
     async def _offered(
@@ -355,7 +367,7 @@ class Leasing:
         for run in runs:
             spec = specs[run.id]
             if policy is not None:
-                spec = with_retry(spec, policy)
+                spec = self._retried(spec, parcel.queue, policy)
             why = refusal_of(run, spec.start_deadline, now, deliveries=deliveries)
             if why is not None:
                 endings.append(unstarted(_given(parcel, run, spec), why, now=now))
@@ -368,6 +380,13 @@ class Leasing:
             else:
                 left.append(Given(run, spec))
         return left, endings + self._put_back(parcel, unable, now)
+
+    def _retried(self, spec: RunSpec, queue: str, policy: RetryPolicy) -> RunSpec:
+        """It with the retries of its queue: one for all runs, so that it is told once."""
+        key = queue, id(spec)
+        if key not in self.retried:
+            self.retried[key] = spec, with_retry(spec, policy)
+        return self.retried[key][1]
 
     def _can(self, run: WantedRun, spec: RunSpec) -> bool:
         if spec.target:

@@ -346,7 +346,7 @@ async def holds(connection: Connection, lease: HeldLease) -> bool:
     row = await maybe(
         connection,
         SQL["holds"],
-        shard=shard_of(lease.run),
+        shard=lease.shard,
         parcel=lease.parcel,
         fence=lease.fence,
         worker=lease.worker,
