@@ -43,7 +43,7 @@ async def extend(desk: Desk, tenant: TenantId, lease: HeldLease, *, by: timedelt
     async def work(connection: Connection) -> datetime:
         held = lease.parcel, lease.fence
         place = lease.shard, *held
-        kept = await rows.renew(connection, lease.worker, [place], ttl=by, now=desk.clock.stated())
+        kept = await rows.renew(connection, lease.worker, {place: by}, now=desk.clock.stated())
         if held not in kept or not await rows.holds(connection, lease):
             raise FencedOut(LOST)
         return kept[held]

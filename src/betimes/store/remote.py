@@ -304,12 +304,11 @@ async def read_specs(
 async def renew(
     connection: Connection,
     worker: WorkerId,
-    leases: Collection[Place],
+    leases: Mapping[Place, timedelta],
     *,
-    ttl: timedelta,
     now: datetime | None,
 ) -> dict[Lease, datetime]:
-    """Prolong what is still held, and shorten nothing; until when."""
+    """Prolong what is still held, each by its own time, and shorten nothing; until when."""
     # By id, as a flush of the same worker does: the statement below locks in any order.
     await execute(connection, PARCELS["lock_own_parcels"], worker=worker)
     rows = await many(
@@ -319,7 +318,7 @@ async def renew(
         shards=[shard for shard, _, _ in leases],
         ids=[parcel for _, parcel, _ in leases],
         fences=[fence for _, _, fence in leases],
-        ttl=ttl,
+        ttls=list(leases.values()),
         now=now,
     )
     return {(row["id"], row["fence"]): row["lease_until"] for row in rows}

@@ -1,7 +1,7 @@
 """What workers try that name runs which their parcels do not hold, or say again what they said."""
 
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -108,6 +108,22 @@ async def test_runs_of_all_shards_cost_as_much_as_those_of_the_parcel(
         (answer,) = await told(client, worker, {"lease_id": parcel["lease_id"], "ended": ends})
     assert len(answer["lost"]) == len(ends)
     assert len(said) <= 20
+
+
+async def test_a_heartbeat_prolongs_leases_by_different_times_with_one_statement(
+    served: Served, admin: Client
+) -> None:
+    """Else each of them locks again everything that the worker holds."""
+    await enqueue(admin, 20)
+    client, worker = await worker_of(served)
+    found = [(await leased(client, worker, 1))["parcels"][0] for _ in range(20)]
+    named = [{"lease_id": one["lease_id"], "by": 60 + n} for n, one in enumerate(found)]
+    with statements() as said:
+        answer = await client("POST", f"/v1/workers/{worker}/heartbeat", {"parcels": named})
+    until = [datetime.fromisoformat(one["expires_at"]) for one in answer.json["extended"]]
+    assert until == sorted(set(until))
+    assert until[-1] - until[0] == timedelta(seconds=19)
+    assert len(said) <= 5
 
 
 async def test_retries_of_a_queue_make_no_definition_of_each_run(

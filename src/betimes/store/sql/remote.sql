@@ -110,8 +110,8 @@ SELECT walk.shard, walk.queue, :tenant::uuid AS tenant_id, walk.fair, best.rank
 -- Guard: worker and fence
 -- Returns: id uuid, fence int4, lease_until timestamptz
 UPDATE betimes.parcels
-   SET lease_until = greatest(parcels.lease_until, coalesce(:now::timestamptz, statement_timestamp()) + :ttl::interval)
-  FROM unnest(:shards::smallint[], :ids::uuid[], :fences::integer[]) AS held (shard, id, fence)
+   SET lease_until = greatest(parcels.lease_until, coalesce(:now::timestamptz, statement_timestamp()) + held.ttl)
+  FROM unnest(:shards::smallint[], :ids::uuid[], :fences::integer[], :ttls::interval[]) AS held (shard, id, fence, ttl)
  WHERE parcels.shard = held.shard AND parcels.id = held.id AND parcels.fence = held.fence AND parcels.worker_id = :worker::uuid
 RETURNING parcels.id, parcels.fence, parcels.lease_until;
 
