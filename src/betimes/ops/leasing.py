@@ -26,6 +26,7 @@ from betimes.domain.retry import RetryPolicy
 from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.terms import most_of
 from betimes.engine.resolve import FULL, exhausted, refusal_of, unhandled, unstarted, used_up
+from betimes.ops.checks import PAYLOAD_BYTES_MAX
 from betimes.ops.contents import is_sealed, open_bytes
 from betimes.ops.desk import Desk
 from betimes.ops.sayings import open_notes
@@ -43,6 +44,7 @@ from betimes.store.release import Freed, release
 from betimes.store.remote import LeasingWorker, RemoteWorker
 from betimes.store.rules import NO_RULES, Rules, read_rules
 from betimes.store.run_notes import Note, read_notes
+from betimes.store.surplus import put_back_surplus
 from betimes.store.telling import tell
 
 PARCELS_MAX = 256
@@ -50,6 +52,10 @@ SOURCES_MAX = 64
 """Most places that one request leases from."""
 AD_HOC = ShardId(-1)
 """Instead of a shard, for definitions that need no reading."""
+ANSWER_BYTES_MAX = 16 << 20
+"""Most bytes of payloads in one answer: a node holds several times as much while it is made."""
+LIGHT_RUNS = ANSWER_BYTES_MAX // PAYLOAD_BYTES_MAX
+"""So many runs are no more than that, whatever their payloads."""
 ROUNDS_MAX = 3
 """How often a request leases again when nothing it leased was wanted or let in."""
 
@@ -305,7 +311,9 @@ class Leasing:
     ) -> list[LeasedBatch]:
         """Read what there is to do; what is not to be done ends here."""
         now = parcels[0].lease_until - self.ttl
-        runs = await rows.wanted_in(connection, parcels)
+        surplus = await self._surplus(connection, parcels, now)
+        parcels = [one for one in parcels if not surplus.issuperset(one.runs)]
+        runs = await rows.wanted_in(connection, parcels, without=surplus)
         specs = await self._specs(connection, runs)
         found: list[LeasedBatch] = []
         unwanted = Freed()
@@ -321,6 +329,18 @@ class Leasing:
             found = await self._let_in(connection, applicants, found, unwanted, now=now)
         self.offered += await release(connection, unwanted)
         return await self._noted(connection, found)
+
+    async def _surplus(
+        self, connection: Connection, parcels: Sequence[LeasedParcel], now: datetime
+    ) -> set[RunId]:
+        """What is too heavy for one answer beside the others waits on, and is nobody's attempt."""
+        if sum(len(parcel.runs) for parcel in parcels) <= LIGHT_RUNS:
+            return set()
+        gone = await put_back_surplus(connection, parcels, most=ANSWER_BYTES_MAX)
+        self.put_back += [
+            (parcel.source, now) for parcel in parcels if not gone.isdisjoint(parcel.runs)
+        ]
+        return gone
 
     async def _specs(
         self, connection: Connection, runs: Mapping[RunId, WantedRun]

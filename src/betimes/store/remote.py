@@ -220,16 +220,20 @@ async def wanted(
 
 
 async def wanted_in(
-    connection: Connection, parcels: Sequence[LeasedParcel]
+    connection: Connection,
+    parcels: Sequence[LeasedParcel],
+    without: Collection[RunId] = frozenset(),
 ) -> dict[RunId, WantedRun]:
     """Those of the runs of leased parcels that are not over; one statement for all of them."""
-    runs = [run for parcel in parcels for run in parcel.runs]
+    places = [
+        (parcel.shard, run) for parcel in parcels for run in parcel.runs if run not in without
+    ]
     rows = await many(
         connection,
         PARCELS["read_scattered_runs"],
-        shards=[parcel.shard for parcel in parcels for _ in parcel.runs],
-        ids=runs,
-        low=min(runs),
+        shards=[shard for shard, _ in places],
+        ids=[run for _, run in places],
+        low=min(run for _, run in places),
     )
     return {row["id"]: WantedRun._make(row) for row in rows}
 

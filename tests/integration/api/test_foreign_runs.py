@@ -9,7 +9,19 @@ import pytest
 
 from api_kit import Client, Served
 from betimes.domain.ids import compose, shard_of
-from parcel_kit import RETRY, enqueue, ids, leased, statements, text, told, worker_of
+from betimes.ops.leasing import ANSWER_BYTES_MAX
+from parcel_kit import (
+    RETRY,
+    enqueue,
+    ids,
+    leased,
+    parcels_left,
+    statements,
+    success,
+    text,
+    told,
+    worker_of,
+)
 from worker_kit import reap, rows
 
 
@@ -124,6 +136,24 @@ async def test_a_heartbeat_prolongs_leases_by_different_times_with_one_statement
     assert until == sorted(set(until))
     assert until[-1] - until[0] == timedelta(seconds=19)
     assert len(said) <= 5
+
+
+async def test_an_answer_is_bounded_by_what_it_weighs(served: Served, admin: Client) -> None:
+    """What is too much waits on, uncounted, and comes with the next request."""
+    size = 200_000
+    made = [run for _ in range(6) for run in await enqueue(admin, 20, payload="x" * size)]
+    client, worker = await worker_of(served)
+    seen: list[str] = []
+    for _ in range(3):
+        found = (await leased(client, worker))["parcels"]
+        runs = [text(run) for parcel in found for run in ids(parcel)]
+        assert len(runs) * size <= ANSWER_BYTES_MAX
+        assert {parcel["attempt"] for parcel in found} <= {1}
+        seen += runs
+        answers = await told(client, worker, *map(success, found)) if found else []
+        assert not any("lost" in one for one in answers)
+    assert sorted(seen) == sorted(made)
+    assert await parcels_left(served) == 0
 
 
 async def test_retries_of_a_queue_make_no_definition_of_each_run(
