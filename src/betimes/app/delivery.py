@@ -280,6 +280,7 @@ def _tokens(secret: bytes, worker: WorkerId) -> Callable[[Context], str]:
             attempt=context.attempt,
             started_us=to_us(started_at),
             plain=spec.is_plain,
+            shard=parcel.shard,
         )
         return write_own_token(secret, parcel.tenant, lease, queue=parcel.queue)
 

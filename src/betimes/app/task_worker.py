@@ -182,6 +182,7 @@ def lease_of(held: Context, worker: WorkerId) -> HeldLease:
         attempt=held.attempt,
         started_us=to_us(held.started_at),
         plain=held.spec.is_plain,
+        shard=held.parcel.shard,
     )
 
 

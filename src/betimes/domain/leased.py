@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
-from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, TenantId, WorkerId, shard_of
+from betimes.domain.ids import Fence, JobId, ParcelId, RunId, ShardId, TenantId, WorkerId
 from betimes.domain.parcel import Lane
 from betimes.domain.spec import RunSpec
 from betimes.domain.terms import BARE, Terms
@@ -134,7 +134,7 @@ class ParcelLease(NamedTuple):
 
     def of(self, run: RunId) -> "HeldLease":
         """It as far as one of its runs is concerned."""
-        return HeldLease(run, *self[:-1])
+        return HeldLease(run, *self)
 
 
 class HeldLease(NamedTuple):
@@ -147,11 +147,13 @@ class HeldLease(NamedTuple):
     attempt: int
     started_us: int
     plain: bool
+    shard: ShardId
+    """Where the parcel is: whoever reports names the run, and may name one of another shard."""
 
     @property
     def held(self) -> ParcelLease:
         """The lease itself."""
-        return ParcelLease(*self[1:], shard_of(self.run))
+        return ParcelLease(*self[1:])
 
 
 class Home(Protocol):

@@ -42,8 +42,8 @@ async def extend(desk: Desk, tenant: TenantId, lease: HeldLease, *, by: timedelt
 
     async def work(connection: Connection) -> datetime:
         held = lease.parcel, lease.fence
-        place = shard_of(lease.run), *held
-        kept = await rows.renew(connection, lease.worker, [place], ttl=by, now=desk.clock.stated())
+        place = lease.shard, *held
+        kept = await rows.renew(connection, lease.worker, {place: by}, now=desk.clock.stated())
         if held not in kept or not await rows.holds(connection, lease):
             raise FencedOut(LOST)
         return kept[held]
@@ -55,10 +55,9 @@ async def note(desk: Desk, tenant: TenantId, lease: HeldLease, said: Note) -> No
     """Keep progress or a checkpoint, while the lease is good."""
 
     async def work(connection: Connection) -> None:
-        if not await rows.holds(connection, lease):
-            raise FencedOut(LOST)
         kept = await sealed_note(desk, connection, tenant, said)
-        await note_run(connection, tenant, lease, kept, now=desk.clock.now())
+        if not await note_run(connection, tenant, lease, kept, now=desk.clock.now()):
+            raise FencedOut(LOST)
 
     await desk.database.transact(work, lane=Lane.COMPLETE, repeatable=True, tenant=tenant)
 

@@ -25,6 +25,7 @@ from betimes.domain.spec import RunSpec, with_retry
 from betimes.domain.terms import most_of
 from betimes.domain.verdict import FULL
 from betimes.engine.resolve import exhausted, refusal_of, unhandled, unstarted, used_up
+from betimes.ops.checks import PAYLOAD_BYTES_MAX
 from betimes.ops.contents import is_sealed, open_bytes
 from betimes.ops.desk import Desk
 from betimes.ops.sayings import open_notes
@@ -42,6 +43,7 @@ from betimes.store.release import Freed, release
 from betimes.store.remote import LeasingWorker, RemoteWorker
 from betimes.store.rules import NO_RULES, Rules, read_rules
 from betimes.store.run_notes import Note, read_notes
+from betimes.store.surplus import put_back_surplus
 from betimes.store.telling import tell
 
 PARCELS_MAX = 256
@@ -49,6 +51,10 @@ SOURCES_MAX = 64
 """Most places that one request leases from."""
 AD_HOC = ShardId(-1)
 """Instead of a shard, for definitions that need no reading."""
+ANSWER_BYTES_MAX = 16 << 20
+"""Most bytes of payloads in one answer: a node holds several times as much while it is made."""
+LIGHT_RUNS = ANSWER_BYTES_MAX // PAYLOAD_BYTES_MAX
+"""So many runs are no more than that, whatever their payloads."""
 ROUNDS_MAX = 3
 """How often a request leases again when nothing it leased was wanted or let in."""
 
@@ -177,22 +183,30 @@ class Leasing:
     async def _open(self, connection: Connection, taken: Sequence[LeasedBatch]) -> None:
         """Payloads and notes as they were given; a worker that speaks HTTP has no keys."""
         every = [one for batch in taken for one in batch.runs]
-        payloads = [
-            one.spec.payload if one.run.payload is None else one.run.payload for one in every
-        ]
         noted = [one.note for one in every if one.note is not None]
-        if not noted and not any(is_sealed(payload) for payload in payloads):
+        specs = {id(one.spec): one.spec for one in every if is_sealed(one.spec.payload)}
+        own = [one.run for one in every if is_sealed(one.run.payload)]
+        if not (noted or specs or own):
             return
         notes = iter(await open_notes(self.desk, connection, self.tenant, noted))
-        opened = iter(await open_bytes(self.desk, connection, self.tenant, payloads))
-        before = iter(payloads)
+        # A payload that every run has its own instead of is nobody's to read.
+        read = {id(one.spec) for one in every if one.run.payload is None}
+        sealed = [one.payload if name in read else None for name, one in specs.items()]
+        sealed += [run.payload for run in own]
+        opened = await open_bytes(self.desk, connection, self.tenant, sealed)
+        given = {
+            name: replace(spec, payload=payload)
+            for (name, spec), payload in zip(specs.items(), opened, strict=False)
+        }
+        payloads = {run.id: payload for run, payload in zip(own, opened[len(specs) :], strict=True)}
         for batch in taken:
             batch.runs = [
-                one._replace(
-                    run=one.run._replace(payload=payload) if is_sealed(next(before)) else one.run,
-                    note=None if one.note is None else next(notes),
+                Given(
+                    one.run._replace(payload=payloads.get(one.run.id, one.run.payload)),
+                    given.get(id(one.spec), one.spec),
+                    None if one.note is None else next(notes),
                 )
-                for one, payload in zip(batch.runs, opened, strict=False)
+                for one in batch.runs
             ]
 
     async def _offered(
@@ -288,7 +302,9 @@ class Leasing:
     ) -> list[LeasedBatch]:
         """Read what there is to do; what is not to be done ends here."""
         now = parcels[0].lease_until - self.ttl
-        runs = await rows.wanted_in(connection, parcels)
+        surplus = await self._surplus(connection, parcels, now)
+        parcels = [one for one in parcels if not surplus.issuperset(one.runs)]
+        runs = await rows.wanted_in(connection, parcels, without=surplus)
         specs = self._with_retries(parcels, await self._specs(connection, runs))
         found: list[LeasedBatch] = []
         unwanted = Freed()
@@ -304,6 +320,18 @@ class Leasing:
             found = await self._let_in(connection, applicants, found, unwanted, now=now)
         self.offered += await release(connection, unwanted)
         return await self._noted(connection, found)
+
+    async def _surplus(
+        self, connection: Connection, parcels: Sequence[LeasedParcel], now: datetime
+    ) -> set[RunId]:
+        """What is too heavy for one answer beside the others waits on, and is nobody's attempt."""
+        if sum(len(parcel.runs) for parcel in parcels) <= LIGHT_RUNS:
+            return set()
+        gone = await put_back_surplus(connection, parcels, most=ANSWER_BYTES_MAX)
+        self.put_back += [
+            (parcel.source, now) for parcel in parcels if not gone.isdisjoint(parcel.runs)
+        ]
+        return gone
 
     async def _specs(
         self, connection: Connection, runs: Mapping[RunId, WantedRun]

@@ -17,7 +17,6 @@ from betimes.domain.ids import (
     TenantId,
     WorkerId,
     compose,
-    shard_of,
     to_ms,
 )
 from betimes.domain.leased import EPOCH, Assignment, HeldLease, ParcelLease, Streak, WantedRun
@@ -166,7 +165,8 @@ class _Batch:
         others = any(not is_plain(one) for one in self.reports)
         rules = await read_rules(connection, self.tenant) if others else NO_RULES
         reading = _Reading(tenant=self.tenant, rules=rules, known=self.desk.specs)
-        shards = {shard_of(one.lease.run) for one in self.reports}
+        # Of the leases, not of the runs: who reports may name any run, but only leases of ours.
+        shards = {one.lease.shard for one in self.reports}
         shards |= {one.lease.shard for one in self.sets}
         for shard in sorted(shards):
             await self._shard(connection, shard, reading, seal, freed, now)
@@ -181,9 +181,7 @@ class _Batch:
         freed: Freed,
         now: datetime,
     ) -> None:
-        places = [
-            place for place, one in enumerate(self.reports) if shard_of(one.lease.run) == shard
-        ]
+        places = [place for place, one in enumerate(self.reports) if one.lease.shard == shard]
         slow = [place for place in places if not is_plain(self.reports[place])]
         await reading.read(connection, shard, [self.reports[place].lease.run for place in slow])
         endings = {place: self._ending(place, shard, reading, seal, now) for place in slow}
@@ -234,7 +232,7 @@ class _Batch:
         )
         wrote.add(endings, found.endings)
         freed.add(held.freed)
-        wrote.successes += found.successes
+        wrote.finished |= found.finished
         if found.unwritten:
             runs = {run for run, _ in found.unwritten}
             wrote.before |= await rows.finished_by(connection, shard, worker, runs)
@@ -262,12 +260,13 @@ class _Batch:
             one = self.reports[place]
             self.settled[place] = wrote.settled(one.lease, endings.get(place), place in endings)
         self.lost |= wrote.unwritten - wrote.before.keys()
-        measured = [
-            Measured(one.lease.run, one.lease.fence, one.metrics)
-            for place in places
-            if (one := self.reports[place]).metrics and wrote.is_new(one.lease, endings.get(place))
-        ]
-        await note_metrics(connection, self.tenant, shard, measured, now=now)
+        measured: dict[RunId, Measured] = {}
+        for place in places:
+            one = self.reports[place]
+            if one.metrics and wrote.is_new(one.lease, endings.get(place), place in endings):
+                told = Measured(one.lease.run, one.lease.fence, one.metrics)
+                measured.setdefault(one.lease.run, told)
+        await note_metrics(connection, self.tenant, shard, list(measured.values()), now=now)
 
     def _ending(
         self, place: int, shard: ShardId, reading: "_Reading", seal: "_Seal", now: datetime
@@ -347,8 +346,8 @@ class _Wrote:
     """By the identity of what was told; somebody may have asked for the end meanwhile."""
     unwritten: set[tuple[RunId, Fence]] = field(default_factory=set)
     """Successes that may not have been written now."""
-    successes: int = 0
-    """How many were."""
+    finished: set[tuple[RunId, Fence]] = field(default_factory=set)
+    """Successes told under good leases, of runs that these were about."""
     before: dict[tuple[RunId, Fence], RunState] = field(default_factory=dict)
     """Runs that carry the worker and fence of whoever tells them: said before, or by a target."""
 
@@ -362,12 +361,12 @@ class _Wrote:
     def of(self, ending: Ending | None) -> Ending | None:
         return None if ending is None else self.by_told.get(id(ending))
 
-    def is_new(self, lease: HeldLease, ending: Ending | None) -> bool:
+    def is_new(self, lease: HeldLease, ending: Ending | None, is_slow: bool) -> bool:
         """Whether an end was written now, and not before."""
+        if is_slow:
+            return self.of(ending) is not None
         key = lease.run, lease.fence
-        if key in self.unwritten:
-            return bool(self.successes) and key in self.before
-        return ending is None or self.of(ending) is not None
+        return key in self.finished and (key not in self.unwritten or key in self.before)
 
     def settled(self, lease: HeldLease, ending: Ending | None, is_slow: bool) -> Settled:
         """What one report has come to."""

@@ -192,14 +192,15 @@ async def beat(
         )
         if told is None:
             raise NotFound("there is no such worker")
-        spans: dict[timedelta, list[Place]] = {}
+        spans: dict[Place, timedelta] = {}
         for one, ttl in leases.items():
             if one.worker == worker:
-                spans.setdefault(ttl, []).append((one.shard, one.parcel, one.fence))
+                # Runs of one parcel in different attempts have a lease each.
+                place = one.shard, one.parcel, one.fence
+                spans[place] = max(spans.get(place, ttl), ttl)
         kept: dict[Lease, datetime] = {}
-        for ttl in sorted(spans):
-            now = desk.clock.stated()
-            kept |= await rows.renew(connection, worker, spans[ttl], ttl=ttl, now=now)
+        if spans:
+            kept = await rows.renew(connection, worker, spans, now=desk.clock.stated())
         for lease, note in notes.items():
             if (lease.parcel, lease.fence) in kept:
                 said = await sealed_note(desk, connection, tenant, note)

@@ -130,7 +130,7 @@ async def _mapped(call: Awaitable[T]) -> T:
     except errors.WorkerDraining as fault:
         raise Conflict(str(fault), code="worker_draining") from fault
     except errors.ApiError as fault:
-        if fault.status >= SERVER_FAULT or fault.status == TOO_MANY:
+        if fault.problem.retryable or fault.status >= SERVER_FAULT or fault.status == TOO_MANY:
             raise Unavailable(str(fault)) from fault
         raise
 

@@ -31,7 +31,13 @@ from betimes.rhythm import full_jitter
 from betimes.runtime.dead import DeadRun
 from betimes.runtime.line import Grant, Line
 from betimes.runtime.outcomes import REASON_MAX
-from betimes.sdk.errors import ApiError, ExpiredCredentials, InvalidCredentials, ScopeMissing
+from betimes.sdk.errors import (
+    ApiError,
+    ExpiredCredentials,
+    InvalidCredentials,
+    ScopeMissing,
+    TenantSuspended,
+)
 from betimes.telemetry import Outage, Telemetry
 from betimes.wire import parcels as shapes
 from betimes.wire import workers as wire
@@ -227,7 +233,8 @@ class HttpReporter:
         while True:
             try:
                 answers = await self._line.report(list(reports.values()))
-            except Unavailable as fault:
+            except (Unavailable, TenantSuspended) as fault:
+                # Not taken now: that says nothing about what is told.
                 failures += 1
                 self._outage.failed(fault)
                 pause = full_jitter(failures, first=PAUSE, most=PAUSE_MAX, roll=self._roll())

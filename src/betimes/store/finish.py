@@ -394,8 +394,8 @@ class Written(NamedTuple):
     endings: list[Ending]
     unwritten: set[tuple[RunId, Fence]]
     """Successes that may not have been written: their lease is gone, or they were told before."""
-    successes: int
-    """How many were written."""
+    finished: set[tuple[RunId, Fence]]
+    """Successes told under good leases, of runs that these were about."""
 
 
 async def write_endings(
@@ -439,20 +439,20 @@ async def write_reports(
     ended = done | {one.run for one in listed}
     emptied = [parcel for parcel, content in contents.items() if content.runs <= ended]
     told = {(run, one.fence) for one in streaks for run in one.runs}
-    written = 0
+    finished = {(run, one.fence) for one in fast for run in one.runs}
     if fast:
         with_others = {one.parcel for one in listed}
         leaving = Held((), [parcel for parcel in emptied if parcel not in with_others])
         written = await Succeeding(connection, worker, shard).finish(leaving, fast, contents)
         if written == len(done):
-            told -= {(run, one.fence) for one in fast for run in one.runs}
+            told -= finished
         # Else not all of them were to be finished: somebody may have ended some, or we ourselves.
     held.emptied = emptied
     wrote = await slow.finish(held, listed, contents) if listed else []
     if not listed:
         held.freed = _freed(held, contents, ())
     await slow.shrink([parcel for parcel in contents if parcel not in emptied], sorted(ended))
-    return Written(wrote, told, written)
+    return Written(wrote, told, finished)
 
 
 def _ours(streaks: Sequence[Streak], contents: Mapping[ParcelId, _Content]) -> list[Streak]:

@@ -220,16 +220,20 @@ async def wanted(
 
 
 async def wanted_in(
-    connection: Connection, parcels: Sequence[LeasedParcel]
+    connection: Connection,
+    parcels: Sequence[LeasedParcel],
+    without: Collection[RunId] = frozenset(),
 ) -> dict[RunId, WantedRun]:
     """Those of the runs of leased parcels that are not over; one statement for all of them."""
-    runs = [run for parcel in parcels for run in parcel.runs]
+    places = [
+        (parcel.shard, run) for parcel in parcels for run in parcel.runs if run not in without
+    ]
     rows = await many(
         connection,
         PARCELS["read_scattered_runs"],
-        shards=[parcel.shard for parcel in parcels for _ in parcel.runs],
-        ids=runs,
-        low=min(runs),
+        shards=[shard for shard, _ in places],
+        ids=[run for _, run in places],
+        low=min(run for _, run in places),
     )
     return {row["id"]: WantedRun._make(row) for row in rows}
 
@@ -304,12 +308,11 @@ async def read_specs(
 async def renew(
     connection: Connection,
     worker: WorkerId,
-    leases: Collection[Place],
+    leases: Mapping[Place, timedelta],
     *,
-    ttl: timedelta,
     now: datetime | None,
 ) -> dict[Lease, datetime]:
-    """Prolong what is still held, and shorten nothing; until when."""
+    """Prolong what is still held, each by its own time, and shorten nothing; until when."""
     # By id, as a flush of the same worker does: the statement below locks in any order.
     await execute(connection, PARCELS["lock_own_parcels"], worker=worker)
     rows = await many(
@@ -319,7 +322,7 @@ async def renew(
         shards=[shard for shard, _, _ in leases],
         ids=[parcel for _, parcel, _ in leases],
         fences=[fence for _, _, fence in leases],
-        ttl=ttl,
+        ttls=list(leases.values()),
         now=now,
     )
     return {(row["id"], row["fence"]): row["lease_until"] for row in rows}
@@ -346,7 +349,7 @@ async def holds(connection: Connection, lease: HeldLease) -> bool:
     row = await maybe(
         connection,
         SQL["holds"],
-        shard=shard_of(lease.run),
+        shard=lease.shard,
         parcel=lease.parcel,
         fence=lease.fence,
         worker=lease.worker,

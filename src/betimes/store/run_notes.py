@@ -10,7 +10,7 @@ import asyncpg
 
 from betimes.domain.ids import RunId, ShardId, TenantId, shard_of
 from betimes.domain.leased import HeldLease
-from betimes.store.ask import execute, many, one
+from betimes.store.ask import execute, many, maybe, one
 from betimes.store.jobs import from_json, to_json, to_optional_json
 from betimes.store.pool import Connection
 from betimes.store.queries import load
@@ -52,12 +52,14 @@ class LogLine:
 
 async def note_run(
     connection: Connection, tenant: TenantId, lease: HeldLease, note: Note, *, now: datetime
-) -> None:
-    """Keep progress or a checkpoint."""
-    await execute(
+) -> bool:
+    """Keep progress or a checkpoint of a run that the lease holds; whether it does."""
+    row = await maybe(
         connection,
         SQL["note_run"],
-        shard=shard_of(lease.run),
+        shard=lease.shard,
+        parcel=lease.parcel,
+        worker=lease.worker,
         run=lease.run,
         tenant=tenant,
         fence=lease.fence,
@@ -66,6 +68,7 @@ async def note_run(
         checkpoint=note.checkpoint,
         now=now,
     )
+    return row is not None
 
 
 async def read_notes(
@@ -110,7 +113,7 @@ async def append_logs(
     row = await one(
         connection,
         SQL["append_logs"],
-        shard=shard_of(lease.run),
+        shard=lease.shard,
         run=lease.run,
         tenant=tenant,
         attempt=lease.attempt,

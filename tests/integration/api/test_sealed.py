@@ -238,3 +238,23 @@ async def test_what_many_jobs_are_to_get_is_sealed_until_they_have_it(
         pass
     assert (await admin("GET", "/v1/jobs/one?view=full")).json["payload"] == GIVEN
     assert CANARY not in await dump(served)
+
+
+async def test_parcels_tell_the_payload_of_a_job_as_it_was_given(
+    served: Served, admin: Client
+) -> None:
+    """Opened once for the definition, and not told where every run has its own."""
+    job = {"schedule": "every 1h", "handler": "noop", "payload": GIVEN, "name": "sealed"}
+    made = (await admin("POST", "/v1/jobs", job)).json["id"]
+    client = served.client(await served.key(kind="wk"))
+    worker = (await client("POST", "/v1/workers", {"name": "w", "handlers": ["noop"]})).json
+    path = f"/v1/workers/{worker['worker_id']}/parcels"
+    for own in ({}, {"payload_override": {"own": 1}}):
+        assert (await admin("POST", f"/v1/jobs/{made}/run", own)).status == 202
+        answer = (await client("POST", path, {"max": 10, "wait": 0})).json
+        (definition,) = answer["definitions"]
+        ((run,),) = (one["runs"] for one in answer["parcels"])
+        assert run[5] == own.get("payload_override")
+        assert definition.get("payload") == (None if own else GIVEN)
+        ended = {"lease_id": answer["parcels"][0]["lease_id"], "succeeded": [{"runs": [run[0]]}]}
+        await client("POST", "/v1/leases/reports", {"parcels": [ended]})

@@ -252,6 +252,7 @@ async def test_what_a_target_reports_ends_the_attempt_here(
                 attempt=1,
                 started_us=to_us(running.context.started_at),
                 plain=True,
+                shard=leased.shard,
             )
             found = await report(
                 desk, TENANT, [Report(lease=lease, outcome=outcome)], roll=lambda: 0.5

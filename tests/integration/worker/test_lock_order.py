@@ -304,8 +304,8 @@ async def flush_slowly(connection: Connection, first: ParcelId, second: ParcelId
 
 
 async def beat(connection: Connection, first: ParcelId, second: ParcelId) -> None:
-    leases = [(ShardId(0), parcel, Fence(1)) for parcel in (second, first)]
-    await renew(connection, HERE, leases, ttl=SECOND, now=None)
+    leases = {(ShardId(0), parcel, Fence(1)): SECOND for parcel in (second, first)}
+    await renew(connection, HERE, leases, now=None)
 
 
 @pytest.mark.parametrize("locks", [flush, flush_slowly, beat])

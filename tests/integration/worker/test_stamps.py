@@ -94,6 +94,7 @@ async def test_a_worker_that_speaks_http_is_no_different(
         attempt=1,
         started_us=to_us(began),
         plain=False,
+        shard=one.shard,
     )
     desk = make_desk(database, clock)
     found = await report(desk, TENANT, [Report(lease=held, outcome=outcome)], roll=half)

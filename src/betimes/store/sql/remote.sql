@@ -110,8 +110,8 @@ SELECT walk.shard, walk.queue, :tenant::uuid AS tenant_id, walk.fair, best.rank
 -- Guard: worker and fence
 -- Returns: id uuid, fence int4, lease_until timestamptz
 UPDATE betimes.parcels
-   SET lease_until = greatest(parcels.lease_until, coalesce(:now::timestamptz, statement_timestamp()) + :ttl::interval)
-  FROM unnest(:shards::smallint[], :ids::uuid[], :fences::integer[]) AS held (shard, id, fence)
+   SET lease_until = greatest(parcels.lease_until, coalesce(:now::timestamptz, statement_timestamp()) + held.ttl)
+  FROM unnest(:shards::smallint[], :ids::uuid[], :fences::integer[], :ttls::interval[]) AS held (shard, id, fence, ttl)
  WHERE parcels.shard = held.shard AND parcels.id = held.id AND parcels.fence = held.fence AND parcels.worker_id = :worker::uuid
 RETURNING parcels.id, parcels.fence, parcels.lease_until;
 
@@ -123,17 +123,23 @@ SELECT id FROM betimes.parcels
  WHERE shard = :shard::smallint AND id = :parcel::uuid AND fence = :fence::integer AND worker_id = :worker::uuid
    AND :run::uuid = ANY (run_ids);
 
--- name: note_run :exec
+-- name: note_run :maybe
 -- Keep what a worker says about a run it holds; what is not said stays.
--- Guard: an older fence writes nothing
+-- Index: parcels_pkey
+-- Guard: worker and fence of the parcel that holds the run; an older fence writes nothing
+-- Returns: run_id uuid
 INSERT INTO betimes.run_notes AS notes (shard, run_id, tenant_id, fence, percent, message, checkpoint, updated_at)
-VALUES (:shard::smallint, :run::uuid, :tenant::uuid, :fence::integer, :percent::real, :message::text, :checkpoint::bytea,
-        :now::timestamptz)
+SELECT parcels.shard, :run::uuid, :tenant::uuid, parcels.fence, :percent::real, :message::text, :checkpoint::bytea,
+       :now::timestamptz
+  FROM betimes.parcels
+ WHERE shard = :shard::smallint AND id = :parcel::uuid AND fence = :fence::integer AND worker_id = :worker::uuid
+   AND :run::uuid = ANY (run_ids)
 ON CONFLICT (shard, run_id) DO UPDATE
    SET fence = excluded.fence, percent = coalesce(excluded.percent, notes.percent),
        message = coalesce(excluded.message, notes.message), checkpoint = coalesce(excluded.checkpoint, notes.checkpoint),
        updated_at = excluded.updated_at
- WHERE notes.fence <= excluded.fence;
+ WHERE notes.fence <= excluded.fence
+RETURNING run_id;
 
 -- name: note_metrics :exec
 -- Keep what workers measured, with the ends of runs that were just written.
