@@ -45,7 +45,14 @@ SEMAPHORE_BYTES = 32
 ORPHANED_LOOKS = 4
 """So many looks in a row at a lock that nobody holds for long."""
 AS_ROOT = os.geteuid() == 0
-AWAY = (OSError, EOFError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
+AWAY = (
+    OSError,
+    EOFError,
+    TimeoutError,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+)
 """What a connection to a server that is being broken may say."""
 
 
