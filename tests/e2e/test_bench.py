@@ -21,6 +21,7 @@ PARTS = {
     "dispatch": FEW,
     "drain": FEW,
     "enqueue": [*FEW, "--runs", "10"],
+    "idle": ["--quick"],
     "limits": ["--quick"],
     "lists": FEW,
     "outage": ["--quick"],

@@ -27,7 +27,7 @@ from betimes.store.nodes import NodeCard
 from betimes.store.queries import load, nouns
 from betimes.telemetry import Telemetry
 from betimes.testing import ManualClock
-from betimes.worker import service
+from betimes.worker import runner
 from betimes.worker.builtin import builtin_handlers
 from far_kit import Trips, far_database, pass_time
 
@@ -105,7 +105,7 @@ async def asked_in_a_minute(
 async def test_an_idle_role_asks_for_little(
     dsn: str, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str
 ) -> None:
-    monkeypatch.setattr(service, "run_beside", inline)
+    monkeypatch.setattr(runner, "run_beside", inline)
     transactions, asked = await asked_in_a_minute(dsn, clock, tmp_path, role)
     assert transactions <= BOUNDS[role], asked.most_common()
 

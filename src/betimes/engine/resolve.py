@@ -101,6 +101,8 @@ def refusal_of(
     run: WantedRun, deadline: timedelta | None, now: datetime, *, deliveries: int = 1
 ) -> Refusal | None:
     """Why a run that was leased is not executed; `deliveries` counts this one."""
+    if deadline is None and run.cancel_at is None:
+        return None  # nearly always: nothing to judge
     return refusal(
         asked_to_end=run.cancel_at is not None,
         due_at=run.due_at,

@@ -32,6 +32,7 @@ async def drain(
     patience: timedelta,
 ) -> int:
     """Called when nothing is claimed any more; returns how many parcels were given back."""
+    telemetry.event("worker.draining", attempts=len(running))
     with telemetry.span("worker.drain") as span:
         limit = patience.total_seconds() * (1 - RESERVED_SHARE)
         await first_of(held.empty.wait(), clock.sleep(limit))
