@@ -9,7 +9,6 @@ SELECT DISTINCT shard FROM betimes.intake WHERE refused IS NULL LIMIT :most::int
 
 -- name: find_silent_producers :many
 -- Whether somebody enqueues whose commits do not notify.
--- Scatter: producers belong to no shard, and are few
 -- Returns: role text
 SELECT role FROM betimes.producers WHERE NOT hints LIMIT 1;
 
